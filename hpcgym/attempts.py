@@ -1,6 +1,7 @@
 """Attempts: how often each job was started, what ended each in vain, and what that wasted.
 
-A schedule has attempts where its mode may take a job off the machine again, as trials do. The last
+A schedule has attempts where its mode may take a job off the machine again, as trials do, or an
+event, as outages do. The last
 attempt of a job is its useful run; the processor time of the others is waste, and so is the time
 that an attempt holds processors before it runs usefully or after it was killed.
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 
-REASONS = ("trial over", "evicted", "gave way")
+REASONS = ("trial over", "evicted", "gave way", "node down")
 """Why an attempt ended in vain, in the order of `hpcgym.core.constants.TRIAL_OVER` and so on."""
 
 COMPLETED, KILLED = "completed", "killed at its request"
@@ -92,7 +93,8 @@ def attempts_of(simulator: Simulator) -> Attempts | None:
     n, n_jobs = int(state.n_attempts[0]), len(simulator.workload)
     rows = state.attempt[0, :n]
     is_started = simulator.start_time >= 0
-    taken = np.where(is_started, state.taken[0, :n_jobs], -1)
+    taken = state.taken[0, :n_jobs]
+    taken = np.where(is_started, np.where(taken < 0, simulator.start_time, taken), -1)
     submitted = state.start_time[0, :n_jobs] != -1
     wasted = np.where(submitted, state.wasted[0, :n_jobs], 0)
     wasted += np.where(is_started, simulator.start_time - taken, 0)

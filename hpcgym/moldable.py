@@ -143,7 +143,7 @@ def simulate_moldable(
     Raises:
         WorkloadError: A job without shapes, or a shape that does not fit the machine or has a
             request below 1 s.
-        PolicyError: Estimates other than the requests, or an alpha that is no number >= 0.
+        PolicyError: Estimates other than the requests, events, or an alpha that is no number >= 0.
 
     Source: Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4,
     "Moldable".
@@ -160,6 +160,8 @@ def simulate_moldable(
             "moldable jobs are planned with the requests of their shapes, so that estimates must "
             f"be 'requested', got {settings.estimates!r}"
         )
+    if settings.events:
+        raise PolicyError(f"shapes are planned without events; got '{settings.events[0]}'")
     if not 0 <= alpha < np.inf:
         raise PolicyError(f"alpha must be a number >= 0, got {alpha!r}")
     refuse_own(as_backfill(settings.backfill), "the planning of shapes", "choose a compiled mode")

@@ -56,7 +56,8 @@ class Schedule:
         suspended_time: How long each was suspended after its start, s; None = never. Only gang
             scheduling suspends jobs.
         placement: On which nodes each job ran; None where processors are counted.
-        attempts: Starts that were in vain; None where the mode takes no job off the machine.
+        attempts: Starts that were in vain; None where nothing takes a job off the machine.
+        outage: What the machine lacked, as `hpcgym.core.kernels.types.Jobs.outage`; None = nothing.
     """
 
     workload: Workload
@@ -68,6 +69,7 @@ class Schedule:
     suspended_time: IntArray | None = None
     placement: Placement | None = None
     attempts: Attempts | None = None
+    outage: IntArray | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -150,7 +152,7 @@ class Schedule:
         """
         columns = (self._unbroken_start, self.run_time, self.backfilled, self.thresholded)
         if by is None:
-            summary = metrics.summary(self.workload, *columns)
+            summary = metrics.summary(self.workload, *columns, outage=self.outage)
             if self.attempts is not None:
                 summary |= self.attempts.summary(self.workload, int(summary["makespan"]))
             return summary
@@ -360,15 +362,15 @@ class Schedule:
         `start_time`, since when it ran usefully, `end_time`, `processors` and `reason`.
 
         Raises:
-            HpcgymError: The mode takes no job off the machine, so that each has one attempt.
+            HpcgymError: Nothing takes a job off the machine, so that each has one attempt.
         """
         import pandas as pd
 
         vain = self.attempts
         if vain is None:
             raise HpcgymError(
-                f"{self.workload.name}: each job has one attempt; modes with trials have more, "
-                "such as backfill 'easy+trial'"
+                f"{self.workload.name}: each job has one attempt; with trials, such as "
+                "backfill 'easy+trial', and with outages it may have more"
             )
         jobs = self.workload
         last = np.flatnonzero(self.start_time >= 0)
@@ -564,6 +566,7 @@ def simulate(
         chosen,
         placement=simulator.placement,
         attempts=attempts_of(simulator),
+        outage=simulator.episode.table.outage,
     )
 
 

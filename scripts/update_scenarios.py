@@ -37,7 +37,8 @@ that a trace has either a name or a file. `hpcgym/scenario/spec.py` explains the
 {tables}
 
 A machine of nodes has `file`, or `nodes` and `partitions`, in place of `processors`;
-`docs/machines.md` describes them.
+`docs/machines.md` describes them. `docs/outages.md` describes outages, whose times are
+seconds on the log's clock.
 """
 
 
@@ -50,6 +51,7 @@ def scenarios_readme() -> str:
     for table, cls in kinds.items():
         keys = [_key(one) for one in fields(cls) if one.name not in ("kind", "nodes")]
         tables.append(f"| {table} | {', '.join(keys)} |")
+    tables.append("| `[[outage]]`, any number | `from`, `to`, `processors`, `announced` (0) |")
     rows = map(_row, scenario_names())
     return PAGE.format(scenarios="\n".join(rows), tables="\n".join(tables))
 
@@ -102,6 +104,7 @@ def describe_scheduler(scenario: spec.Scenario) -> str:
     parts += [] if chosen.correction == "none" else [f"correction {chosen.correction}"]
     parts += [] if chosen.placement == "lowest" else [f"{chosen.placement} placement"]
     parts += [] if chosen.event_semantics == "batch" else [f"{chosen.event_semantics} semantics"]
+    parts += [chosen.events] if chosen.events else []
     return ", ".join(parts)
 
 

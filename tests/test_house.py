@@ -139,6 +139,9 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
+EVENTS = {"outages"}
+"""Parts that are no modes: one list names them."""
+
 USES_OF_A_PART = {"cost_benefit": {"hpcgym/core/actions/controls.py"}}
 """Files beside the two lists that name the part of a mode: `controls` sets its numbers."""
 
@@ -154,7 +157,9 @@ def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
             for path in MODULES
             if path.parent != parts and re.search(rf"{name}\b", path.read_text(encoding="utf-8"))
         }
-        lists = {"hpcgym/core/loaders.py", "hpcgym/core/backfill.py"}
+        lists = {"hpcgym/core/loaders.py"}
+        if part.stem not in EVENTS:
+            lists.add("hpcgym/core/backfill.py")
         assert named == lists | USES_OF_A_PART.get(part.stem, set()), part.stem
 
 
@@ -642,7 +647,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 45_100
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 45_600
 
 
 def test_the_house_plan_names_every_module():

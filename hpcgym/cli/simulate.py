@@ -22,6 +22,7 @@ from hpcgym.core.setting_list import SETTINGS
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
+    from hpcgym.core.events import Event
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.workload import Workload
     from hpcgym.schedule import Schedule
@@ -42,7 +43,21 @@ ATTEMPTS = Annotated[
 ]
 
 
-@options.with_options(options.OF_A_LOG | {"attempts": (ATTEMPTS, False)}, **DEFAULTS)
+OUTAGES = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--outage",
+        metavar="FROM,TO,COUNT[,ANNOUNCED]",
+        rich_help_panel=options.SCHEDULER,
+        help="So many processors are down, times in s on the log's clock; known before it begins "
+        "unless ANNOUNCED says since when. May be given several times.",
+    ),
+]
+
+
+@options.with_options(
+    options.OF_A_LOG | {"attempts": (ATTEMPTS, False), "outage": (OUTAGES, None)}, **DEFAULTS
+)
 def simulate_log(
     context: typer.Context,
     log: Annotated[
@@ -107,7 +122,7 @@ def simulate_log(
     times are as executed.
     """
     from hpcgym.agent.own import load_backfill, load_policy, load_predictor
-    from hpcgym.core.backfill import as_mode
+    from hpcgym.core.events import as_events
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.export import check_suffix, write_csv
     from hpcgym.output import ensure_writable
@@ -125,11 +140,12 @@ def simulate_log(
         name: readers[name](given[name]) if name in readers else given[name]
         for name in options.OF_SETTINGS
     }
+    settings["events"] = [*as_events(given["events"]), *map(_outage_of, given["outage"] or ())]
     chosen = SchedulerSettings(**settings)  # refuse before the log is read
-    if given["attempts"] and not as_mode(chosen.backfill).requeues:
+    if given["attempts"] and not chosen.requeues:
         raise HpcgymError(
-            f"--attempts: under backfill '{chosen.backfill}' each job has one attempt; modes with "
-            "trials have more, such as easy+trial"
+            f"--attempts: under backfill '{chosen.backfill}' each job has one attempt; with "
+            "trials, such as easy+trial, and with --outage it may have more"
         )
     if top is not None and (top < 1 or by in (None, "resource")):
         raise HpcgymError(f"--top {top}: give at least 1, with --by class, user or partition")
@@ -180,10 +196,26 @@ def simulate_log(
     if output is not None:
         with steps(1, f"writing {output}"):
             if given["attempts"]:
-                write_csv(output, schedule.attempts_frame(), force=force)
+                frame = schedule.attempts_frame()
+                frame[["taken_time", "start_time", "end_time"]] += workload.time_offset
+                write_csv(output, frame, force=force)
             else:
                 schedule.write(output, columns=cast(Any, columns), force=force)
         say(f"wrote {output}", how)
+
+
+def _outage_of(text: str) -> Event:
+    """Read an outage from "FROM,TO,COUNT", perhaps with ",ANNOUNCED" behind."""
+    from hpcgym.core.events import as_event
+
+    numbers = text.split(",")
+    if len(numbers) not in (3, 4) or not all(number.strip().isdecimal() for number in numbers):
+        raise HpcgymError(
+            f"--outage {text!r}: write FROM,TO,COUNT or FROM,TO,COUNT,ANNOUNCED: whole numbers, "
+            "times in s on the log's clock"
+        )
+    named = zip(("from", "to", "processors", "announced"), numbers, strict=False)
+    return as_event("outage:" + ",".join(f"{key}={number.strip()}" for key, number in named))
 
 
 def _show(

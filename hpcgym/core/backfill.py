@@ -15,7 +15,7 @@ import numbers
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -358,18 +358,22 @@ def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> 
         known = [key for each in shelves for key in each]
         raise PolicyError(unknown_name(what, name or text, known))
     made = shelf[name]
-    keys = [each.name for each in fields(made) if each.name != "trial"]
+    keys = [key_of(each) for each in fields(made) if each.name != "trial"]
     return _made(what, made, _parameters_of(f"{what} {name!r}", rest, keys) if colon else {})
 
 
 def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
     """Make a part of a class with parameters."""
     for each in fields(kind):
-        if each.default is MISSING and each.name not in given:
-            raise PolicyError(
-                f"{what} {kind.NAME!r} needs {each.name}: '{kind.NAME}:{each.name}=...'"
-            )
-    return kind(**given)
+        key = key_of(each)
+        if each.default is MISSING and key not in given:
+            raise PolicyError(f"{what} {kind.NAME!r} needs {key}: '{kind.NAME}:{key}=...'")
+    return kind(**{one.name: given[key_of(one)] for one in fields(kind) if key_of(one) in given})
+
+
+def key_of(field: Field[Any]) -> str:
+    """Return the key of a parameter in texts: its name, without the "_" behind a word of Python."""
+    return field.name.removesuffix("_")
 
 
 def as_backfill(mode: object) -> Backfill:
@@ -425,7 +429,7 @@ def _value_of(text: str) -> int | float | str | tuple[Any, ...]:
 def text_of_part(part: Any) -> str:
     """Return the text of a part of the scheduler, which `read_part` reads back."""
     stated = [
-        f"{one.name}={_text_of(getattr(part, one.name))}"
+        f"{key_of(one)}={_text_of(getattr(part, one.name))}"
         for one in fields(part)
         if one.name != "trial" and getattr(part, one.name) != one.default
     ]

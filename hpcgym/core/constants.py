@@ -42,6 +42,7 @@ FLAG_TRIAL, FLAG_GUARANTEED, FLAG_EVICTED = 16, 32, 64
 
 # How an attempt ended that was not the job's last, in the order of `hpcgym.attempts.REASONS`.
 TRIAL_OVER, TRIAL_EVICTED, GAVE_WAY = 0, 1, 2
+NODE_DOWN = 3
 # Columns of `Sim.attempt`.
 ATTEMPT_JOB, ATTEMPT_TAKEN, ATTEMPT_SINCE, ATTEMPT_END, ATTEMPT_REASON = 0, 1, 2, 3, 4
 N_ATTEMPT_COLUMNS = 5
@@ -138,6 +139,11 @@ MAKE_PASS = 0
 ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k for k in range(8))
 NEXT_INSTANT, ON_INSTANT = 2**8, 2**9
 ON_TRIAL_END, AFTER_PASS = 2**10, 2**11
+# What the event at `Sim.looks_ahead` is asked besides, as is `MAKE_PASS`.
+FITS_AHEAD, RESERVE_AHEAD, FREE_AHEAD = 2**20, 2**21, 2**22
+# Columns of `Jobs.outage`.
+OUTAGE_FROM, OUTAGE_TO, OUTAGE_PROCESSORS, OUTAGE_ANNOUNCED = 0, 1, 2, 3
+N_OUTAGE_COLUMNS = 4
 # What the kernel behind `Jobs.nodes_pass` is asked to do.
 NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
 # Bits of what `NODES_SHOW_JOB` returns.

@@ -11,6 +11,7 @@ and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does no
 | `ON_INSTANT` | an event happens now: after completions, before submissions | | 1 = a pass is due |
 | `ON_SUBMIT`, `ON_START`, `ON_END` | `hpcgym.core.engine.moments` | the job | |
 
+A file whose event takes jobs off the machine says so by `REQUEUES`, as that of a mode does.
 `moments.event_number(jobs, sim, k)` is number k of `Event.numbers`. At a reset all numbers that a
 part adds are 0.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -36,6 +37,16 @@ if TYPE_CHECKING:
 class Event(Mode):
     """Something that happens at instants of its own; its fields are its parameters."""
 
+    SHARED: ClassVar[bool] = False
+    """Whether its kernels are called once for all events of its kind."""
+
+    def check_mode(self, mode: Mode) -> None:
+        """Raise a PolicyError where it cannot happen under a backfilling mode."""
+
+    def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
+        """Return rows of `Jobs.outage`, on the clock of the workload."""
+        return ()
+
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return the whole numbers that its kernels read, for the jobs of an episode."""
         return [int(each) for each in astuple(self)]
@@ -44,6 +55,11 @@ class Event(Mode):
     def number(self) -> int:
         """Return what `Jobs.event_pass` holds for the event."""
         return s.BACKFILL_PART + loaders.place_of(type(self).__module__)
+
+    @property
+    def requeues(self) -> bool:
+        """Tell whether it takes jobs off the machine, which then wait again."""
+        return bool(getattr(loaders.module(type(self).__module__), "REQUEUES", False))
 
     @property
     def hears(self) -> int:
@@ -86,7 +102,7 @@ def register_event(event: type[AnEvent]) -> type[AnEvent]:
         PolicyError: No event whose file has kernels, or a malformed name.
     """
     list_own("event", event, Event)
-    refuse_unless_new("event", event.NAME, (), PolicyError)
+    refuse_unless_new("event", event.NAME, loaders.SHIPPED_EVENTS, PolicyError)
     loaders.EVENTS[event.NAME] = event
     return event
 
@@ -94,15 +110,38 @@ def register_event(event: type[AnEvent]) -> type[AnEvent]:
 def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dict[str, Any]:
     """Return the columns of `Jobs` about events; only where there are none, without jobs."""
     data: list[Sequence[int]] = []
+    outages: list[Sequence[int]] = []
+    called: list[int] = []
     for event in events:
         assert workload is not None
         if workload.machine is not None:
             raise PolicyError(f"event '{event}' counts processors; {workload.name} has nodes")
-        data.append(event.numbers(workload))
+        outages.extend(event.outages(workload))
+        if not event.SHARED or event.number not in called:
+            called.append(event.number)
+            data.append(event.numbers(workload))
+    if workload is not None:
+        _refuse_below_zero(outages, workload)
     columns = (
-        [event.number for event in events],
+        called,
         np.cumsum([0, *map(len, data)])[:-1],
         [number for numbers in data for number in numbers],
+        np.reshape(outages, (-1, s.N_OUTAGE_COLUMNS)),
     )
-    named = zip(("event_pass", "event_first", "event_data"), columns, strict=True)
+    named = zip(("event_pass", "event_first", "event_data", "outage"), columns, strict=True)
     return {name: np.array(column, dtype=np.int64) for name, column in named}
+
+
+def _refuse_below_zero(outages: Sequence[Sequence[int]], workload: Workload) -> None:
+    """Refuse outages that together take more processors than the machine has."""
+    for at in (row[s.OUTAGE_FROM] for row in outages):
+        down = sum(
+            row[s.OUTAGE_PROCESSORS]
+            for row in outages
+            if row[s.OUTAGE_FROM] <= at < row[s.OUTAGE_TO]
+        )
+        if down > workload.machine_processors:
+            raise PolicyError(
+                f"outages take {down} processors at {at + workload.time_offset} s; "
+                f"{workload.name} has {workload.machine_processors}"
+            )

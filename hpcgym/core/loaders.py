@@ -39,8 +39,11 @@ SIMULATORS: ByName[type[Any]] = ByName()
 BACKFILLS: dict[str, type[Any]] = {}
 """Modes that a user has registered with `hpcgym.register_backfill`."""
 
-EVENTS: dict[str, type[Any]] = {}
+EVENTS: ByName[type[Any]] = ByName({"outage": "hpcgym.core.parts.outages:Outage"})
 """Subclasses of `hpcgym.core.events.Event`, by the name their text begins with."""
+
+SHIPPED_EVENTS = tuple(EVENTS)
+"""Names of the events that are no user's."""
 
 PARTS = [
     "hpcgym.core.parts.depth",
@@ -51,8 +54,9 @@ PARTS = [
     "hpcgym.core.parts.slack",
     "hpcgym.core.parts.cost_benefit",
     "hpcgym.core.parts.trials",
+    "hpcgym.core.parts.outages",
 ]
-"""Modules of the kernels of backfilling modes; the place here is part of a mode's number."""
+"""Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 
 ORDERS: dict[str, tuple[str, ...]] = {
     "hpcgym.core.orders.tang:wfp3": ("WFP3",),

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.constants import OUTAGE_FROM, OUTAGE_PROCESSORS, OUTAGE_TO
 from hpcgym.core.workload import Workload
 
 IntArray = NDArray[np.int64]
@@ -77,8 +78,11 @@ def utilisation(
     run_time: IntArray,
     processors: IntArray,
     machine_processors: int,
+    lacking: int = 0,
 ) -> float:
     """Compute sum(p q) / (M makespan), the used fraction of the machine; 0 where the makespan is 0.
+
+    Processor-seconds that were `lacking` are taken off M makespan.
 
     Example:
         >>> jobs = np.array([0, 0]), np.array([0, 10]), np.array([10, 10]), np.array([4, 2])
@@ -87,7 +91,17 @@ def utilisation(
     """
     span = makespan(submit_time, start_time, run_time)
     work = int((run_time * processors).sum())
-    return work / (machine_processors * span) if span else 0.0
+    there = machine_processors * span - lacking
+    return work / there if there else 0.0
+
+
+def lacking(
+    outage: IntArray, submit_time: IntArray, start_time: IntArray, run_time: IntArray
+) -> int:
+    """Return the processor-seconds that outages took from the first submission to the last end."""
+    first, last = int(submit_time.min()), int((start_time + run_time).max())
+    begin, end = outage[:, OUTAGE_FROM].clip(first), outage[:, OUTAGE_TO].clip(None, last)
+    return int((outage[:, OUTAGE_PROCESSORS] * (end - begin).clip(0)).sum())
 
 
 def requested_time_class(requested_time: IntArray) -> IntArray:
@@ -115,6 +129,7 @@ def summary(
     thresholded: BoolArray,
     *,
     now: int | None = None,
+    outage: IntArray | None = None,
 ) -> dict[str, float]:
     """Compute the metrics of a schedule, by name.
 
@@ -122,6 +137,7 @@ def summary(
     started then, a lower bound, and later submissions are left out. Without `now`, all jobs that
     have not started are left out. `start_time` is -1 for jobs that have not started. `backfilled`
     jobs started out of order. `thresholded` jobs had waited beyond the threshold at their start.
+    `outage` is as `hpcgym.core.kernels.types.Jobs.outage`.
 
     The metrics are:
 
@@ -132,7 +148,8 @@ def summary(
     - the fractions of jobs by bounded slowdown: `share_bsld_1` (exactly 1), `share_bsld_1_10`
       (1, 10), `share_bsld_10_100` [10, 100) and `share_bsld_100`;
     - `n_backfilled` and `n_thresholded`;
-    - `makespan` and `utilisation` of the jobs that have started.
+    - `makespan` and `utilisation` of the jobs that have started; what outages took does not count
+      as capacity.
 
     Source: The fractions are those of Carastan-Santos et al. 2019, figure 3.
 
@@ -156,6 +173,7 @@ def summary(
     n_started = int(np.count_nonzero(is_started))
     ran = workload.submit_time[started], start_time[started], run_time[started]
     processors = workload.processors[started], workload.machine_processors
+    down = 0 if outage is None or n_started == 0 else lacking(outage, *ran)
     return {
         "n_jobs": len(values["bsld"]),
         "complete": is_complete,
@@ -163,7 +181,7 @@ def summary(
         "n_backfilled": int(np.count_nonzero(backfilled[counted])),
         "n_thresholded": int(np.count_nonzero(thresholded[counted])),
         "makespan": makespan(*ran) if n_started else 0,
-        "utilisation": utilisation(*ran, *processors) if n_started else 0.0,
+        "utilisation": utilisation(*ran, *processors, down) if n_started else 0.0,
     }
 
 

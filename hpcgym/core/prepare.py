@@ -473,4 +473,5 @@ def state_for(
             for episode in episodes
             for part in (episode.setting.backfill, *episode.table.event_pass)
         },
+        n_events=max(len(episode.table.outage) for episode in episodes),
     )

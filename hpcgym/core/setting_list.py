@@ -119,7 +119,11 @@ class SettingList:
             | "best-effort-contiguous" | with consecutive ids, else by id |
             | "best-effort-local" | of one group, else by id |
         events: What happens beside the jobs. Text, several parted by ";", or a sequence of texts
-            and of objects of `hpcgym.core.events`, of your own; "" = nothing.
+            and of objects of `hpcgym.core.events`, also of your own; "" = nothing.
+
+            | text | event |
+            |---|---|
+            | "outage:from=3600,to=7200,processors=64" | processors are down |
     """
 
     policy: AnyPolicy = field(default="FCFS", metadata={"in_scenarios": "SAF"})

@@ -48,6 +48,13 @@ class SchedulerSettings(SettingList):
                 f"event '{self.events[0]}' needs a backfilling mode and event_semantics 'batch'; "
                 f"got '{mode}' and '{self.event_semantics}'"
             )
+        for event in as_events(self.events):
+            event.check_mode(mode)
+            if event.requeues and self.correction != "none":
+                raise PolicyError(
+                    f"event '{event}' has jobs start several times, each by one estimate; choose "
+                    f"correction 'none', got {self.correction!r}"
+                )
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
         mode.check_policy(as_policy(self.policy).name)
@@ -143,6 +150,13 @@ class SchedulerSettings(SettingList):
         if isinstance(self.estimates, (str, Predictor)) or callable(self.estimates):
             return as_predictor(self.estimates)
         return None
+
+    @property
+    def requeues(self) -> bool:
+        """Tell whether jobs may be taken off the machine, and wait again."""
+        return as_mode(self.backfill).requeues or any(
+            event.requeues for event in as_events(self.events)
+        )
 
     @property
     def parts(self) -> tuple[int, ...]:

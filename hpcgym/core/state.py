@@ -137,6 +137,7 @@ def allocate(
     expectations: bool,
     parts: Collection[int] = (),
     n_queues: int = s.N_QUEUES,
+    n_events: int = 0,
 ) -> State:
     """Allocate the state of `n_envs` simulations, before their reset.
 
@@ -155,6 +156,7 @@ def allocate(
         expectations: Whether a rule or an observation reads expected run times.
         parts: Numbers of the backfilling modes and events, some of which need arrays of their own.
         n_queues: Queues that are kept, 1 if no backfill order is.
+        n_events: Events of a simulation, each of which may be an outage.
     """
     n_jobs, n_users, sizes, limit = room
     n_present = n_jobs if limit is None else min(n_jobs, limit)
@@ -178,10 +180,11 @@ def allocate(
         "parameters": s.N_NETWORK,
         "activations": s.N_NETWORK_INPUTS + s.N_HIDDEN + s.N_LAST + 2,
         "reach": machine_processors + 1,
-        "profile": n_running + 2 * n_present + 3,  # an end each, two steps for each reservation
+        # An end each, two steps for each reservation and each outage.
+        "profile": n_running + 2 * (n_present + n_events) + 3,
         "onsets": min(n_jobs, 2 * (n_present + STARTED_KEPT)),
         "jobs": n_jobs,
-        "attempts": 2 * s.MOST_KILLS * n_jobs,
+        "attempts": max(2 * s.MOST_KILLS, n_events) * n_jobs,  # an outage ends each job's once
         "fields of controls": len(ControlsField),
     }
     lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)

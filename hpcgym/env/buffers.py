@@ -346,6 +346,7 @@ class EnvBuffers:
             expectations=any(config.expects for config in configs),
             parts={part for config in configs for part in config.settings.parts},
             n_queues=1 + any(config.settings.backfill_order is not None for config in configs),
+            n_events=max(len(config.settings.events) for config in configs),
         )
 
     def _bind(self) -> None:

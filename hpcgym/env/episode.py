@@ -83,6 +83,7 @@ class EnvEpisode:
             backfilled=(flag & s.FLAG_BACKFILLED) != 0,
             thresholded=(flag & s.FLAG_THRESHOLDED) != 0,
             placement=placement_of(self.table, state, env, start_time),
+            outage=self.table.outage,
         )
 
     def metrics(self, state: State, env: int) -> dict[str, float]:
@@ -95,6 +96,7 @@ class EnvEpisode:
             made.backfilled,
             made.thresholded,
             now=int(state.now[env]),
+            outage=made.outage,
         )
 
     def __getstate__(self) -> dict[str, Any]:

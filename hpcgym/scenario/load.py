@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hpcgym import plugins
-from hpcgym.errors import MachineError, ScenarioError, unknown_name
+from hpcgym.core.events import as_event
+from hpcgym.errors import MachineError, PolicyError, ScenarioError, unknown_name
 from hpcgym.machine import Machine
 from hpcgym.registry import find_entry, read_toml, shelf_entries
 from hpcgym.scenario.spec import (
@@ -84,8 +85,9 @@ def parse_scenario(text: str, *, name: str, folder: Path | None = None) -> Scena
     """Check the text of a scenario file.
 
     Args:
-        text: TOML: a description and the tables trace, machine, episode and scheduler. `machine`
-            may also be the path of a file of nodes.
+        text: TOML: a description and the tables trace, machine, episode and scheduler, and
+            outage, of which there may be several. `machine` may also be the path of a file of
+            nodes.
         name: Name of the scenario.
         folder: Where a relative path of a log or machine starts; None = the working directory.
 
@@ -115,7 +117,7 @@ Allowed: kind, rule, offset_s, weeks, warm_history
 
 def _scenario_of(document: dict[str, Any], name: str, folder: Path) -> Scenario:
     """Check a parsed scenario, table by table."""
-    allowed = ("description", *TABLES)
+    allowed = ("description", *TABLES, "outage")
     for key in document:
         if key not in allowed:
             raise ScenarioError(unknown_name("table or key", key, allowed) + _home_of(key, None))
@@ -139,8 +141,31 @@ def _scenario_of(document: dict[str, Any], name: str, folder: Path) -> Scenario:
         trace=trace,
         machine=_read_machine(document["machine"], trace.max_request_s, folder),
         episode=_read_episode(document["episode"]),
-        scheduler=_read_table(SchedulerSpec, "scheduler", document.get("scheduler", {})),
+        scheduler=_read_table(SchedulerSpec, "scheduler", _with_outages(document)),
     )
+
+
+def _with_outages(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the scheduler's table with the outages of `[[outage]]` among its events."""
+    scheduler: dict[str, Any] = document.get("scheduler", {})
+    outages, events = document.get("outage", []), scheduler.get("events", "")
+    if not isinstance(outages, list) or not all(isinstance(one, dict) for one in outages):
+        raise ScenarioError(f"outage must be tables [[outage]], got {outages!r}")
+    if not outages or not isinstance(events, str):
+        return scheduler
+    texts = [_outage_of(f"[[outage]] {number}", one) for number, one in enumerate(outages, 1)]
+    return scheduler | {"events": ";".join(filter(None, [events, *texts]))}
+
+
+def _outage_of(name: str, table: dict[str, Any]) -> str:
+    """Return an outage as the text of an event."""
+    for key, value in table.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ScenarioError(f"{name}: {key} must be a whole number, got {value!r}")
+    try:
+        return str(as_event("outage:" + ",".join(f"{key}={table[key]}" for key in table)))
+    except PolicyError as error:
+        raise ScenarioError(f"{name}: {error}") from None
 
 
 def _read_machine(table: dict[str, Any], max_request_s: int | None, folder: Path) -> MachineSpec:

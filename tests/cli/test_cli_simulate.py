@@ -422,3 +422,31 @@ def test_file_without_a_mode_or_predictor_is_refused(tmp_path: Path, option: str
     result = CliRunner().invoke(app, ["simulate", "tiny", f"--{option}", str(path)])
     assert result.exit_code == 2
     assert re.search(r"no_\w+.py defines no .*; it defines NUMBER$", result.stderr)
+
+
+def test_outages_on_the_clock_of_the_log_take_jobs_off(
+    run: Command, log: Path, tmp_path: Path
+) -> None:
+    """Job 1 runs from 100 to 110, and 2 of 4 processors are down from 104 to 120."""
+    out = ("--output", tmp_path / "out.csv", "--attempts")
+    run("simulate", log, "--outage", "104,120,2,104", "--outage", "1000,1001,4", *out)
+    rows = pd.read_csv(tmp_path / "out.csv")
+    first = rows[rows["job_id"] == 1]
+    assert first["start_time"].tolist() == [100, 120]
+    assert first["end_time"].tolist() == [104, 130]
+    assert first["reason"].tolist() == ["node down", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("outage", "said"),
+    [
+        ("104,120", "--outage '104,120': write FROM,TO,COUNT"),
+        ("104,120,-2", "--outage '104,120,-2': write FROM,TO,COUNT"),
+        ("104,104,2", "to must be later than from"),
+        ("104,120,5", "outages take 5 processors at 104 s; mine has 4"),
+    ],
+)
+def test_an_outage_that_cannot_be_is_refused(
+    refuse: Command, log: Path, outage: str, said: str
+) -> None:
+    assert said in refuse("simulate", log, "--outage", outage)

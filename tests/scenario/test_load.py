@@ -99,6 +99,54 @@ def test_what_is_not_understood_is_refused(tmp_path: Path, old: str, new: str, m
     assert str(caught.value).startswith(f"{path}: ")
 
 
+OUTAGES = """
+[[outage]]
+from = 600_000
+to = 650_000
+processors = 40
+
+[[outage]]
+from = 700_000
+to = 710_000
+processors = 100
+announced = 690_000
+"""
+
+
+def test_outages_are_events_of_the_scheduler(tmp_path: Path):
+    path = tmp_path / "down.toml"
+    path.write_text(GOOD + OUTAGES)
+    first = "outage:from=600000,to=650000,processors=40"
+    second = "outage:from=700000,to=710000,processors=100,announced=690000"
+    assert load_scenario(path).scheduler.events == f"{first};{second}"
+    path.write_text(GOOD + f'events = "{second}"\n' + OUTAGES.partition("\n\n")[0])
+    assert load_scenario(path).scheduler.events == f"{second};{first}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("to = 710_000", "until = 710_000", r"\[\[outage\]\] 2: unknown .*'until'"),
+        ("to = 710_000", "", r"\[\[outage\]\] 2: .* needs to"),
+        ("to = 710_000", "to = 700_000", "2: outage: to must be later than from"),
+        ("processors = 40", 'processors = "40"', "1: processors must be a whole number, got '40'"),
+        ("processors = 40", "processors = true", "1: processors must be a whole number, got True"),
+        ("announced = 690_000", "announced = 700_001", "2: outage: announced must be at most from"),
+    ],
+)
+def test_what_is_no_outage_is_refused(tmp_path: Path, old: str, new: str, message: str):
+    path = tmp_path / "down.toml"
+    path.write_text(GOOD + OUTAGES.replace(old, new))
+    with pytest.raises(ScenarioError, match=message) as caught:
+        load_scenario(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_one_table_of_outages_is_refused():
+    with pytest.raises(ScenarioError, match=r"outage must be tables \[\[outage\]\]"):
+        parse_scenario(GOOD + "[outage]\nfrom = 3\n", name="mine")
+
+
 def test_a_table_that_is_no_table_is_refused():
     with pytest.raises(ScenarioError, match="scheduler must be a table, got 'SAF'"):
         parse_scenario(

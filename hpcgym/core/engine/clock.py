@@ -246,7 +246,7 @@ def asks_for_pass(sim: Sim) -> bool:
 
 @kernel
 def run(jobs: Jobs, sim: Sim) -> int:
-    """Run to the next decision, or until every job has started.
+    """Run to the next decision, or until every job has started, and no event takes one off again.
 
     Return `STATUS_DECISION`, `STATUS_DONE`, `STATUS_PREDICTION` if Python must predict the jobs
     submitted now, `STATUS_OWN_PASS` if it must start the jobs of this pass, `STATUS_FULL` if the
@@ -254,7 +254,8 @@ def run(jobs: Jobs, sim: Sim) -> int:
     invariant. After a decision, the caller sets the order of this pass before
     it calls again.
     """
-    while sim.n_started < sim.n_jobs:
+    # A job that runs is not safe from an outage to come.
+    while sim.n_started < sim.n_jobs or (sim.now < sim.last_outage and sim.n_running > 0):
         if sim.phase == s.PHASE_BETWEEN:
             advance_clock(jobs, sim)
             if sim.now == s.NEVER:

@@ -50,7 +50,9 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
         return NODE_BROKEN if ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CHECK, 0) == 1 else 0
     if sim.hears & s.CHECK != 0:
         return ask_mode(jobs.mode_pass, jobs, sim, s.CHECK, int(finished))
-    keeps_head = sim.order_rule == s.BY_BASE and sim.decide == s.DECIDE_NEVER
+    keeps_head = (
+        sim.order_rule == s.BY_BASE and sim.decide == s.DECIDE_NEVER and sim.looks_ahead == 0
+    )
     if finished and keeps_head and sim.backfill == s.BACKFILL_EASY:
         return find_pass_violation(jobs, sim)
     return 0

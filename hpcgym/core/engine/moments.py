@@ -34,6 +34,12 @@ def event_number(jobs: Jobs, sim: Sim, which: int) -> int:
 
 
 @kernel
+def ask_ahead(jobs: Jobs, sim: Sim, task: int, argument: int) -> int:
+    """Have the event that makes the passes do a task: while `Sim.looks_ahead` is set."""
+    return ask_event(jobs.event_pass[sim.looks_ahead - 1], jobs, sim, task, argument)
+
+
+@kernel
 def next_event(jobs: Jobs, sim: Sim) -> int:
     """Return the next instant at which an event happens, s; `NEVER` if none does."""
     instant = s.NEVER

@@ -16,7 +16,8 @@ Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import ask_mode, ask_nodes, has_nodes
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.kernels.passes.easy import easy_pass
+from hpcgym.core.engine.moments import ask_ahead
+from hpcgym.core.kernels.passes.easy import easy_pass, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass, easy_pass_behind
 from hpcgym.core.kernels.queue.ordered_queue import first_job, some_job_fits
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -39,9 +40,28 @@ def must_plan(jobs: Jobs, sim: Sim) -> bool:
 @kernel(inlined=True)
 def all_fit(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether all waiting jobs fit together, whatever they are expected to do."""
+    if sim.looks_ahead > 0 and ask_ahead(jobs, sim, s.ALL_FIT, 0) == 0:
+        return False
     return sim.waiting_processors <= sim.free and (
         sim.hears & s.ALL_FIT == 0 or ask_mode(jobs.mode_pass, jobs, sim, s.ALL_FIT, 0) == 1
     )
+
+
+@kernel
+def fits_now(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether a waiting job may start if it is tried first."""
+    return jobs.processors[job] <= sim.free and (
+        sim.looks_ahead == 0 or ask_ahead(jobs, sim, s.FITS_AHEAD, job) == 1
+    )
+
+
+@kernel
+def reserve_for(jobs: Jobs, sim: Sim, head: int) -> None:
+    """Find the reservation of a head that does not fit now; write `shadow` and `extra`."""
+    if sim.looks_ahead > 0:
+        ask_ahead(jobs, sim, s.RESERVE_AHEAD, head)
+    else:
+        reserve(jobs, sim, head)
 
 
 @kernel(inlined=True)
@@ -80,6 +100,9 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         sim.settled_head = -1
         by_instant = int(sim.ordered == 1 or not is_static)
         return ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_PASS, by_instant) == 1
+    if sim.looks_ahead > 0:
+        sim.settled_head = -1
+        return ask_ahead(jobs, sim, s.MAKE_PASS, int(sim.ordered == 1 or not is_static)) == 1
     if (
         sim.full_passes == 0
         and sim.ordered == 0

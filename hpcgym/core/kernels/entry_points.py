@@ -9,10 +9,9 @@ That kernel's docstring explains the other arguments.
 from hpcgym.core.compiler import by_address
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER
-from hpcgym.core.engine import clock, life, reset
+from hpcgym.core.engine import clock, life, reset, schedule_pass
 from hpcgym.core.kernels.env import actions, metrics, observation, reward
 from hpcgym.core.kernels.env import step as env_step
-from hpcgym.core.kernels.passes import easy
 from hpcgym.core.kernels.planning import forecast, newcomer, policy_sweep, rollout
 from hpcgym.core.kernels.queue import ordered_queue
 from hpcgym.core.kernels.scoring import estimates, user_estimates
@@ -67,8 +66,8 @@ def ask_nodes(jobs: int, sim: int, task: int, job: int) -> int:
 
 @kernel
 def reserve(jobs: int, sim: int, head: int) -> None:
-    """Find a head's reservation: `easy.reserve`."""
-    easy.reserve(open_jobs(jobs), open_sim(sim), head)
+    """Find a head's reservation: `schedule_pass.reserve_for`."""
+    schedule_pass.reserve_for(open_jobs(jobs), open_sim(sim), head)
 
 
 @kernel

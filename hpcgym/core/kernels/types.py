@@ -126,6 +126,8 @@ class Jobs(NamedTuple):
     own_of_cluster: IntVector = np.empty(0, dtype=np.int64)
     own_bounds: FloatTable = np.empty((0, 2))
     orders: OrderAddresses = 1  # the kernel of each rule that is called, 0 = not loaded
+    # Processors that the machine lacks for a time, in the columns OUTAGE_*.
+    outage: IntTable = np.empty((0, s.N_OUTAGE_COLUMNS), dtype=np.int64)
 
 
 class Sim(Columned):
@@ -226,8 +228,12 @@ class Sim(Columned):
     n_trials: Counter  # jobs on trial, which wait, too
     on_trial: Counter  # processors of `free` that trials hold which are not guaranteed
     guaranteed: Counter  # processors of guaranteed trials
-    busy: Counter  # processors that killed trials hold until their nodes are cleared
+    busy: Counter
+    """Processors that killed trials hold until their nodes are cleared, or that are down."""
     n_attempts: Counter  # attempts that have ended in vain
+    looks_ahead: Counter
+    """Place of the event that makes the passes, plus 1; 0 = none: no known outage is to come."""
+    last_outage: Counter  # when the last outage begins, s
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -347,7 +353,7 @@ class Sim(Columned):
     job_on_trial: IntVector = empty("running if attempts")
     """Jobs on trial, those that began last at the end; of one instant, the earlier jobs."""
     taken: IntVector = empty("jobs if attempts")
-    """When each job took processors for its latest attempt, s."""
+    """When each job took processors for its latest attempt, s; -1 = at its start."""
     since: IntVector = empty("jobs if attempts")  # since when that runs usefully, s
     over: IntVector = empty("jobs if attempts")  # when its trial is over, s
     ran: IntVector = empty("jobs if attempts")

@@ -48,7 +48,8 @@ def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
 @kernel(inlined=True)
 def keeps_orders(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether passes go by queues if no decision orders them, and know the picked job."""
-    return sim.backfill <= s.BACKFILL_EASY and not has_nodes(jobs) and orders_are_static(sim)
+    makes_pass = sim.backfill <= s.BACKFILL_EASY and sim.looks_ahead == 0
+    return makes_pass and not has_nodes(jobs) and orders_are_static(sim)
 
 
 @kernel

@@ -6,7 +6,13 @@ The formulas are those of `hpcgym.core.metrics`; sums run in the order of the jo
 import math
 
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.constants import FLAG_BACKFILLED, FLAG_THRESHOLDED
+from hpcgym.core.constants import (
+    FLAG_BACKFILLED,
+    FLAG_THRESHOLDED,
+    OUTAGE_FROM,
+    OUTAGE_PROCESSORS,
+    OUTAGE_TO,
+)
 from hpcgym.core.kernels.types import Float, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 
@@ -84,5 +90,10 @@ def measure(jobs: Jobs, sim: Sim, metric: Float) -> None:
     metric[COMPLETE] = int(sim.n_started == sim.n_jobs)
     if first_submit >= 0:
         metric[MAKESPAN] = last_end - first_submit
-    if metric[MAKESPAN] > 0.0:
-        metric[UTILISATION] = work / (sim.machine_processors * metric[MAKESPAN])
+    there = sim.machine_processors * metric[MAKESPAN]
+    for row in range(len(jobs.outage)):
+        lacks_from = max(jobs.outage[row, OUTAGE_FROM], first_submit)
+        lacks_until = min(jobs.outage[row, OUTAGE_TO], last_end)
+        there -= jobs.outage[row, OUTAGE_PROCESSORS] * max(lacks_until - lacks_from, 0)
+    if there > 0.0:
+        metric[UTILISATION] = work / there

@@ -26,7 +26,8 @@ from hpcgym.core.compiler.by_address import (
     show_of_job,
 )
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.kernels.passes.easy import reserve
+from hpcgym.core.engine.moments import ask_ahead
+from hpcgym.core.engine.schedule_pass import fits_now, reserve_for
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
 from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
@@ -176,12 +177,12 @@ def shadow_of_base(jobs: Jobs, sim: Sim, n_slots: int, listed: int) -> int:
     n_first = listed if is_whole else n_slots - n_slots // OLDEST_SHARE
     for place in range(n_first):
         job = sim.scratch[place]
-        if jobs.processors[job] > free:
-            reserve(jobs, sim, job)
+        if jobs.processors[job] > free or (sim.looks_ahead > 0 and not fits_now(jobs, sim, job)):
+            reserve_for(jobs, sim, job)
             return sim.shadow
     head = -1 if is_whole else first_wider(jobs, sim, free)
     if head >= 0:
-        reserve(jobs, sim, head)
+        reserve_for(jobs, sim, head)
         return sim.shadow
     return -1
 
@@ -212,6 +213,8 @@ def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first:
     shown[first + JobField.LOG_WAIT_BY_ESTIMATE] = np.float32(waited)
     held = sim.n_held > 0 and is_held(sim, job)
     fits = jobs.feature[job, s.FEATURE_PROCESSORS] <= sim.free and not held
+    if fits and sim.looks_ahead > 0:
+        fits = fits_now(jobs, sim, job)
     shown[first + JobField.FITS_NOW] = np.float32(fits)
     shown[first + JobField.ENDS_BEFORE_SHADOW] = np.float32(shadow < 0 or now + estimate <= shadow)
     is_thresholded = sim.n_overdue > 0 and is_overdue(sim, job)
@@ -280,6 +283,8 @@ def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
         while place >= 0 and sim.release_time[place] <= until:
             free += jobs.processors[sim.release_job[place]]
             place -= 1
+        if sim.looks_ahead > 0:  # jobs that are to be taken off make it less than none
+            free = max(ask_ahead(jobs, sim, s.FREE_AHEAD, until), 0)
         shown[ClusterField.FREE_PROCESSORS_IN_300_S + ahead] = np.float32(free / machine)
 
 

@@ -1,0 +1,284 @@
+"""Outages: processors that the machine lacks for a time, announced or not.
+
+An outage that begins takes processors that are free. Where these are too few, the jobs that started
+last are taken off the machine until they suffice; such a job waits again, and its work is lost.
+From its announcement on, at the latest from its beginning, an outage is *known*, its end included.
+While one is known and not over, passes look ahead: a job may start if, by estimates, its processors
+are free until its estimated end. The head reserves the earliest instant from which its own are.
+
+So a pass works on the profile of free processors (`hpcgym.core.kernels.passes.profile`), out of
+which known outages are taken. At all other times the passes are those of EASY and none.
+
+Cost: O(outages) for an instant of an outage, O(running jobs) for each job taken off. A pass with n
+waiting and m running jobs that looks ahead costs O(n (m + outages)) at most, as
+`hpcgym.core.parts.depth`.
+
+Source: Specification, section 15, "Outages".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from hpcgym.core import constants as s
+from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_whole
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.life import enter, evict, note_attempt, start_waiting
+from hpcgym.core.events import Event
+from hpcgym.core.kernels.passes.easy_dynamic import make_primary_order
+from hpcgym.core.kernels.passes.profile import (
+    change_profile,
+    find_start,
+    make_profile,
+    take_interval,
+)
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
+from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.types import Counter, Jobs, Sim
+from hpcgym.core.parts.depth import backfill_others, reserve_hole, starts_now
+from hpcgym.errors import PolicyError
+
+if TYPE_CHECKING:
+    from hpcgym.core.workload import Workload
+
+HEARS = 0
+
+REQUEUES = True
+"""Jobs may have several attempts, so that a simulation keeps what is known of each job's."""
+
+
+@dataclass(frozen=True)
+class Outage(Event):
+    """The machine lacks processors from an instant until another, s on the log's clock.
+
+    Attributes:
+        from_: When it begins; "from" in texts.
+        to: When the processors are back, later than `from_`.
+        processors: How many, >= 1; outages that overlap add up.
+        announced: From when on it is known, at most `from_`: then it comes unannounced. By default
+            it is always known.
+
+    Raises:
+        PolicyError: A value that is not allowed.
+
+    Source: Specification, section 15, "Outages".
+
+    Example:
+        >>> str(Outage(3600, 7200, 64))
+        'outage:from=3600,to=7200,processors=64'
+    """
+
+    NAME: ClassVar[str] = "outage"
+    SHARED: ClassVar[bool] = True
+
+    from_: int
+    to: int
+    processors: int
+    announced: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no outage."""
+        for key, least in (("from_", 0), ("to", 1), ("processors", 1), ("announced", 0)):
+            value = getattr(self, key)
+            if not is_whole(value, least):
+                what = "a number" if key == "processors" else "seconds"
+                raise PolicyError(
+                    f"outage: {key.removesuffix('_')} must be whole, {what} >= {least}, "
+                    f"got {value!r}"
+                )
+            object.__setattr__(self, key, int(value))
+        if self.to <= self.from_:
+            raise PolicyError(
+                f"outage: to must be later than from, got from={self.from_}, to={self.to}"
+            )
+        if self.announced > self.from_:
+            raise PolicyError(
+                f"outage: announced must be at most from, since an outage is known once it begins; "
+                f"got announced={self.announced}, from={self.from_}"
+            )
+
+    def check_mode(self, mode: Mode) -> None:
+        """Refuse modes whose passes know no outages."""
+        if not isinstance(mode, (Easy, NoBackfill)) or mode.part:
+            raise PolicyError(
+                f"event '{self}': passes know outages under backfill 'easy', without cap or "
+                f"trials, and 'none'; got '{mode}'"
+            )
+
+    def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
+        """Return its row of `Jobs.outage`, which lasts no time if it is over at time 0."""
+        instants = self.from_, self.to, self.announced
+        start, end, announced = (max(instant - workload.time_offset, 0) for instant in instants)
+        return [(start, end, self.processors, announced)]
+
+    def numbers(self, workload: Workload) -> Sequence[int]:
+        """Return nothing: kernels read `Jobs.outage`."""
+        return []
+
+
+class OutageSim(Sim):
+    """What outages add to a simulation."""
+
+    next_change: Counter  # when an outage is announced, begins or ends next, s; 0 before all
+
+
+@kernel(inlined=True)
+def is_known(jobs: Jobs, sim: Sim, row: int) -> bool:
+    """Tell whether an outage is known, and not over."""
+    return jobs.outage[row, s.OUTAGE_ANNOUNCED] <= sim.now < jobs.outage[row, s.OUTAGE_TO]
+
+
+@kernel
+def begin(jobs: Jobs, sim: Sim) -> None:
+    """Write that no job has been tried, and when the last outage begins."""
+    for job in range(sim.n_jobs):
+        sim.ran[job] = sim.wasted[job] = 0
+        sim.killed_at[job] = sim.taken[job] = -1
+    for row in range(len(jobs.outage)):
+        sim.last_outage = max(sim.last_outage, jobs.outage[row, s.OUTAGE_FROM])
+
+
+@kernel
+def take_off_last(jobs: Jobs, sim: Sim) -> None:
+    """Take the job that started last off the machine, of one instant the later; it waits again."""
+    last = sim.ending_job[0]
+    for place in range(1, sim.n_running):
+        job = sim.ending_job[place]
+        if (sim.start_time[job], job) > (sim.start_time[last], last):
+            last = job
+    sim.taken[last] = sim.since[last] = sim.start_time[last]
+    note_attempt(sim, last, s.NODE_DOWN)
+    sim.taken[last] = -1
+    evict(jobs, sim, last)
+    enter(jobs, sim, last)
+
+
+@kernel
+def change_capacity(jobs: Jobs, sim: Sim) -> None:
+    """Take what is down from now on out of the machine, or give it back; write counts."""
+    down = 0
+    for row in range(len(jobs.outage)):
+        if jobs.outage[row, s.OUTAGE_FROM] <= sim.now < jobs.outage[row, s.OUTAGE_TO]:
+            down += jobs.outage[row, s.OUTAGE_PROCESSORS]
+    # Outages that begin may take what others give back at this instant.
+    sim.free += sim.busy - down
+    sim.busy = down
+    while sim.free < 0:
+        take_off_last(jobs, sim)
+
+
+@kernel
+def on_instant(jobs: Jobs, sim: OutageSim) -> int:
+    """Announce, begin and end outages; tell whether a pass is due."""
+    now = sim.now
+    if sim.next_change > now:
+        return 0  # another event happens
+    if now == 0:
+        begin(jobs, sim)
+    change_capacity(jobs, sim)
+    is_due = 0
+    sim.looks_ahead = 0
+    sim.next_change = s.NEVER
+    for row in range(len(jobs.outage)):
+        if is_known(jobs, sim, row):
+            sim.looks_ahead = sim.event + 1
+        for column in (s.OUTAGE_FROM, s.OUTAGE_TO, s.OUTAGE_ANNOUNCED):
+            instant = jobs.outage[row, column]
+            if instant == now:
+                is_due = 1
+            elif instant > now:
+                sim.next_change = min(sim.next_change, instant)
+    sim.checked_head = -1  # its reservation may rightly move
+    return is_due
+
+
+@kernel
+def look_ahead(jobs: Jobs, sim: Sim) -> None:
+    """Make the profile of the running jobs and the known outages."""
+    make_profile(jobs, sim)
+    for step in range(sim.n_profile):
+        sim.profile_free[step] += sim.busy
+    for row in range(len(jobs.outage)):
+        if is_known(jobs, sim, row):
+            start = max(jobs.outage[row, s.OUTAGE_FROM], sim.now)
+            processors = jobs.outage[row, s.OUTAGE_PROCESSORS]
+            change_profile(sim, start, jobs.outage[row, s.OUTAGE_TO], -processors)
+
+
+@kernel
+def start_in_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
+    """Start jobs from the front of n listed ones while they fit by the profile.
+
+    Return the head, which is off the list; `NO_HEAD` if no job fits any more, `PICK_STARTED` if the
+    picked job started. Writes the profile, `scratch` and what `start_waiting` writes.
+    """
+    taken = 0
+    while taken < n and some_job_fits(sim):
+        job = take_first(sim, primary, n - taken, taken)
+        taken += 1
+        if not starts_now(jobs, sim, job):
+            return job
+        take_interval(jobs, sim, job, sim.now)
+        start_waiting(jobs, sim, job, False)
+        if job == sim.pick:
+            return s.PICK_STARTED
+    return s.NO_HEAD
+
+
+@kernel
+def pass_ahead(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+    """Make a pass on the profile; return False if it stopped at the picked job.
+
+    Writes what `start_waiting` writes, keys of orders that are not kept, `shadow` and `extra`.
+    """
+    sim.shadow = sim.checked_head = -1
+    n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
+    primary = make_primary_order(jobs, sim, n) if contested else s.BASE_ORDER
+    look_ahead(jobs, sim)
+    head = start_in_order(jobs, sim, primary, n)
+    if head >= 0 and sim.backfill == s.BACKFILL_EASY:
+        sim.shadow = reserve_hole(jobs, sim, head)
+        backfill_others(jobs, sim, primary, 0, sim.n_waiting - 1)
+    return head != s.PICK_STARTED
+
+
+@kernel
+def free_at(sim: Sim, instant: int) -> int:
+    """Return the processors free at an instant, s, not past, by the profile."""
+    step = 0
+    while step + 1 < sim.n_profile and sim.profile_time[step + 1] <= instant:
+        step += 1
+    return int(sim.profile_free[step])
+
+
+@kernel
+def least_free(sim: Sim) -> int:
+    """Return the fewest processors that are free at any instant to come, by the profile."""
+    least = sim.free
+    for step in range(sim.n_profile):
+        least = min(least, sim.profile_free[step])
+    return least
+
+
+def work(jobs: Jobs, sim: OutageSim, task: int, argument: int) -> int:
+    """Do a task; `argument` is a job, an instant, or what a pass goes by."""
+    if task == s.NEXT_INSTANT:
+        return int(sim.next_change)
+    if task == s.ON_INSTANT:
+        return on_instant(jobs, sim)
+    if task == s.MAKE_PASS:
+        return int(pass_ahead(jobs, sim, argument == 1))
+    look_ahead(jobs, sim)
+    if task == s.ALL_FIT:
+        return int(sim.waiting_processors <= least_free(sim))
+    if task == s.FITS_AHEAD:
+        return int(starts_now(jobs, sim, argument))
+    if task == s.FREE_AHEAD:
+        return free_at(sim, argument)
+    if task == s.RESERVE_AHEAD:
+        wanted = jobs.processors[argument]
+        sim.shadow = find_start(sim, wanted, jobs.estimate[argument])
+        sim.extra = free_at(sim, sim.shadow) - wanted
+    return 0

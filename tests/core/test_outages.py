@@ -1,0 +1,304 @@
+"""Outages, announced or not: against the reference, and what holds of every schedule with them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+from engines import by_reference, check_copies_go_on_alike, simulator_of, starts_again, whole
+from hpcgym.core.parts.outages import Outage
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.errors import PolicyError
+from reference_outages import Outage as Down
+from reference_outages import WithOutages
+from strategies import busy_workloads, one_of, policies, workloads
+
+KTH = "KTH-SP2-1996-2.1-cln"
+ORDERS = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION")
+orders = st.sampled_from(ORDERS) | policies
+
+
+@st.composite
+def outages(draw, processors):
+    """Draw outages that overlap, tie and follow each other, in times like those of the jobs."""
+    drawn = []
+    for _ in range(draw(st.integers(1, 4))):
+        begin = draw(one_of((0, 5, 10, 20, 20, 40, 60, 61, 120, 300, 600)))
+        end = begin + draw(one_of((1, 5, 10, 20, 40, 60, 300)))
+        most = processors - sum(one.processors for one in drawn if one.to > begin)
+        if most > 0:
+            number = draw(st.integers(1, most) | st.just(most))
+            announced = draw(one_of((0, 0, begin // 2, begin)))
+            drawn.append(Outage(begin, end, number, announced))
+    return drawn
+
+
+@st.composite
+def cases(draw):
+    """Draw a workload, its outages, and settings."""
+    workload = draw(busy_workloads() | workloads())
+    drawn = {
+        "policy": draw(orders),
+        "backfill": draw(one_of(("easy", "easy", "none"))),
+        "threshold": draw(one_of((None, 0, 30, 100, 400))),
+        "kill_at_limit": draw(st.booleans()),
+        "estimates": draw(one_of(("requested", "requested", "exact"))),
+    }
+    if drawn["backfill"] == "easy":
+        drawn["backfill_order"] = draw(st.none() | st.none() | orders)
+    return workload, draw(outages(workload.machine_processors)), drawn
+
+
+def reference_of(workload, events, **given):
+    """Return starts and attempts by the reference."""
+    made, offset = [], workload.time_offset
+
+    class Listed(WithOutages):
+        outages = tuple(
+            Down(one.from_ - offset, one.to - offset, one.processors, one.announced - offset)
+            for one in events
+        )
+
+        def run(self, event_semantics):
+            made.append(self)
+            return super().run(event_semantics)
+
+    starts = by_reference(workload, kind=Listed, **given)
+    return starts, sorted(map(tuple, made[0].attempts))
+
+
+def attempts_of(schedule):
+    """Return the attempts of a schedule as the reference has them."""
+    frame = schedule.attempts_frame()
+    row = {job: at for at, job in enumerate(schedule.workload.job_id.tolist())}
+    ends = frame["reason"].replace("killed at its request", "completed").tolist()
+    times = frame["start_time"].tolist(), frame["end_time"].tolist()
+    assert (frame["taken_time"] == frame["start_time"]).all()
+    return sorted(zip([row[job] for job in frame["job_id"]], *times, ends, strict=True))
+
+
+def assert_equal(workload, events, **given):
+    """Compare every start, its flags and every attempt."""
+    starts, attempts = reference_of(workload, events, **given)
+    schedule = hpcgym.simulate(workload, events=events, **given)
+    assert attempts_of(schedule) == attempts
+    assert schedule.start_time.tolist() == [start.start_time for start in starts]
+    assert schedule.backfilled.tolist() == [start.backfilled for start in starts]
+    assert schedule.thresholded.tolist() == [start.thresholded for start in starts]
+    return schedule
+
+
+@given(case=cases())
+def test_every_start_and_every_attempt_is_as_the_reference_says(case):
+    workload, events, given = case
+    assert_equal(workload, events, **given)
+
+
+@given(case=cases())
+def test_what_holds_of_every_schedule_with_outages(case):
+    workload, events, given = case
+    schedule = hpcgym.simulate(workload, events=events, **given)
+    frame, vain = schedule.attempts_frame(), schedule.attempts
+    # Every job runs once to its end, and no attempt begins before the job or before another ends.
+    useful = frame[frame["reason"] != "node down"]
+    assert useful["job_id"].tolist() == workload.job_id.tolist()
+    assert (useful["end_time"] - useful["start_time"]).tolist() == schedule.run_time.tolist()
+    assert (schedule.start_time >= workload.submit_time).all()
+    assert not (frame["start_time"] < frame.groupby("job_id")["end_time"].shift()).any()
+    # Work is conserved: what attempts hold is the useful runs and the waste.
+    held = ((frame["end_time"] - frame["start_time"]) * frame["processors"]).sum()
+    wasted = (vain.wasted_time * workload.processors).sum()
+    assert held == (schedule.run_time * workload.processors).sum() + wasted
+    # An outage ends attempts at its beginning only.
+    assert set(vain.end.tolist()) <= {one.from_ for one in events}
+    # Never more than the processors that are there, at any instant.
+    rows = [(one.from_, one.to, one.processors) for one in events]
+    rows += frame[["start_time", "end_time", "processors"]].itertuples(index=False, name=None)
+    changes = [(begin, q) for begin, _, q in rows] + [(end, -q) for _, end, q in rows]
+    used = 0
+    for _, q in sorted(changes):
+        used += q
+        assert used <= workload.machine_processors
+    # Utilisation is of what was there.
+    metrics = schedule.metrics()
+    first, last = workload.submit_time.min(), schedule.end_time.max()
+    lacking = sum(
+        one.processors * max(min(one.to, last) - max(one.from_, first), 0) for one in events
+    )
+    there = workload.machine_processors * metrics["makespan"] - lacking
+    work = (schedule.run_time * workload.processors).sum()
+    assert metrics["utilisation"] == (work / there if there else 0.0)
+    if not callable(given["policy"]):
+        settings = {key: value for key, value in given.items() if key != "policy"}
+        many = hpcgym.simulate_many([workload], [given["policy"]], events=events, **settings)
+        assert many["utilisation"][0, 0] == metrics["utilisation"]
+        assert many["max_wait_time"][0, 0] == metrics["max_wait_time"]
+
+
+@given(case=cases())
+def test_invariants_hold_and_copies_go_on_alike(case):
+    workload, events, given = case
+    policy = given.pop("policy")
+    simulator = simulator_of(workload, policy, events=events, **given)
+    plain = hpcgym.simulate(workload, policy, events=events, **given).start_time.tolist()
+    check_copies_go_on_alike(simulator)
+    assert starts_again(simulator) == plain
+
+
+@given(workload=busy_workloads(), policy=orders, order=st.none() | orders)
+def test_an_outage_that_takes_nothing_from_a_job_changes_no_start(workload, policy, order):
+    given = {"policy": policy, "backfill_order": order, "kill_at_limit": False}
+    far = Outage(10**6, 10**6 + 1, 1)
+    plain = hpcgym.simulate(workload, **given)
+    ahead = hpcgym.simulate(workload, events=[far], **given)
+    assert ahead.start_time.tolist() == plain.start_time.tolist()
+    assert ahead.backfilled.tolist() == plain.backfilled.tolist()
+
+
+def jobs_of(*rows, processors=4):
+    """Return jobs given by submit time, run time, request and processors."""
+    return hpcgym.Workload.from_arrays(
+        *map(list, zip(*rows, strict=True)), machine_processors=processors
+    )
+
+
+def starts(jobs, *events, **given):
+    return hpcgym.simulate(jobs, events=list(events), **given).start_time.tolist()
+
+
+def test_a_job_waits_for_an_announced_outage_that_it_would_run_into():
+    """2 of 4 processors are down from 50 to 100; a job of 3 that requests 60 s must wait."""
+    jobs = jobs_of((0, 60, 60, 3), (0, 50, 50, 3))
+    assert starts(jobs, Outage(50, 100, 2)) == [100, 0]
+    assert starts(jobs, Outage(50, 100, 2), backfill="none") == [100, 160]
+
+
+def test_the_head_keeps_its_reservation_before_an_outage():
+    """The head fits from 10 to 50 only if nothing else is started that runs beyond 10."""
+    jobs = jobs_of((0, 10, 10, 2), (0, 40, 40, 4), (0, 11, 11, 2), (0, 10, 10, 2))
+    assert starts(jobs, Outage(50, 1000, 4)) == [0, 10, 1000, 0]
+
+
+def test_an_unannounced_outage_takes_off_the_job_that_started_last():
+    """Two jobs run; at 20 one processor goes down and the younger job begins anew at 30."""
+    jobs = jobs_of((0, 100, 100, 2), (10, 100, 100, 2))
+    assert starts(jobs, Outage(20, 30, 1, announced=20)) == [0, 30]
+
+
+def test_of_jobs_that_started_at_one_instant_the_later_is_taken_off():
+    jobs = jobs_of((0, 100, 100, 2), (0, 100, 100, 2))
+    assert starts(jobs, Outage(20, 30, 1, announced=20)) == [0, 30]
+
+
+def test_a_job_that_ends_as_the_outage_begins_is_done():
+    jobs = jobs_of((0, 20, 100, 4))
+    assert starts(jobs, Outage(20, 30, 4, announced=20)) == [0]
+
+
+def test_a_job_over_its_estimate_is_taken_off_by_an_announced_outage():
+    jobs = jobs_of((0, 100, 10, 4))
+    assert starts(jobs, Outage(20, 30, 1), kill_at_limit=False) == [30]
+
+
+def test_an_outage_that_ends_as_another_begins_takes_no_job_off():
+    jobs = jobs_of((0, 100, 100, 2))
+    events = Outage(10, 20, 2, announced=10), Outage(20, 30, 2, announced=20)
+    assert starts(jobs, *events) == starts(jobs, *events[::-1]) == [0]
+
+
+def test_times_are_on_the_clock_of_the_log():
+    jobs = jobs_of((0, 60, 60, 3), (200, 60, 60, 3))
+    part = jobs.select([1], start=150)
+    assert starts(part, Outage(220, 300, 2)) == [150]
+    assert starts(part, Outage(100, 160, 2)) == [50]
+    assert starts(part, Outage(100, 220, 2)) == [70]
+
+
+def test_many_outages_may_take_one_job_off_each():
+    jobs = jobs_of((0, 30, 30, 4))
+    every = [Outage(20 * k, 20 * k + 1, 1, announced=20 * k) for k in range(1, 61)]
+    schedule = hpcgym.simulate(jobs, events=every)
+    assert schedule.start_time.tolist() == [1201]
+    assert schedule.attempts.kills.tolist() == [60]
+
+
+@pytest.mark.parametrize("policy", ["SAF", "SMITH-REGRESSION"])
+def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, policy):
+    workload = whole(real_log(KTH))
+    first = workload.select(np.arange(len(workload)) < 2_000)
+    schedule = assert_equal(first, weekly_outages(5), policy=policy, threshold=200_000)
+    assert schedule.attempts.kills.sum() > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["FCFS", "SAF", "WFP3"])
+def test_a_whole_log_starts_as_the_reference_says(real_log, policy):
+    schedule = assert_equal(whole(real_log(KTH)), weekly_outages(46), policy=policy)
+    assert schedule.attempts.kills.sum() > 100
+
+
+def weekly_outages(weeks):
+    """Return two outages a week: one announced a day before, and one that is not announced."""
+    made = []
+    for week in range(1, weeks):
+        begin = (week + 1) * 604_800
+        made.append(Outage(begin, begin + 14_400, 100, announced=begin - 86_400))
+        begin += 300_000
+        made.append(Outage(begin, begin + 7_200, 90, announced=begin))
+    return made
+
+
+def test_an_outage_is_text_that_reads_back():
+    text = "outage:from=3600,to=7200,processors=64,announced=60; outage:from=9,to=10,processors=1"
+    events = SchedulerSettings(events=text).events
+    assert events == (Outage(3600, 7200, 64, 60), Outage(9, 10, 1))
+    assert [str(event) for event in events] == text.split("; ")
+
+
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [
+        ("outage:form=3600,to=7200,processors=64", "did you mean 'from'"),
+        ("outage:to=7200,processors=64", "needs from"),
+        ("outage:from=7200,to=7200,processors=64", "later than from"),
+        ("outage:from=1,to=2,processors=0", "processors must be whole, a number >= 1"),
+        ("outage:from=1.5,to=2,processors=1", "from must be whole, seconds >= 0"),
+        ("outage:from=1,to=2,processors=1,announced=2", "at most from"),
+    ],
+)
+def test_what_is_no_outage_is_refused_by_name(event, named):
+    with pytest.raises(PolicyError, match=named):
+        SchedulerSettings(events=event)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"backfill": "conservative"}, "'easy', without cap or trials"),
+        ({"backfill": "easy:cap=0.9"}, "easy:cap=0.9"),
+        ({"backfill": "easy+trial"}, "trial"),
+        ({"backfill": "gang:rows=2"}, "backfilling mode"),
+        ({"event_semantics": "pyss"}, "batch"),
+        ({"correction": "reqtime", "estimates": "recent"}, "correction"),
+        ({"policy": "DYNP"}, "plans without events"),
+        ({"policy": "PLANNER"}, "plans without events"),
+    ],
+)
+def test_settings_without_a_meaning_beside_outages_are_refused(settings, named):
+    with pytest.raises(PolicyError, match=named):
+        SchedulerSettings(events="outage:from=1,to=2,processors=1", **settings)
+
+
+def test_outages_that_take_more_than_the_machine_are_refused():
+    jobs = jobs_of((0, 1, 1, 1))
+    with pytest.raises(PolicyError, match="take 5 processors at 20 s"):
+        starts(jobs, Outage(10, 30, 3), Outage(20, 25, 2))
+    assert starts(jobs, Outage(10, 20, 3), Outage(20, 25, 2)) == [0]
+
+
+def test_outages_on_a_machine_of_nodes_are_refused():
+    nodes = hpcgym.Machine((hpcgym.machine.NodeType(2, 64),))
+    jobs = hpcgym.load_workload("tiny", machine=nodes)
+    with pytest.raises(PolicyError, match="counts processors; tiny has nodes"):
+        starts(jobs, Outage(1, 2, 1))

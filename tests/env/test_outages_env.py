@@ -1,0 +1,124 @@
+"""The environment where processors are down: vectors, schedules, rewards, and what is shown."""
+
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+
+import hpcgym
+from hpcgym.core.observation_fields import ClusterField, JobField
+from hpcgym.core.parts.outages import Outage
+from hpcgym.scenario.load import load_scenario
+
+DAY_S = 86_400
+DAILY = [
+    Outage(at, at + 20_000, 200, announced=at - DAY_S * known)
+    for at, known in zip(range(DAY_S, 120 * DAY_S, DAY_S), [1, 0] * 60, strict=False)
+]
+HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
+
+
+def scenario(events=DAILY, **changes):
+    """Return weeks of a bundled log with outages."""
+    plain = load_scenario("synthetic-256-weeks")
+    spec = replace(plain.scheduler, events=";".join(map(str, events)), **changes)
+    return replace(plain, scheduler=spec)
+
+
+def run(env, act):
+    """Run an episode with `act`, a function of the step; return rewards, schedule and info."""
+    env.reset(options={"episode": "week 4"})
+    rewards, is_over = [], False
+    while not is_over:
+        _, reward, is_over, _, info = env.step(act(len(rewards)))
+        rewards.append(reward)
+    return rewards, env.unwrapped.schedule(), info
+
+
+@pytest.mark.parametrize("action", ["policy", "order", "job", "weights"])
+def test_vector_equals_the_scalar_environment_where_processors_are_down(action):
+    keywords = {"scenario": scenario(), "action": action}
+    alone = gymnasium.make("HPCBatch-v0", **keywords)
+    vector = gymnasium.make_vec("HPCBatch-v0", num_envs=2, **keywords)
+    vector.action_space.seed(3)
+    alone.reset(seed=5)
+    vector.reset(seed=5)
+    is_over = False
+    while not is_over:
+        actions = vector.action_space.sample()
+        observation, reward, is_over, *_ = alone.step(actions[0])
+        observations, rewards, are_over, *_ = vector.step(actions)
+        assert (reward, is_over) == (rewards[0], are_over[0])
+        for key, shown in () if is_over else observation.items():
+            np.testing.assert_array_equal(shown, observations[key][0])
+
+
+@pytest.mark.parametrize(("policy", "base"), [("FCFS", "SAF"), ("SAF", "FCFS"), ("WFP3", "SAF")])
+def test_an_agent_that_always_chooses_a_policy_makes_the_schedule_of_that_policy(policy, base):
+    keywords = {"action": "policy", "policies": ["SPF", policy], "decide": "contested"}
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(policy=base), **keywords)
+    _, made, info = run(env, lambda step: 1)
+    settings = scenario(policy=base).scheduler.settings
+    plain = hpcgym.simulate(made.workload, **vars(replace(settings, policy=policy)))
+    assert plain.attempts.kills.sum() > 0
+    assert made.start_time.tolist() == plain.start_time.tolist()
+    assert info["utilisation"] == pytest.approx(plain.metrics()["utilisation"], rel=1e-12)
+
+
+def test_an_agent_that_picks_the_first_job_makes_the_schedule_of_the_base_order():
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), action="job")
+    _, made, _ = run(env, lambda step: 0)
+    plain = hpcgym.simulate(made.workload, **vars(scenario().scheduler.settings))
+    assert made.start_time.tolist() == plain.start_time.tolist()
+
+
+@pytest.mark.parametrize(
+    ("reward", "metric"), [("bsld", "mean_bsld"), ("wait", "mean_wait_time"), ("pp_bsld", None)]
+)
+def test_rewards_add_up_to_the_metric_where_processors_are_down(reward, metric):
+    keywords = {"action": "policy", "reward": reward, "baseline": None}
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), **keywords)
+    rewards, _, info = run(env, lambda step: step % 3)
+    assert sum(rewards) == pytest.approx(-info[metric or "mean_pp_bsld"], rel=1e-9)
+
+
+def shown_of(env, made, horizons):
+    """Return what is free after each of some seconds, by what is known now."""
+    now, jobs = int(env.unwrapped._sim.fields.now), made.workload
+    events = [
+        (one.from_ - jobs.time_offset, one.to - jobs.time_offset, one.processors)
+        for one in DAILY
+        if one.announced - jobs.time_offset <= now
+    ]
+    runs = (made.start_time >= 0) & (made.end_time > now)
+    ends = made.start_time + jobs.requested_time
+
+    def free_at(until):
+        held = jobs.processors[runs & (ends > until)].sum()
+        return 256 - held - sum(q for begin, end, q in events if begin <= until < end)
+
+    return now, [free_at(now + ahead) for ahead in horizons], free_at
+
+
+def test_what_is_shown_counts_known_outages():
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), action="policy")
+    observation, _ = env.reset(options={"episode": "week 4"})
+    is_over, n_ahead, n_refused = False, 0, 0
+    while not is_over:
+        made = env.unwrapped.schedule()
+        now, free, free_at = shown_of(env, made, (0, *HORIZONS_S))
+        first = ClusterField.FREE_PROCESSORS
+        shown = observation["cluster"][first : first + len(free)]
+        np.testing.assert_allclose(shown * 256, np.maximum(free, 0), atol=1e-3)
+        n_ahead += env.unwrapped._sim.fields.looks_ahead
+        slots = env.unwrapped._slot
+        rows = observation["jobs"].reshape(len(slots), -1)
+        for row, job in zip(rows, slots[slots >= 0], strict=False):
+            until, wanted = now + made.workload.requested_time[job], made.workload.processors[job]
+            begins = [one.from_ - made.workload.time_offset for one in DAILY]
+            fits = all(free_at(u) >= wanted for u in [now, *begins] if now <= u < until)
+            assert row[JobField.FITS_NOW] == fits
+            n_refused += not fits and wanted <= free[0]
+        observation, _, is_over, *_ = env.step(1)
+    assert n_ahead > 100 and n_refused > 10
