@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event(Mode):
-    """Something that happens at instants of its own; its fields are its parameters."""
+    """Something that happens at instants of its own; its fields are its parameters.
+
+    Attributes:
+        COUNTS_PROCESSORS: Whether it knows nothing of nodes.
+    """
+
+    COUNTS_PROCESSORS: ClassVar[bool] = True
 
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return the whole numbers that its kernels read, for the jobs of an episode."""
@@ -96,7 +102,7 @@ def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dic
     data: list[Sequence[int]] = []
     for event in events:
         assert workload is not None
-        if workload.machine is not None:
+        if event.COUNTS_PROCESSORS and workload.machine is not None:
             raise PolicyError(f"event '{event}' counts processors; {workload.name} has nodes")
         data.append(event.numbers(workload))
     columns = (

@@ -51,6 +51,7 @@ PARTS = [
     "hpcgym.core.parts.slack",
     "hpcgym.core.parts.cost_benefit",
     "hpcgym.core.parts.trials",
+    "hpcgym.core.parts.dependencies",
 ]
 """Modules of the kernels of backfilling modes; the place here is part of a mode's number."""
 

@@ -12,7 +12,7 @@ from hpcgym.core.events import as_events
 from hpcgym.core.policy import Chooser, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
-from hpcgym.core.setting_list import EventSemantics, SettingList
+from hpcgym.core.setting_list import Dependence, EventSemantics, SettingList
 from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
 from hpcgym.keywords import documented
 
@@ -56,6 +56,7 @@ class SchedulerSettings(SettingList):
             "event_semantics": get_args(EventSemantics),
             "placement": tuple(PLACEMENTS),
             "correction": tuple(CORRECTIONS),
+            "dependencies": get_args(Dependence),
         }
         for key, allowed in names.items():
             name = getattr(self, key)
