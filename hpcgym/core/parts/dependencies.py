@@ -158,7 +158,7 @@ def renumber(jobs: Jobs, sim: DependencySim, one: int, other: int) -> None:
         exchange(jobs.shape, one, other)
         exchange(jobs.request, one, other)
         exchange(jobs.placed_first, one, other)
-    exchange(sim.row, one, other)
+    exchange(sim.row_of, one, other)
     sim.job_of[sim.row_of[one]] = one
     sim.job_of[sim.row_of[other]] = other
 
