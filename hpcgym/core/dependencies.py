@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Backfill, Mode
 from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.parts.dependencies import Dependencies, earliest_of, predecessors_of
 from hpcgym.core.settings import SchedulerSettings
@@ -27,11 +26,16 @@ EXCHANGED = (
 EXCHANGED_ON_NODES = ("chunks", "shape", "request", "placed_first")
 
 
-def dependencies_of(workload: Workload, settings: SchedulerSettings) -> Dependencies | None:
+def dependencies_of(
+    workload: Workload, settings: SchedulerSettings, unable: str
+) -> Dependencies | None:
     """Return what makes jobs of a workload wait out of sight; None if nothing does.
 
+    `unable` names what cannot have that; "" = nothing.
+
     Raises:
-        PolicyError: Dependencies are asked for, and the workload states none.
+        PolicyError: Dependencies are asked for, and the workload states none. Or something cannot
+            be where jobs wait.
     """
     kind = settings.dependencies
     if kind != "ignore" and workload.after is None:
@@ -41,36 +45,15 @@ def dependencies_of(workload: Workload, settings: SchedulerSettings) -> Dependen
             "load_workload(..., dependencies=True)"
         )
     held = workload.eligible is not None and (workload.eligible > workload.submit_time).any()
-    return Dependencies(kind) if held or kind != "ignore" else None
-
-
-def refuse_unable(mode: Mode, settings: SchedulerSettings, decides: bool, workload: str) -> None:
-    """Refuse what cannot be where jobs wait out of sight, or cannot be yet.
-
-    `decides` tells whether an agent or a caller takes decisions.
-
-    Raises:
-        PolicyError: Something cannot; the message says what, and how to go on.
-    """
-    predictor = settings.predictor
-    unable = None
-    if not isinstance(mode, Backfill):
-        unable = f"backfill '{mode}', which has its own simulator"
-    elif mode.number == s.BACKFILL_OWN:
-        unable = f"backfill '{mode}', whose passes are made in Python"
-    elif settings.event_semantics != "batch":
-        unable = f"event_semantics {settings.event_semantics!r}"
-    elif settings.events:
-        unable = f"event '{settings.events[0]}', which may know jobs by position"
-    elif predictor is not None and predictor.ask is not None:
-        unable = "estimates by a function of your own"
-    elif decides:
-        unable = "what decides while it runs: environments, planners, policies that choose"
-    if unable is not None:
+    if not held and kind == "ignore":
+        return None
+    if unable:
+        why = "are held (column eligible)" if kind == "ignore" else "wait for others (column after)"
+        how = "leave the column out" if kind == "ignore" else "choose dependencies 'ignore'"
         raise PolicyError(
-            f"{workload} has jobs that wait for others or are held, and that cannot be with "
-            f"{unable}; choose dependencies 'ignore', and leave the column eligible out"
+            f"jobs of {workload.name} {why}, and {unable} cannot be beside that yet; {how}"
         )
+    return Dependencies(kind)
 
 
 def begin(rule: Dependencies, workload: Workload, kept: Jobs, table: Jobs, state: State) -> None:

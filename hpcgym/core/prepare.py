@@ -21,7 +21,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
-from hpcgym.core.dependencies import dependencies_of, refuse_unable
+from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import as_events, columns_of_events
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
@@ -197,7 +197,7 @@ def prepare(
     reward_rate: NDArray[np.float64] | None = None,
     reward_onset: NDArray[np.int64] | None = None,
     field: NDArray[np.float32] | None = None,
-    may_wait: bool = False,
+    no_waits: str = "an environment",
 ) -> PreparedEpisode:
     """Prepare a workload for the kernels.
 
@@ -215,7 +215,8 @@ def prepare(
         reward_rate: Cost of a second of waiting, shape (n_jobs,), 1/s; None = no reward.
         reward_onset: Instant from which waiting costs, shape (n_jobs,), s.
         field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS).
-        may_wait: Whether the caller lets jobs wait out of sight, as `Simulator` does.
+        no_waits: What of the caller's cannot be where jobs wait for others or are held; "" =
+            nothing.
 
     Raises:
         WorkloadError: Estimates or a policy's keys do not fit the workload.
@@ -224,10 +225,8 @@ def prepare(
     refuse_on_nodes(workload, settings)
     policy = as_policy(settings.policy)
     mode, events = as_backfill(settings.backfill), as_events(settings.events)
-    dependencies = dependencies_of(workload, settings)
+    dependencies = dependencies_of(workload, settings, settings.no_waits or no_waits)
     if dependencies is not None:
-        decides = decide != "never" or policy.chooser is not None or reward_rate is not None
-        refuse_unable(mode, settings, decides or not may_wait, workload.name)
         events = (*events, dependencies)
     backfill_policy = (
         None if settings.backfill_order is None else as_policy(settings.backfill_order)
