@@ -52,7 +52,7 @@ def simulate(
     theta = math.inf if threshold is None else threshold
     n = len(jobs)
     begins: dict[int, int] = {}  # when a job is eligible, once that is known
-    came: set[int] = set()
+    came: dict[int, int] = {}  # those that came, and how many had come before each
     waiting: list[int] = []
     running: dict[int, int] = {}  # the starts
     lives: dict[int, Life] = {}
@@ -75,10 +75,10 @@ def simulate(
 
     def rank(j: int, t: int) -> tuple[float, ...]:
         if overdue(j, t):
-            return (0, 0, begins[j], j)
+            return (0, 0, came[j])
         job = jobs[j]
         score = SCORES[policy](begins[j], job.requested_time, job.processors)
-        return (1, score, begins[j], j)
+        return (1, score, came[j])
 
     def start(j: int, t: int) -> None:
         waiting.remove(j)
@@ -123,7 +123,7 @@ def simulate(
             for k in others(j):
                 begins[k] = max(earliest(k), t + jobs[k].think_time)
         for j in sorted(j for j, g in begins.items() if j not in came and g == t):
-            came.add(j)
+            came[j] = len(came)
             waiting.append(j)
         one_pass(t)
     return [lives[j] for j in range(n)]

@@ -67,6 +67,15 @@ def workload_of(rows, **others):
     return hpcgym.Workload.from_arrays(**columns, **given)
 
 
+def ending_later(rows):
+    """Return jobs of which those before others run a second, so that none comes in a later round."""
+    before = {job.after for job in rows}
+    return [
+        job._replace(run_time=max(job.run_time, 1)) if row in before else job
+        for row, job in enumerate(rows)
+    ]
+
+
 def lives_of(schedule):
     """Return a schedule as the reference does."""
     jobs = schedule.jobs.submit_time.tolist()
@@ -104,6 +113,7 @@ def test_a_job_is_scheduled_as_one_submitted_when_it_is_eligible(
 ):
     """The same jobs, submitted when these were eligible, start alike under every mode and order."""
     estimated, correction = estimates
+    rows = ending_later(rows)
     settings = {"backfill": backfill, "threshold": threshold, "estimates": estimated}
     settings["correction"] = "none" if "trial" in backfill else correction
     jobs = workload_of(rows)
@@ -149,7 +159,7 @@ def test_a_simulation_goes_on_from_a_copy_and_begins_anew(rows, kind, check):
 
 
 @given(
-    rows=tables(),
+    rows=tables(max_jobs=8),
     policy=st.sampled_from(("FCFS", "SAF", "WFP3")),
     backfill=one_of(("none", "easy", "depth:k=2", "conservative")),
     kind=one_of(KINDS),
@@ -157,6 +167,7 @@ def test_a_simulation_goes_on_from_a_copy_and_begins_anew(rows, kind, check):
 def test_on_nodes_a_job_is_scheduled_as_one_submitted_when_it_is_eligible(
     rows, policy, backfill, kind
 ):
+    rows = ending_later(rows)
     machine = hpcgym.Machine((hpcgym.machine.NodeType(2, 2, gpus=1),))
     of_nodes = {
         "machine": machine,
