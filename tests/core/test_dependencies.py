@@ -68,7 +68,7 @@ def workload_of(rows, **others):
 
 
 def ending_later(rows):
-    """Return jobs of which those before others run a second, so that none comes in a later round."""
+    """Return jobs of which those before others run a second: none comes in a later round."""
     before = {job.after for job in rows}
     return [
         job._replace(run_time=max(job.run_time, 1)) if row in before else job
