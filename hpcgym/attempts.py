@@ -93,13 +93,13 @@ def attempts_of(simulator: Simulator) -> Attempts | None:
     n, n_jobs = int(state.n_attempts[0]), len(simulator.workload)
     rows = state.attempt[0, :n]
     is_started = simulator.start_time >= 0
-    taken = state.taken[0, :n_jobs]
+    taken = simulator.by_row(state.taken[0, :n_jobs])
     taken = np.where(is_started, np.where(taken < 0, simulator.start_time, taken), -1)
     submitted = state.start_time[0, :n_jobs] != -1
-    wasted = np.where(submitted, state.wasted[0, :n_jobs], 0)
+    wasted = simulator.by_row(np.where(submitted, state.wasted[0, :n_jobs], 0))
     wasted += np.where(is_started, simulator.start_time - taken, 0)
     columns = (
         s.ATTEMPT_JOB, s.ATTEMPT_TAKEN, s.ATTEMPT_SINCE, s.ATTEMPT_END, s.ATTEMPT_REASON
     )  # fmt: skip
     job, began, since, end, reason = (rows[:, column].copy() for column in columns)
-    return Attempts(job, began, since, end, reason, taken, wasted)
+    return Attempts(simulator.rows(job), began, since, end, reason, taken, wasted)

@@ -228,7 +228,13 @@ def simulate_many(
     asking = [policy for policy in chosen if policy.expects][:1]  # makes room for what is expected
     ready = []
     for row, workload in enumerate(workloads):
-        episode = prepare(workload, many[row], extra_policies=asking, keep_history=needs_history)
+        episode = prepare(
+            workload,
+            many[row],
+            extra_policies=asking,
+            keep_history=needs_history,
+            no_waits="simulate_many",
+        )
         _ = episode.initial  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
         ready.append(_Ready(episode, given))

@@ -73,13 +73,14 @@ def table_of(schedule: Any, columns: Columns = "default") -> pd.DataFrame:
     frame = schedule.to_frame()
     offset = schedule.workload.time_offset
     frame["submit_time"] += offset
-    for key in ("start_time", "end_time"):
+    eligible = () if schedule.eligible_time is None else ("eligible_time",)
+    for key in ("start_time", "end_time", *eligible):
         frame[key] = np.where(schedule.start_time >= 0, frame[key] + offset, -1)
     if columns == "all":
         return frame
     further = () if schedule.placement is None else PLACEMENT_COLUMNS
     attempts = () if schedule.attempts is None else ATTEMPT_COLUMNS
-    return frame[[*CSV_COLUMNS, *further, *attempts]]
+    return frame[[*CSV_COLUMNS, *further, *attempts, *eligible]]
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame, *, force: bool) -> None:
@@ -128,7 +129,8 @@ def batsim_frame(schedule: Any) -> pd.DataFrame:
     schedule.refuse_unfinished("a table of Batsim")
     jobs, offset = schedule.workload, schedule.workload.time_offset
     is_cut = schedule.run_time < jobs.run_time
-    turnaround_time = schedule.end_time - jobs.submit_time
+    submit_time = schedule.jobs.submit_time
+    turnaround_time = schedule.end_time - submit_time
     with np.errstate(divide="ignore", invalid="ignore"):
         stretch = np.where(schedule.run_time > 0, turnaround_time / schedule.run_time, np.nan)
     return pd.DataFrame(
@@ -136,7 +138,7 @@ def batsim_frame(schedule: Any) -> pd.DataFrame:
             "job_id": jobs.job_id,
             "workload_name": jobs.name,
             "profile": schedule.run_time.astype(str),
-            "submission_time": jobs.submit_time + offset,
+            "submission_time": submit_time + offset,
             "requested_number_of_resources": jobs.processors,
             "requested_time": jobs.requested_time,
             "success": np.where(is_cut, 0, 1),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.backfill import OwnSimulator
+from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
@@ -83,7 +84,7 @@ def simulate_gang(
 
     Raises:
         WorkloadError: The workload is empty.
-        PolicyError: The machine has nodes.
+        PolicyError: The machine has nodes, or jobs are held.
 
     Source: Ousterhout 1982; specification, section 4, "Gang scheduling".
 
@@ -99,11 +100,12 @@ def simulate_gang(
             f"backfill '{chosen}' counts processors; on a machine of nodes these work: none, easy, "
             "depth:k=2, conservative"
         )
+    settings = SchedulerSettings(backfill=chosen, kill_at_limit=kill_at_limit)
+    dependencies_of(workload, settings, settings.no_waits)
     run_time = executed_run_time(workload, kill_at_limit)
     start_time, end_time = share_in_time(workload, run_time, chosen)
     never = np.zeros(len(workload), dtype=np.bool_)
     suspended = end_time - start_time - run_time
-    settings = SchedulerSettings(backfill=chosen, kill_at_limit=kill_at_limit)
     return Schedule(workload, start_time, run_time, never, never, settings, suspended)
 
 

@@ -15,6 +15,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
+from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.predictor import PREDICTORS, Predictor
@@ -169,6 +170,7 @@ def simulate_moldable(
         raise WorkloadError(
             f"{workload.name}: jobs with shapes need a machine of counted processors, not of nodes"
         )
+    dependencies_of(workload, settings, "a choice of shapes")
     given = [[Shape(*shape) for shape in options] for options in shapes]
     _refuse_shapes(workload, given)
     simulator = _MoldingSimulator(workload, given, alpha, settings)

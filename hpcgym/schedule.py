@@ -58,6 +58,8 @@ class Schedule:
         placement: On which nodes each job ran; None where processors are counted.
         attempts: Starts that were in vain; None where nothing takes a job off the machine.
         outage: What the machine lacked, as `hpcgym.core.kernels.types.Jobs.outage`; None = nothing.
+        eligible_time: Since when each could be scheduled, s, from where its wait counts; None =
+            since its submission.
     """
 
     workload: Workload
@@ -70,6 +72,7 @@ class Schedule:
     placement: Placement | None = None
     attempts: Attempts | None = None
     outage: IntArray | None = None
+    eligible_time: IntArray | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -87,8 +90,15 @@ class Schedule:
 
     @property
     def wait_time(self) -> IntArray:
-        """Wait of each job for its start, start - submit, s."""
-        return np.where(self.start_time >= 0, self.start_time - self.workload.submit_time, -1)
+        """Wait of each job for its start, start - submit, or since it was eligible, s."""
+        return np.where(self.start_time >= 0, self.start_time - self.jobs.submit_time, -1)
+
+    @property
+    def jobs(self) -> Workload:
+        """Return the jobs, submitted when they could be scheduled, as metrics count."""
+        if self.eligible_time is None:
+            return self.workload
+        return replace(self.workload, submit_time=self.eligible_time)
 
     @property
     def end_time(self) -> IntArray:
@@ -121,7 +131,7 @@ class Schedule:
 
         The wait here is all time that a job does not run, also while it is suspended.
         """
-        values = metrics.per_job(self.workload, self._unbroken_start, self.run_time)
+        values = metrics.per_job(self.jobs, self._unbroken_start, self.run_time)
         started = self.start_time >= 0
         return {key: np.where(started, column, np.nan) for key, column in values.items()}
 
@@ -152,9 +162,9 @@ class Schedule:
         """
         columns = (self._unbroken_start, self.run_time, self.backfilled, self.thresholded)
         if by is None:
-            summary = metrics.summary(self.workload, *columns, outage=self.outage)
+            summary = metrics.summary(self.jobs, *columns, outage=self.outage)
             if self.attempts is not None:
-                summary |= self.attempts.summary(self.workload, int(summary["makespan"]))
+                summary |= self.attempts.summary(self.jobs, int(summary["makespan"]))
             return summary
         if by not in get_args(Group):
             raise HpcgymError(unknown_name("group", by, get_args(Group)))
@@ -165,7 +175,7 @@ class Schedule:
         else:
             labels, names = self._labels(by)
             self.refuse_unfinished("metrics by group")
-            groups = metrics.summary_by(labels, self.workload, *columns)
+            groups = metrics.summary_by(labels, self.jobs, *columns)
             if self.attempts is not None:
                 for label, record in groups.items():
                     kills = self.attempts.kills[labels == label]
@@ -208,7 +218,7 @@ class Schedule:
 
         Source: Specification, section 13, "Metrics".
         """
-        return node_metrics.fragmentation(self.workload, self._usage())
+        return node_metrics.fragmentation(self.jobs, self._usage())
 
     def usage(self) -> pd.DataFrame:
         """Return what is held, and who waits, from each instant of a change to the next one.
@@ -236,7 +246,7 @@ class Schedule:
         if self.placement is None:
             raise self._needs_nodes("resources and placements")
         self.refuse_unfinished("a metric of nodes")
-        return self.workload, self.start_time, self.run_time, self.placement
+        return self.jobs, self.start_time, self.run_time, self.placement
 
     def _needs_nodes(self, what: str) -> HpcgymError:
         """Return the error about what only a machine of nodes has."""
@@ -262,7 +272,7 @@ class Schedule:
         if metric not in metrics.JOB_METRICS:
             raise HpcgymError(unknown_name("metric", metric, metrics.JOB_METRICS))
         instants = {
-            "submit_time": self.workload.submit_time,
+            "submit_time": self.jobs.submit_time,
             "start_time": self.start_time,
             "end_time": self.end_time,
         }
@@ -329,7 +339,7 @@ class Schedule:
         Times are on the workload's clock; add `workload.time_offset` for the log's own. `run_time`
         is the executed one. `started` is "in_order", "backfilled" or "" (not yet). On a machine of
         nodes the columns `PLACEMENT_COLUMNS` follow, with ids of nodes as "0-3,7", then what jobs
-        ask of them.
+        ask of them. `eligible_time` is there where jobs waited for others or were held.
         """
         import pandas as pd
 
@@ -351,8 +361,10 @@ class Schedule:
             "started": np.where(self.start_time >= 0, how, ""),
             **self._node_columns(),
             **({} if self.attempts is None else self.attempts.columns(self.start_time >= 0)),
+            **({} if self.eligible_time is None else {"eligible_time": self.eligible_time}),
         }
-        further = {key: values for key, values in jobs.columns().items() if key not in columns}
+        stated = jobs.stated_columns()
+        further = {key: values for key, values in stated.items() if key not in columns}
         return pd.DataFrame(columns | further)
 
     def attempts_frame(self) -> pd.DataFrame:
@@ -477,7 +489,8 @@ class Schedule:
         """Write the simulated jobs as a log in the Standard Workload Format, gzipped as .gz.
 
         Field 2 is the submit time in the log's own base, field 3 the simulated wait, field 4 the
-        executed run time; header and other fields are those of the log the workload came from. A
+        executed run time; a job that waited for others, or was held, was submitted when it was
+        eligible. Header and other fields are those of the log the workload came from. A
         workload that came from none gets a header of its own, and -1 for what is unknown.
 
         Raises:
@@ -496,7 +509,7 @@ class Schedule:
         jobs = self.workload
         changed = {
             "job_id": jobs.job_id,
-            "submit_time": jobs.submit_time + jobs.time_offset,
+            "submit_time": self.jobs.submit_time + jobs.time_offset,
             "wait_time": self.wait_time,
             "run_time": self.run_time,
         }
@@ -567,6 +580,7 @@ def simulate(
         placement=simulator.placement,
         attempts=attempts_of(simulator),
         outage=simulator.episode.table.outage,
+        eligible_time=None if simulator.episode.dependencies is None else simulator.eligible_time,
     )
 
 

@@ -177,6 +177,7 @@ def simulate_log(
         machine=nodes,
         placement=given["placement"],
         requested_memory=given["requested_memory"],
+        dependencies=given["dependencies"] != "ignore",
     )
     options.show_report(context, report, kill=given["kill_at_limit"])
     options.show_settings(

@@ -32,6 +32,7 @@ class JobColumn(NamedTuple):
         on_nodes: Whether only machines of nodes know it.
         is_flag: Whether it is true or false.
         decides: Whether a schedule may depend on it, so that digests of jobs have it.
+        optional: Whether a table has it only where it is given.
     """
 
     least: int | None = None
@@ -41,6 +42,7 @@ class JobColumn(NamedTuple):
     on_nodes: bool = False
     is_flag: bool = False
     decides: bool = True
+    optional: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,6 +63,9 @@ class JobColumns:
         spread: Whether a node may have at most one chunk of the job; bool.
         exclusive: Whether the job's nodes are its own; bool.
         partition: Index of each job's partition in `machine.partitions`.
+        after: Position of the job before it, -1 = none; in frames and files that job's id.
+        think_time: Time between the end of that job and what it lets begin.
+        eligible: Instant from which the job may be scheduled, -1 = its submission.
     """
 
     job_id: Annotated[IntArray, JobColumn(swf="job_id")]
@@ -76,6 +81,9 @@ class JobColumns:
     spread: Annotated[BoolArray | None, JobColumn(default=0, on_nodes=True, is_flag=True)] = None
     exclusive: Annotated[BoolArray | None, JobColumn(default=0, on_nodes=True, is_flag=True)] = None
     partition: Annotated[IntArray | None, JobColumn(0, default=0, on_nodes=True)] = None
+    after: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
+    think_time: Annotated[IntArray | None, JobColumn(0, default=0, optional=True)] = None
+    eligible: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
 
 
 COLUMNS: dict[str, JobColumn] = {

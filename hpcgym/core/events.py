@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event(Mode):
-    """Something that happens at instants of its own; its fields are its parameters."""
+    """Something that happens at instants of its own; its fields are its parameters.
+
+    Attributes:
+        COUNTS_PROCESSORS: Whether it knows nothing of nodes.
+    """
+
+    COUNTS_PROCESSORS: ClassVar[bool] = True
 
     SHARED: ClassVar[bool] = False
     """Whether its kernels are called once for all events of its kind."""
@@ -114,7 +120,7 @@ def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dic
     called: list[int] = []
     for event in events:
         assert workload is not None
-        if workload.machine is not None:
+        if event.COUNTS_PROCESSORS and workload.machine is not None:
             raise PolicyError(f"event '{event}' counts processors; {workload.name} has nodes")
         outages.extend(event.outages(workload))
         if not event.SHARED or event.number not in called:

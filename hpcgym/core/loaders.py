@@ -55,6 +55,7 @@ PARTS = [
     "hpcgym.core.parts.cost_benefit",
     "hpcgym.core.parts.trials",
     "hpcgym.core.parts.outages",
+    "hpcgym.core.parts.dependencies",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 

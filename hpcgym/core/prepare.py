@@ -21,11 +21,13 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
+from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import as_events, columns_of_events
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
+from hpcgym.core.parts.dependencies import Dependencies
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
 from hpcgym.core.requests import PLACEMENTS, unplaceable
@@ -51,6 +53,7 @@ class PreparedEpisode:
         backfill_policy: The backfill order, None = the primary order.
         log_largest: Natural logarithm of the largest request in s, at least log 2.
         network: Parameters of the network that expects run times, shape (N_NETWORK,); empty = none.
+        dependencies: What makes jobs wait out of sight; None if nothing does.
     """
 
     workload: Workload
@@ -62,6 +65,7 @@ class PreparedEpisode:
     backfill_policy: Policy | None
     log_largest: float
     network: NDArray[np.float64]
+    dependencies: Dependencies | None = None
 
     @property
     def expects(self) -> bool:
@@ -193,6 +197,7 @@ def prepare(
     reward_rate: NDArray[np.float64] | None = None,
     reward_onset: NDArray[np.int64] | None = None,
     field: NDArray[np.float32] | None = None,
+    no_waits: str = "an environment",
 ) -> PreparedEpisode:
     """Prepare a workload for the kernels.
 
@@ -210,6 +215,8 @@ def prepare(
         reward_rate: Cost of a second of waiting, shape (n_jobs,), 1/s; None = no reward.
         reward_onset: Instant from which waiting costs, shape (n_jobs,), s.
         field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS).
+        no_waits: What of the caller's cannot be where jobs wait for others or are held; "" =
+            nothing.
 
     Raises:
         WorkloadError: Estimates or a policy's keys do not fit the workload.
@@ -218,6 +225,9 @@ def prepare(
     refuse_on_nodes(workload, settings)
     policy = as_policy(settings.policy)
     mode, events = as_backfill(settings.backfill), as_events(settings.events)
+    dependencies = dependencies_of(workload, settings, settings.no_waits or no_waits)
+    if dependencies is not None:
+        events = (*events, dependencies)
     backfill_policy = (
         None if settings.backfill_order is None else as_policy(settings.backfill_order)
     )
@@ -251,6 +261,8 @@ def prepare(
         **columns_of(workload),
     )
     setting, weight = rules_of(policy, backfill_policy, settings)
+    if dependencies is not None:
+        setting.events_hear |= dependencies.hears
     setting.n_jobs = n
     setting.machine_processors = workload.machine_processors
     setting.week_start = workload.week_start
@@ -280,6 +292,7 @@ def prepare(
         backfill_policy,
         math.log(max(largest, 2)),
         network_of(each for each in (policy, backfill_policy, *others) if each is not None),
+        dependencies,
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hpcgym.core.predictor import Correction, Estimates
 
 EventSemantics = Literal["batch", "pyss"]
+Dependence = Literal["ignore", "start", "feedback"]
 
 
 class Setting(NamedTuple):
@@ -107,6 +108,13 @@ class SettingList:
             |---|---|
             | "batch" | all ends, all submissions, one pass |
             | "pyss" | event by event, as simulators of the pyss family do |
+        dependencies: Whether a job waits for the job before it.
+
+            | text | jobs that are after another |
+            |---|---|
+            | "ignore" | come when they were submitted |
+            | "start" | come then too, and wait out of sight for its end and a think time |
+            | "feedback" | come a think time after its end |
         placement: On a machine of nodes, in what order a job takes them.
 
             | text | nodes |
@@ -134,6 +142,7 @@ class SettingList:
     estimates: Estimates = field(default="requested", metadata={"of_rules": "parameters"})
     correction: Correction = field(default="none", metadata={"of_rules": "parameters"})
     event_semantics: EventSemantics = "batch"
+    dependencies: Dependence = "ignore"
     placement: str = "lowest"
     events: str | Sequence[str | Event] = ""
 
@@ -148,6 +157,7 @@ class SettingKeywords(TypedDict, total=False):
     estimates: Estimates
     correction: Correction
     event_semantics: EventSemantics
+    dependencies: Dependence
     placement: str
     events: str | Sequence[str | Event]
 

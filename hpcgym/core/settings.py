@@ -7,12 +7,13 @@ from typing import get_args
 
 import numpy as np
 
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, Easy, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.events import as_events
 from hpcgym.core.policy import Chooser, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
-from hpcgym.core.setting_list import EventSemantics, SettingList
+from hpcgym.core.setting_list import Dependence, EventSemantics, SettingList
 from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
 from hpcgym.keywords import documented
 
@@ -63,6 +64,7 @@ class SchedulerSettings(SettingList):
             "event_semantics": get_args(EventSemantics),
             "placement": tuple(PLACEMENTS),
             "correction": tuple(CORRECTIONS),
+            "dependencies": get_args(Dependence),
         }
         for key, allowed in names.items():
             name = getattr(self, key)
@@ -75,6 +77,11 @@ class SchedulerSettings(SettingList):
             )
         if isinstance(mode, Easy) and mode.trial is not None:
             self._refuse_with_trials(mode)
+        if self.dependencies != "ignore" and self.no_waits:
+            raise PolicyError(
+                f"dependencies {self.dependencies!r} let jobs wait out of sight, and "
+                f"{self.no_waits} cannot be beside them; choose 'ignore'"
+            )
         predictor = self.predictor
         if self.threshold is not None and not (
             isinstance(self.threshold, (int, float, np.number))
@@ -143,6 +150,22 @@ class SchedulerSettings(SettingList):
                 f"{policy.name} plans with a backfill order that needs no users' records; got "
                 f"{backfill_policy.name}"
             )
+
+    @property
+    def no_waits(self) -> str:
+        """Name what cannot be where jobs wait for others or are held; "" = nothing."""
+        mode, predictor = as_mode(self.backfill), self.predictor
+        if not isinstance(mode, Backfill):
+            return f"backfill '{mode}', a simulator of its own,"
+        if mode.number == s.BACKFILL_OWN:
+            return f"backfill '{mode}', whose passes are made in Python,"
+        if self.event_semantics != "batch":
+            return f"event_semantics {self.event_semantics!r}"
+        if self.events:
+            return f"event '{self.events[0]}', which may know jobs by position,"
+        if as_policy(self.policy).chooser is not None:
+            return f"policy {as_policy(self.policy).name}, which chooses as it goes,"
+        return "a predictor of your own" if predictor is not None and predictor.ask else ""
 
     @property
     def predictor(self) -> Predictor | None:

@@ -18,6 +18,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
+from hpcgym.core.dependencies import begin, exchanged, lay_out, own_columns
 from hpcgym.core.engine import invariants
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points
@@ -29,7 +30,7 @@ from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates
 from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.state import copy_into, in_use, own_table, placement_of, rings_of, sim_of
+from hpcgym.core.state import State, copy_into, in_use, own_table, placement_of, rings_of, sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError
 
@@ -90,6 +91,7 @@ class Simulator:
             extra_policies=extra_policies,
             check_invariants=check_invariants,
             full_passes=full_passes,
+            no_waits="" if decide == "never" else f"decide={decide!r}",
         )
         self._open()
         self.reset()
@@ -98,7 +100,10 @@ class Simulator:
         """Allocate a state, and view state and jobs as kernels do."""
         self.state = state_for([self.episode])
         self._sim: Struct[Sim] = sim_of(self.state, 0)
-        self._table = own_table(self.episode.table, self.state, 0)
+        table = self.episode.table
+        if self.episode.dependencies is not None:
+            table = own_columns(table)
+        self._table = own_table(table, self.state, 0)
         self._jobs: Struct[Jobs] = Struct(self._table)
 
     @property
@@ -109,6 +114,9 @@ class Simulator:
     def reset(self) -> None:
         """Set the clock back to 0: an empty machine, no job submitted."""
         entry_points.begin(self._sim.address, self.episode.initial.address)
+        if self.episode.dependencies is not None:
+            kept = self.episode.table
+            begin(self.episode.dependencies, self.workload, kept, self._table, self.state)
         chooser = self.episode.policy.chooser
         self._chooser_run: ChooserRun | None = None if chooser is None else chooser.begin()
         self._own_passes = own_passes(self.settings)
@@ -179,7 +187,7 @@ class Simulator:
 
         Source: Specification, section 10, "Action semantics".
         """
-        waiting = self.waiting
+        waiting = self._waiting
         array = np.asarray(keys, dtype=np.float64)
         if array.shape != waiting.shape or np.isnan(array).any():
             raise PolicyError(
@@ -269,10 +277,10 @@ class Simulator:
             raise PolicyError(
                 f"{self.episode.policy.name} expects nothing of users; SMITH-HISTORY does"
             )
-        listed = self.waiting
+        listed = self._waiting
         inputs = np.empty((len(listed), s.N_NETWORK_INPUTS))
         entry_points.describe_listed(self._jobs.address, self._sim.address, listed, inputs)
-        return listed, inputs
+        return self.rows(listed), inputs
 
     def terms(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the terms of the index of each waiting job at this instant.
@@ -289,10 +297,10 @@ class Simulator:
             raise PolicyError(
                 f"{self.episode.policy.name} is no index, such as SMITH-HISTORY, and has no terms"
             )
-        listed = self.waiting
+        listed = self._waiting
         term = np.empty((len(listed), s.N_TERMS))
         entry_points.copy_terms(self._jobs.address, self._sim.address, listed, term)
-        return listed, term
+        return self.rows(listed), term
 
     def pick(self, job: int) -> None:
         """Decide that one waiting job goes first in this pass.
@@ -350,7 +358,7 @@ class Simulator:
 
     def _order(self, which: int, formula: Any) -> None:
         """Order the waiting jobs of this pass by a formula in Python."""
-        waiting, table = self.waiting, self._table
+        waiting, table = self._waiting, self._table
         features = features_of(
             table.processors[waiting],
             table.estimate[waiting],
@@ -379,6 +387,11 @@ class Simulator:
     @property
     def waiting(self) -> NDArray[np.int64]:
         """Return the waiting jobs' indices in base order, shape (n_waiting,)."""
+        return self.rows(self._waiting)
+
+    @property
+    def _waiting(self) -> NDArray[np.int64]:
+        """Return the same jobs as kernels number them."""
         listed = np.empty(int(self.state.n_waiting[0]), dtype=np.int64)
         entry_points.list_waiting(self._sim.address, listed)
         return listed
@@ -387,7 +400,21 @@ class Simulator:
     def running(self) -> NDArray[np.int64]:
         """Return the running jobs' indices by estimated end, shape (n_running,)."""
         n = self.state.n_releases[0]
-        return self.state.release_job[0, :n][::-1].copy()
+        return self.rows(self.state.release_job[0, :n][::-1].copy())
+
+    def rows(self, jobs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return positions in the job table of jobs as kernels number them."""
+        if self.episode.dependencies is None:
+            return jobs
+        rows: NDArray[np.int64] = self.state.row_of[0, jobs]
+        return rows
+
+    def by_row(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return what kernels hold of each job in the order of the job table, shape (n_jobs,)."""
+        if self.episode.dependencies is None:
+            return values
+        in_order: NDArray[Any] = values[self.state.job_of[0, : len(values)]]
+        return in_order
 
     @property
     def table(self) -> Jobs:
@@ -395,7 +422,22 @@ class Simulator:
 
         Arrays have shape (n_jobs,). `run_time` is the executed one, s.
         """
-        return self._table
+        if self.episode.dependencies is None:
+            return self._table
+        columns = {key: self.by_row(getattr(self._table, key)) for key in exchanged(self._table)}
+        return self._table._replace(**columns, ended_run_time=columns["run_time"])
+
+    @property
+    def eligible_time(self) -> NDArray[np.int64]:
+        """Return from when on each job could be scheduled, shape (n_jobs,), s; `NEVER` = not known.
+
+        Waits count from there. It is the submission where jobs neither wait for others nor are
+        held.
+        """
+        if self.episode.dependencies is None:
+            return self.workload.submit_time
+        comes_at: NDArray[np.int64] = self.state.comes_at[0, : len(self.workload)].copy()
+        return comes_at
 
     @property
     def predicted_time(self) -> NDArray[np.int64]:
@@ -403,13 +445,13 @@ class Simulator:
 
         Later corrections do not count. Of a job not yet submitted it is the estimate known so far.
         """
-        return self._table.feature[:, s.FEATURE_ESTIMATE].astype(np.int64)
+        return self.by_row(self._table.feature[:, s.FEATURE_ESTIMATE].astype(np.int64))
 
     @property
     def start_time(self) -> NDArray[np.int64]:
         """Return the start of each job, shape (n_jobs,), s, -1 = not started."""
         started: NDArray[np.int64] = self.state.start_time[0, : len(self.workload)]
-        return np.maximum(started, -1)
+        return self.by_row(np.maximum(started, -1))
 
     @property
     def backfilled(self) -> NDArray[np.bool_]:
@@ -419,7 +461,8 @@ class Simulator:
     @property
     def placement(self) -> Placement | None:
         """Return on which nodes each job was placed, None where processors are counted."""
-        return placement_of(self.episode.table, self.state, 0, self.start_time)
+        jobs = self.by_row(np.arange(len(self.workload)))
+        return placement_of(self.episode.table, self.state, 0, self.start_time, jobs)
 
     @property
     def thresholded(self) -> NDArray[np.bool_]:
@@ -445,16 +488,23 @@ class Simulator:
     def _has_flag(self, bit: int) -> NDArray[np.bool_]:
         """Tell which jobs started with a bit of `Sim.flag` set."""
         flag: NDArray[np.bool_] = (self.state.flag[0, : len(self.workload)] & bit) != 0
-        return flag
+        return self.by_row(flag)
 
     def copy(self) -> Simulator:
         """Return a simulation that goes on from here on its own; it shares episode and settings."""
         twin = object.__new__(Simulator)
         twin.settings, twin.episode = self.settings, self.episode
         twin._open()
-        copy_into(twin.state, self.state)
+        twin._take_state_of(self.state)
         twin._take_memory_of(self)
         return twin
+
+    def _take_state_of(self, state: State) -> None:
+        """Copy a state of the same episode into this one's, and number the jobs as it does."""
+        copy_into(self.state, state)
+        if self.episode.dependencies is not None:
+            moved = self.settings.moves_estimates
+            lay_out(self._table, self.state, self.episode.table, estimates=not moved)
 
     def _take_memory_of(self, other: Simulator) -> None:
         """Copy what the policy and the mode of another simulation remember in Python."""
@@ -477,7 +527,7 @@ class Simulator:
         state = kept.pop("state")
         self.__dict__.update(kept)
         self._open()
-        copy_into(self.state, state)
+        self._take_state_of(state)
 
     def restore(self, other: Simulator) -> None:
         """Take the state of another simulation of the same episode, such as a copy or a pickle.
@@ -487,5 +537,5 @@ class Simulator:
         """
         if not self.episode.is_same_as(other.episode):
             raise PolicyError("restore needs a copy of this simulator")
-        copy_into(self.state, other.state)
+        self._take_state_of(other.state)
         self._take_memory_of(other)

@@ -352,12 +352,15 @@ def rings_of(
 
 
 def placement_of(
-    table: Jobs, state: State, env: int, start_time: NDArray[np.int64]
+    table: Jobs, state: State, env: int, start_time: NDArray[np.int64], jobs: Any = slice(None)
 ) -> Placement | None:
-    """Return on which nodes each started job of a simulation was placed; None without nodes."""
+    """Return on which nodes each started job of a simulation was placed; None without nodes.
+
+    `jobs` are the numbers of the jobs of `table` and `start_time` in the state.
+    """
     if not table.nodes_pass:
         return None
-    count = np.where(start_time >= 0, state.placed_on[env, : len(start_time)], 0)
+    count = np.where(start_time >= 0, state.placed_on[env, : len(start_time)][jobs], 0)
     first = np.concatenate([[0], np.cumsum(count)])
     at = np.arange(first[-1]) + np.repeat(table.placed_first - first[:-1], count)
     return Placement(first, state.placed_node[env, at], state.placed_chunks[env, at])

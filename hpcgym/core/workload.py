@@ -11,6 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core.columns import COLUMNS, LARGEST_TIME, NODE_COLUMNS, JobColumns
 from hpcgym.core.history import History, empty_history, history_of
+from hpcgym.core.predecessors import (
+    held_as_long,
+    ids_before,
+    positions_of,
+    refuse_impossible,
+    renumbered,
+)
 from hpcgym.errors import WorkloadError, refuse_unless_a, unknown_name
 from hpcgym.machine import Machine
 
@@ -154,9 +161,11 @@ class Workload(JobColumns):
         columns: dict[str, Any] = {}
         for key, column in COLUMNS.items():
             if machine is not None or not column.on_nodes:
+                if column.optional and key not in given:
+                    continue
                 values = given[key] if key in given else np.full(n, column.default)
                 columns[key] = (_flags if column.is_flag else _whole_numbers)(name, key, values, n)
-        most = {"processors": int(machine_processors)}
+        most = {"processors": int(machine_processors), "after": n - 1}
         if machine is not None:
             most["partition"] = len(machine.partitions) - 1
         for key in sorted(columns, key=lambda key: key != "partition"):  # named in refusals
@@ -176,6 +185,7 @@ class Workload(JobColumns):
                 )
         if machine is not None:
             _refuse_uneven_chunks(name, columns)
+        refuse_impossible(name, columns)
         largest_area = float(columns["requested_time"].max()) * float(machine_processors)
         if largest_area > LARGEST_TIME:
             raise WorkloadError(
@@ -186,6 +196,8 @@ class Workload(JobColumns):
             columns["source_row"] = _whole_numbers(name, "source_row", source_row, n)
         order = _order_of(submit)
         if order is not None:
+            if "after" in columns:
+                columns["after"] = renumbered(columns["after"], np.argsort(order))
             for key in columns:  # one by one: a long log is not held twice
                 columns[key] = columns[key][order]
         return cls(
@@ -210,10 +222,12 @@ class Workload(JobColumns):
         """Check and normalise a DataFrame with one row per job into a job table.
 
         Columns `submit_time`, `run_time`, `requested_time` and `processors` are needed; others of
-        `hpcgym.core.columns` may be there, too, with a machine also those of requests.
+        `hpcgym.core.columns` may be there, too, with a machine also those of requests. `after`
+        holds ids.
 
         Raises:
-            WorkloadError: A needed column is missing, or `from_arrays` refuses a value.
+            WorkloadError: A needed column is missing, or `from_arrays` refuses a value. Or `after`
+                names a job that is not there, or one of several with the same id.
         """
         needed = ("submit_time", "run_time", "requested_time", "processors")
         missing = [column for column in needed if column not in frame.columns]
@@ -227,14 +241,26 @@ class Workload(JobColumns):
             for key in COLUMNS
             if key in frame and (machine is not None or key not in NODE_COLUMNS)
         }
+        if "after" in columns:
+            ids = columns.get("job_id", np.arange(1, len(frame) + 1))
+            columns["after"] = positions_of(name, columns["after"], ids)
         return cls.from_arrays(
             **columns, machine_processors=machine_processors, name=name, machine=machine
         )
 
     def columns(self, jobs: ArrayLike | slice = slice(None)) -> dict[str, Any]:
-        """Return the columns of some jobs by name; those of requests on a machine of nodes only."""
+        """Return the columns of some jobs by name; those of requests on a machine of nodes only.
+
+        `after` counts among these jobs: one before that is not among them is none.
+        """
         given = [(key, getattr(self, key)) for key in COLUMNS]
-        return {key: np.ascontiguousarray(a[jobs]) for key, a in given if a is not None}
+        found = {key: np.ascontiguousarray(a[jobs]) for key, a in given if a is not None}
+        if "after" in found:
+            kept = np.arange(len(self))[jobs]
+            place = np.full(len(self), -1)
+            place[kept] = np.arange(len(kept))
+            found["after"] = renumbered(found["after"], place)
+        return found
 
     def select(
         self,
@@ -264,6 +290,8 @@ class Workload(JobColumns):
         if submit[0] < 0:
             raise WorkloadError(f"{label}: a job is submitted before the start, {start} s")
         columns = self._rows(index)
+        if "eligible" in columns:
+            columns["eligible"] = np.maximum(columns["eligible"] - start, -1)
         users, user_index = _indexed(columns["user"])
         history = (
             empty_history(len(users))
@@ -301,7 +329,8 @@ class Workload(JobColumns):
     def resubmitted(self, submit_time: ArrayLike, *, name: str | None = None) -> Workload:
         """Return the same jobs, users and history with other submit times, sorted stably again.
 
-        `submit_time` has shape (n_jobs,), s, >= 0, in this table's order.
+        A hold lasts as long from the submission on as it did. `submit_time` has shape (n_jobs,), s,
+        >= 0, in this table's order.
 
         Raises:
             WorkloadError: The array has another length, or a time is out of range.
@@ -311,11 +340,16 @@ class Workload(JobColumns):
         if int(submit.min()) < 0 or int(submit.max()) > LARGEST_TIME:
             raise WorkloadError(f"{label}: submit_time must lie in 0 to {LARGEST_TIME}")
         order = _order_of(submit)
+        held = {}
+        if self.eligible is not None:
+            held["eligible"] = held_as_long(self.eligible, submit - self.submit_time)
         if order is None:
-            return replace(self, submit_time=submit, name=label)
+            return replace(self, submit_time=submit, **held, name=label)
         return replace(
             self,
-            **self._rows(order) | {"submit_time": np.ascontiguousarray(submit[order])},
+            **self._rows(order)
+            | {key: np.ascontiguousarray(values[order]) for key, values in held.items()}
+            | {"submit_time": np.ascontiguousarray(submit[order])},
             user_index=np.ascontiguousarray(self.user_index[order]),
             name=label,
         )
@@ -324,7 +358,14 @@ class Workload(JobColumns):
         """Return the jobs as a DataFrame, one row each, in the columns that `from_frame` reads."""
         import pandas as pd
 
-        return pd.DataFrame({key: values.copy() for key, values in self.columns().items()})
+        return pd.DataFrame({key: values.copy() for key, values in self.stated_columns().items()})
+
+    def stated_columns(self) -> dict[str, Any]:
+        """Return the columns as frames and files state them: `after` holds ids, -1 = none."""
+        columns = self.columns()
+        if self.after is not None:
+            columns["after"] = ids_before(self.after, self.job_id)
+        return columns
 
     def __repr__(self) -> str:
         """Show the name and the two sizes."""

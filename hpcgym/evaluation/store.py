@@ -126,7 +126,10 @@ def digest(workload: Workload, *others: object) -> str:
     """
     fixed = (workload.machine_processors, workload.week_start, workload.machine)
     found = hashlib.sha256(content_digest((_sources(), fixed, others)).encode())
-    columns = [values for key, values in workload.columns().items() if COLUMNS[key].decides]
+    given = workload.columns()
+    columns = [values for key, values in given.items() if COLUMNS[key].decides]
+    if named := [key for key in given if COLUMNS[key].optional]:
+        found.update(repr(named).encode())
     for array in (*columns, workload.user_index, *workload.history):
         found.update(array.tobytes())
     return found.hexdigest()

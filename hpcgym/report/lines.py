@@ -38,7 +38,7 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     times = edges / scale.unit
     area = {"fill": True, "color": style.COLOURS[0], "alpha": 0.15, "linewidth": 0}
     for place, (label, one) in enumerate(schedules.items()):
-        waiting = _mean_level(one.workload.submit_time, one.start_time, np.ones(len(one)), edges)
+        waiting = _mean_level(one.jobs.submit_time, one.start_time, np.ones(len(one)), edges)
         share = _mean_level(one.start_time, one.end_time, _held(one), edges)
         share /= one.workload.machine_processors
         line = {"label": style.shortened(label), "linewidth": 1.4} | _style(place)

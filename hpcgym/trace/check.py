@@ -48,6 +48,7 @@ class LogCheck:
         lacks: What no job has, or the header lacks, and what follows from that.
         cleaning: The report of cleaning with default options, or None where that fails.
         refusal: Why it fails, or None.
+        dependencies: What fields 17 and 18, or a column, say of jobs that are after others.
     """
 
     log: SwfLog
@@ -56,6 +57,7 @@ class LogCheck:
     lacks: tuple[str, ...]
     cleaning: CleaningReport | None
     refusal: str | None
+    dependencies: str | None = None
 
     def __str__(self) -> str:
         """Lay the findings out for a person."""
@@ -69,6 +71,8 @@ class LogCheck:
             else:
                 lines.append(f"{field.name:<21}{'none':>8}")
         lines += ["", *(f"{k:<21}{v or '(not in the header)'}" for k, v in self.header.items())]
+        if self.dependencies is not None:
+            lines += ["", self.dependencies]
         lines += ["", *(f"lacks {text}" for text in self.lacks)]
         if bad_lines:
             plural = "s" if len(bad_lines) > 1 else ""
@@ -102,7 +106,21 @@ def check_log(log: SwfLog, *, machine_processors: int | None = None) -> LogCheck
     except TraceError as error:
         refusal = str(error)
     header = {key: log.header_value(key) for key in _HEADER}
-    return LogCheck(log, fields, header, tuple(lacks), cleaning, refusal)
+    said = _dependencies(log, machine_processors)
+    return LogCheck(log, fields, header, tuple(lacks), cleaning, refusal, said)
+
+
+def _dependencies(log: SwfLog, machine_processors: int | None) -> str | None:
+    """Count the jobs that are after others, or say why they cannot be; None if there are none."""
+    if log.requests is not None or not (named := log.records["preceding_job"] > 0).any():
+        return None
+    thinks = int((log.records["think_time"][named] > 0).sum())
+    text = f"{int(named.sum())} jobs are after another job, {thinks} of them by a think time"
+    try:
+        report = clean(log, machine_processors=machine_processors, dependencies=True)[1]
+    except TraceError as error:
+        return f"{text}; dependencies cannot be simulated: {error}"
+    return f"{text}; {report.count('job before it')} remain after cleaning (--dependencies)"
 
 
 def _lacks(log: SwfLog, key: str) -> bool:

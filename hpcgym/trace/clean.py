@@ -5,7 +5,7 @@ Source: Specification, section 1, "Reading SWF".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.columns import COLUMNS, NODE_COLUMNS
+from hpcgym.core.predecessors import find_cycle, find_ids, text_of_cycle, why_unknown
 from hpcgym.core.requests import Requests, refused
 from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
@@ -153,6 +154,7 @@ class CleaningOptions(TypedDict, total=False):
     machine: Machine | None
     placement: str
     requested_memory: bool
+    dependencies: bool
 
 
 def clean(
@@ -167,6 +169,7 @@ def clean(
     machine: Machine | None = None,
     placement: str = "lowest",
     requested_memory: bool = False,
+    dependencies: bool = False,
 ) -> tuple[Workload, CleaningReport]:
     """Turn a log into a job table, and report every job dropped or changed.
 
@@ -186,11 +189,12 @@ def clean(
             for chunks of one cpu on it. Jobs that it can never run are dropped.
         placement: The rule by which such jobs are found.
         requested_memory: Whether a record of an SWF log asks for the memory of its field 10.
+        dependencies: Whether fields 17 and 18 of an SWF log are read. Tables say so by columns.
 
     Raises:
         TraceError: The machine's size is stated nowhere, no job remains, an option is not allowed,
             or "max" finds no request at all. Or a job asks for a partition that the machine does
-            not have.
+            not have. Or jobs wait for a job that is not there, or for each other.
 
     Example:
         >>> from hpcgym.trace import find_trace, read_swf
@@ -212,6 +216,8 @@ def clean(
     _refuse_unless_flurries(flurries)
     size, size_source = _machine_size(log, machine_processors, machine)
     table = _Table(log)
+    if dependencies and log.requests is None:
+        table.take_dependencies()
     if requested_memory and (machine is None or log.requests is not None):
         raise TraceError(
             f"{log.name}: requested_memory is for logs in SWF on a machine of nodes; tables of "
@@ -246,6 +252,7 @@ def clean(
         raise TraceError(f"{log.name}: no job remains after cleaning; dropped: {dropped}")
     table.note_oddities()
     table.note_ignored(machine, requested_memory=requested_memory)
+    table.find_predecessors()
     offset = int(table["submit_time"].min())
     unix_start = log.header_number("UnixStartTime")
     columns: dict[str, Any] = {
@@ -255,6 +262,8 @@ def clean(
     }
     columns["submit_time"] = table["submit_time"] - offset
     columns |= {key: np.maximum(table[key], -1) for key in ("user", "wait_time")}  # -1 = unknown
+    if "eligible" in columns:
+        columns["eligible"] = np.maximum(columns["eligible"] - offset, -1)
     workload = Workload.from_arrays(
         **columns,
         machine_processors=size,
@@ -415,6 +424,56 @@ class _Table:
             detail = f"replaced by synthetic estimates (Tsafrir 2005, seed {seed})"
         self.note("no requested time", "changed", n_missing, detail)
 
+    def take_dependencies(self) -> None:
+        """Take the job before each, and the time between them, as fields 17 and 18 say."""
+        for key, field in (("after", "preceding_job"), ("think_time", "think_time")):
+            self.columns[key] = self.log.records[field].to_numpy().astype(np.int64)
+        self.columns["after"] = np.where(self["after"] > 0, self["after"], -1)
+        self.columns["think_time"] = np.maximum(self["think_time"], 0)
+        if (self["after"] < 0).all():
+            raise TraceError(
+                f"{self.log.path or self.log.name}: field 17 names no job before another, so "
+                "dependencies have no effect; leave them out"
+            )
+
+    def find_predecessors(self) -> None:
+        """Replace ids of jobs before others by positions; those of dropped jobs, by none."""
+        if "eligible" in self.columns:
+            early = (self["eligible"] != -1) & (self["eligible"] < self["submit_time"])
+            said = "eligible is before the submission; allowed: later, or -1"
+            self._refuse_rows(early, lambda row: said)
+        if "after" not in self.columns:
+            return
+        ids, after, rows = self["job_id"], self["after"], self["source_row"]
+        all_ids = self.log.records["job_id"].to_numpy().astype(np.int64)
+        named = after != -1
+        found, n_alike = find_ids(after, all_ids)
+        self._refuse_rows(
+            named & (n_alike != 1),
+            lambda row: (
+                f"job {ids[row]} is after job {after[row]}, {why_unknown(int(n_alike[row]))}"
+            ),
+        )
+        place = np.full(len(all_ids), -1)
+        place[rows] = np.arange(len(rows))
+        kept = np.where(named, place[found], -1)
+        if len(circle := find_cycle(kept)):
+            raise TraceError(
+                f"{place_of(self.log, int(rows[circle[0]]))}: {text_of_cycle(circle, ids)}"
+            )
+        self.columns["after"] = kept
+        said = "are after another job, and --dependencies says what follows"
+        self.note("job before it", "kept", int((kept >= 0).sum()), said)
+        gone = int((named & (kept < 0)).sum())
+        self.note("job before it dropped", "changed", gone, "taken to have ended")
+
+    def _refuse_rows(self, wrong: NDArray[np.bool_], why: Callable[[int], str]) -> None:
+        """Raise a TraceError about the first wrong row, if there is one."""
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            place = place_of(self.log, int(self["source_row"][row]))
+            raise TraceError(f"{place}: {why(row)} ({int(wrong.sum())} such jobs)")
+
     def take_requests(self, machine: Machine, *, requested_memory: bool) -> None:
         """Take what jobs ask of nodes: as a table says, or chunks of one cpu."""
         rows, n = self["source_row"], len(self)
@@ -483,11 +542,14 @@ class _Table:
                 found["partitions"] = partition >= 0
             if not requested_memory:
                 found["requested memory"] = rows["requested_memory"].to_numpy() > 0
-            found["dependencies"] = rows["preceding_job"].to_numpy() > 0
+            if "after" not in self.columns:
+                found["dependencies"] = rows["preceding_job"].to_numpy() > 0
         stated = {what: jobs for what, jobs in found.items() if jobs.any()}
         counts = ", ".join(f"{what} ({int(jobs.sum())})" for what, jobs in stated.items())
         if machine is None and set(stated) - {"dependencies"}:
             counts += "; a machine of nodes (machine=..., --machine) takes all but dependencies"
+        if "dependencies" in stated:
+            counts += "; dependencies=True, in simulate --dependencies, reads dependencies"
         jobs = int(np.any(list(stated.values()), axis=0).sum()) if stated else 0
         self.note("stated in the log", "ignored", jobs, counts)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.predecessors import held_as_long
 from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError, unknown_name
 from hpcgym.trace.split import WEEK_S
@@ -34,7 +35,8 @@ def resample(
 
     One grid of weeks from time 0 cuts the jobs of all users; the last, partial week counts. Each
     week of the sample takes one week of each user, empty ones included, and keeps the times of
-    week. All unknown users form one profile. Jobs are renumbered from 1 by (new submit time, old
+    week. All unknown users form one profile. A job stays behind the job before it where both are of
+    one user and one week, and move together. Jobs are renumbered from 1 by (new submit time, old
     position). The sample has no recorded waits and no history.
 
     Mode "permute" takes each user's weeks in random order, so that all work is kept. Mode "draw"
@@ -63,10 +65,17 @@ def resample(
         source, new_week = _copies(user * n_weeks + week, taken)
     submit = new_week * WEEK_S + time_of_week[source]
     order = np.lexsort((source, submit))
-    source = source[order]
+    source, submit = source[order], submit[order]
+    columns: dict[str, Any] = workload.columns(source)
+    columns |= {"submit_time": submit, "job_id": None, "wait_time": None}
+    if workload.eligible is not None:
+        moved = submit - workload.submit_time[source]
+        columns["eligible"] = held_as_long(workload.eligible[source], moved)
+    if workload.after is not None:
+        copy = user[source] * n_weeks + new_week[order]
+        columns["after"] = _moved_together(workload.after, user * n_weeks + week, source, copy)
     return Workload.from_arrays(
-        **workload.columns(source)
-        | {"submit_time": submit[order], "job_id": None, "wait_time": None},
+        **columns,
         machine_processors=workload.machine_processors,
         machine=workload.machine,
         name=f"{workload.name} resampled",
@@ -97,6 +106,12 @@ def join_weeks(parts: Sequence[Workload]) -> Workload:
         key: np.concatenate([part[key] for part in columns]) for key in columns[0]
     }
     joined |= {"submit_time": joined["submit_time"] + starts, "wait_time": None}
+    if "eligible" in joined:
+        joined["eligible"] = held_as_long(joined["eligible"], starts)
+    if "after" in joined:
+        sizes = [len(part) for part in parts]
+        before = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
+        joined["after"] = np.where(joined["after"] >= 0, joined["after"] + before, -1)
     first = parts[0]
     return Workload.from_arrays(
         **joined,
@@ -122,6 +137,10 @@ def resample_week(workload: Workload, generator: np.random.Generator) -> Workloa
         taken = generator.integers(n_weeks, size=n_users)
         jobs = np.flatnonzero(week == taken[workload.user_index])
     part = workload.select(jobs, name=f"{workload.name} resampled")
+    if part.after is not None:
+        known = week[jobs][part.after] == week[jobs]
+        apart = workload.user_index[jobs][part.after] != workload.user_index[jobs]
+        part = replace(part, after=np.where(known & ~apart, part.after, -1))
     part = part.resubmitted(time_of_week[jobs])
     return replace(part, wait_time=np.full(len(part), -1))
 
@@ -161,6 +180,26 @@ def scale_load(workload: Workload, factor: float) -> Workload:
         raise TraceError(f"a load factor must be a positive number, got {factor}")
     scaled = np.floor(workload.submit_time / factor + 0.5)
     return workload.resubmitted(scaled, name=f"{workload.name} at {factor:g} times the load")
+
+
+def _moved_together(
+    after: NDArray[np.int64],
+    split: NDArray[np.int64],
+    source: NDArray[np.int64],
+    copy: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the predecessors of a sample's jobs, -1 where they did not move together.
+
+    `after` and `split` are of the log's jobs, where `split` is equal for jobs that move together.
+    `source` is the log's job of each of the sample, `copy` equal for jobs that moved together.
+    """
+    n_jobs = len(after)
+    wanted = after[source]
+    together = (wanted >= 0) & (split[wanted] == split[source])
+    key = copy * n_jobs + source
+    by_key = np.argsort(key)
+    place = np.searchsorted(key[by_key], copy * n_jobs + wanted)
+    return np.where(together, by_key[np.minimum(place, len(key) - 1)], -1)
 
 
 def _copies(

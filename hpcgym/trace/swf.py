@@ -232,6 +232,11 @@ def log_of(workload: Workload, header: Sequence[str] = ()) -> SwfLog:
 
     known = {COLUMNS[key].swf: values for key, values in workload.columns().items()}
     known["submit_time"] = workload.submit_time + workload.time_offset
+    if workload.after is not None:
+        named = workload.after >= 0
+        known["preceding_job"] = workload.stated_columns()["after"]
+        think_time = 0 if workload.think_time is None else workload.think_time
+        known["think_time"] = np.where(named, think_time, -1)
     records = pd.DataFrame({field: known.get(field, -1) for field in FIELDS})
     sizes: dict[str, str | int] = {
         "Version": "2.2",

@@ -63,6 +63,7 @@ NUMBERS |= {
     for key, column in FURTHER.items()
     if not column.is_flag and key != "partition"
 }
+NUMBERS["after"] = NUMBERS["job_id"]._replace(default=-1)
 FLAGS = tuple(key for key, column in FURTHER.items() if column.is_flag)
 NAMES = ("user", "group", "executable", "queue")
 REQUIRED = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
@@ -88,7 +89,9 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
 
     There may also be `cpus`, `gpus` and `memory_mb` of a chunk, `spread` and `exclusive` (true or
     false), `partition` by name, and `user`, `group`, `executable` and `queue`, as numbers or names.
-    `on_bad_line="drop"` leaves rows with an error out and lists them in `bad_lines`.
+    `after` is the id of the job before a job, with `think_time` between them; `eligible` the
+    instant from which it may be scheduled. `on_bad_line="drop"` leaves rows with an error out and
+    lists them in `bad_lines`.
 
     Raises:
         TraceError: The file cannot be read, a column is missing or unknown, or a value is wrong;
@@ -105,6 +108,8 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     frame = frame[frame.notna().any(axis=1)]  # without blank lines
     lines = frame.index.to_numpy()
     columns, faults = _parsed(frame)
+    left_out = {key for key, column in FURTHER.items() if column.optional and key not in frame}
+    columns = {key: values for key, values in columns.items() if key not in left_out}
     columns["processors"] = _processors(columns["chunks"], columns["cpus"], faults)
     bad_lines = tuple(BadLine(int(lines[row]), faults[row]) for row in sorted(faults))
     if bad_lines and on_bad_line == "raise":
@@ -128,7 +133,8 @@ def _as_log(
     known = {key: columns[key] for key in FIELDS if key in columns and key != "partition"}
     records = pd.DataFrame({key: known.get(key, np.full(len(processors), -1)) for key in FIELDS})
     records["requested_processors"] = processors
-    requests = pd.DataFrame({key: columns[key] for key in FURTHER}, index=lines)
+    further = {key: columns[key] for key in FURTHER if key in columns}
+    requests = pd.DataFrame(further, index=lines)
     name = Path(unpacked_name(path)).stem
     return SwfLog(name, path, (), records, bad_lines, requests)
 

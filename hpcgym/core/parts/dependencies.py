@@ -1,0 +1,214 @@
+"""Jobs that wait out of sight: behind the job before them, for a think time, or held.
+
+A job that is not eligible yet is not submitted to the scheduler. So the kernels number the jobs of
+an episode by the instant at which each becomes eligible, ties by position in the job table; that
+instant is `Jobs.submit_time`. Queues, thresholds and modes know of nothing else. Jobs not eligible
+yet are numbered from `next_job` on, in any order: the first of them is the one to come next.
+
+*Rows* are positions in the job table; the numbers of the kernels are *jobs*. Each simulation has
+its own copies of the columns of `Jobs`, whose rows it exchanges.
+
+Cost, for n jobs: O(log n) for a submission, and for each successor of a job that ends.
+
+Source: Specification, section 15, "Dependencies and holds".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import constants as s
+from hpcgym.core.compiler.by_address import has_nodes
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.moments import event_number
+from hpcgym.core.events import Event
+from hpcgym.core.kernels.types import Counter, Float, Int, IntVector, Jobs, Sim, empty
+from hpcgym.core.workload import Workload
+
+HEARS = s.ON_SUBMIT | s.ON_END
+
+
+@dataclass(frozen=True)
+class Dependencies(Event):
+    """Jobs wait for the job before them, and for the end of holds.
+
+    Attributes:
+        kind: As `SettingList.dependencies`.
+    """
+
+    NAME: ClassVar[str] = "dependencies"
+    COUNTS_PROCESSORS: ClassVar[bool] = False
+
+    kind: str = "ignore"
+
+    def numbers(self, workload: Workload) -> Sequence[int]:
+        """Return n_jobs, then by row: where its successors begin, think time and earliest instant.
+
+        The successors themselves, by predecessor and position, come last.
+        """
+        n = len(workload)
+        after = predecessors_of(workload, self.kind)
+        think_time = np.zeros(n) if workload.think_time is None else workload.think_time
+        successors = np.argsort(after, kind="stable")
+        first = np.searchsorted(after[successors], np.arange(n + 1))
+        columns = first, think_time, earliest_of(workload, self.kind), successors
+        numbers: list[int] = np.concatenate(columns).astype(np.int64).tolist()
+        return [n, *numbers]
+
+
+def predecessors_of(workload: Workload, kind: str) -> NDArray[np.int64]:
+    """Return the row of the job that each waits for, shape (n_jobs,), -1 = none."""
+    if kind == "ignore" or workload.after is None:
+        return np.full(len(workload), -1)
+    return workload.after
+
+
+def earliest_of(workload: Workload, kind: str) -> NDArray[np.int64]:
+    """Return when each job is eligible at the earliest, shape (n_jobs,), s."""
+    earliest = workload.submit_time.copy()
+    if kind == "feedback":
+        earliest[predecessors_of(workload, kind) >= 0] = 0
+    return earliest if workload.eligible is None else np.maximum(earliest, workload.eligible)
+
+
+class DependencySim(Sim):
+    """What dependencies add to a simulation."""
+
+    n_coming: Counter  # jobs whose eligible instant is known, and to come
+
+    coming: IntVector = empty("jobs")  # heap of their rows, by (instant, row)
+    comes_at: IntVector = empty("jobs")  # when each row becomes eligible, s; `NEVER` = not known
+    row_of: IntVector = empty("jobs")  # the row of each job
+    job_of: IntVector = empty("jobs")  # the job of each row
+
+
+@kernel(inlined=True)
+def comes_before(sim: DependencySim, one: int, other: int) -> bool:
+    """Tell whether a row becomes eligible before another; rows of one instant by position."""
+    return sim.comes_at[one] < sim.comes_at[other] or (
+        sim.comes_at[one] == sim.comes_at[other] and one < other
+    )
+
+
+@kernel
+def push_coming(sim: DependencySim, row: int) -> None:
+    """Put a row into the heap of those to come; write `coming` and `n_coming`."""
+    place = sim.n_coming
+    sim.n_coming = place + 1
+    while place > 0:
+        parent = (place - 1) // 2
+        if not comes_before(sim, row, sim.coming[parent]):
+            break
+        sim.coming[place] = sim.coming[parent]
+        place = parent
+    sim.coming[place] = row
+
+
+@kernel
+def pop_coming(sim: DependencySim) -> None:
+    """Take the first row out of the heap of those to come; write `coming` and `n_coming`."""
+    n = sim.n_coming - 1
+    sim.n_coming = n
+    moved = sim.coming[n]
+    place = 0
+    while 2 * place + 1 < n:
+        child = 2 * place + 1
+        if child + 1 < n and comes_before(sim, sim.coming[child + 1], sim.coming[child]):
+            child += 1
+        if not comes_before(sim, sim.coming[child], moved):
+            break
+        sim.coming[place] = sim.coming[child]
+        place = child
+    sim.coming[place] = moved
+
+
+@kernel(inlined=True)
+def exchange(column: Int, one: int, other: int) -> None:
+    """Exchange two elements of a column."""
+    column[one], column[other] = column[other], column[one]
+
+
+@kernel
+def exchange_rows(table: Float, one: int, other: int) -> None:
+    """Exchange two rows of a table."""
+    for column in range(table.shape[1]):
+        kept = table[one, column]
+        table[one, column] = table[other, column]
+        table[other, column] = kept
+
+
+@kernel
+def renumber(jobs: Jobs, sim: DependencySim, one: int, other: int) -> None:
+    """Exchange the numbers of two jobs that are not eligible yet; write their columns and rows."""
+    exchange(jobs.run_time, one, other)
+    exchange(jobs.estimate, one, other)
+    exchange(jobs.requested_time, one, other)
+    exchange(jobs.processors, one, other)
+    exchange(jobs.size_class, one, other)
+    exchange(jobs.user, one, other)
+    exchange_rows(jobs.feature, one, other)
+    exchange_rows(jobs.keys, one, other)
+    if has_nodes(jobs):
+        exchange(jobs.chunks, one, other)
+        exchange(jobs.shape, one, other)
+        exchange(jobs.request, one, other)
+        exchange(jobs.placed_first, one, other)
+    exchange(sim.row_of, one, other)
+    sim.job_of[sim.row_of[one]] = one
+    sim.job_of[sim.row_of[other]] = other
+
+
+@kernel
+def number_next(jobs: Jobs, sim: DependencySim) -> None:
+    """Give `next_job` to the job that comes next; write its submit time, `NEVER` if unknown."""
+    if sim.next_job == sim.n_jobs:
+        return
+    if sim.n_coming == 0:
+        jobs.submit_time[sim.next_job] = s.NEVER
+        return
+    row = sim.coming[0]
+    job = sim.job_of[row]
+    if job != sim.next_job:
+        renumber(jobs, sim, job, sim.next_job)
+    jobs.submit_time[sim.next_job] = sim.comes_at[row]
+    jobs.feature[sim.next_job, s.FEATURE_SUBMIT] = float(sim.comes_at[row])
+
+
+@kernel
+def on_submit(jobs: Jobs, sim: DependencySim, job: int) -> None:
+    """Go on to the next job to come, unless this one was submitted before, and waits anew."""
+    if sim.n_coming > 0 and sim.coming[0] == sim.row_of[job]:
+        pop_coming(sim)
+        number_next(jobs, sim)
+
+
+@kernel
+def on_end(jobs: Jobs, sim: DependencySim, job: int) -> None:
+    """Find when the successors of a job that ends become eligible."""
+    n = event_number(jobs, sim, 0)
+    at = 1 + sim.row_of[job]
+    first, end = event_number(jobs, sim, at), event_number(jobs, sim, at + 1)
+    if first == end:
+        return
+    for place in range(first, end):
+        row = event_number(jobs, sim, 2 + 3 * n + place)
+        begun = sim.now + event_number(jobs, sim, 2 + n + row)
+        sim.comes_at[row] = max(begun, event_number(jobs, sim, 2 + 2 * n + row))
+        push_coming(sim, row)
+    number_next(jobs, sim)
+
+
+def work(jobs: Jobs, sim: DependencySim, task: int, argument: int) -> int:
+    """Do a task for a simulation; `argument` is a job."""
+    if task == s.NEXT_INSTANT:
+        return s.NEVER
+    if task == s.ON_SUBMIT:
+        on_submit(jobs, sim, argument)
+    elif task == s.ON_END:
+        on_end(jobs, sim, argument)
+    return 0

@@ -1,0 +1,455 @@
+"""Jobs that wait for the job before them, or are held: against the reference, and through files."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+import reference_dependencies as reference
+from hpcgym.core.columns import COLUMNS
+from hpcgym.core.dependencies import EXCHANGED, EXCHANGED_ON_NODES
+from hpcgym.core.kernels.types import Jobs
+from hpcgym.core.predecessors import find_cycle
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+from hpcgym.errors import HpcgymError, PolicyError, TraceError, WorkloadError
+from hpcgym.evaluation.store import digest
+from hpcgym.trace import clean, read_swf, resample, scale_load, write_swf
+from hpcgym.trace.resample import jitter, join_weeks, resample_week
+from hpcgym.trace.swf import log_of
+from hpcgym.trace.tables import read_log
+from strategies import one_of, requests_for, sizes_up_to
+
+KINDS = ("ignore", "start", "feedback")
+ANY_MODE = (
+    *("none", "easy", "easy:cap=0.5,long=10", "easy:cap=0.5,long=10,by=request", "depth:k=2"),
+    *("conservative", "look-ahead", "relaxed:omega=0.5", "slack:c=1", "multi-queue:delay=7"),
+    *("cost-benefit", "easy+trial:limit=5,young=60,request=10"),
+)
+ANY_ORDER = ("FCFS", "SAF", "SPF", "LCFS", "WFP3", "F1", "SMITH", "SAF-HISTORY", "SMITH-REGRESSION")
+
+
+@st.composite
+def tables(draw, max_jobs=14):
+    """Draw jobs in chains and fans, some of which are after later ones, held, or both."""
+    n = draw(st.integers(1, max_jobs))
+    turn = draw(st.permutations(range(n)))  # a job is after jobs of an earlier turn only
+    place = {job: at for at, job in enumerate(turn)}
+    submit_time, rows = 0, []
+    for job in range(n):
+        submit_time += draw(one_of((0, 0, 0, 1, 2, 5, 10)))
+        run_time = draw(one_of((0, 0, 1, 2, 5, 5, 10, 60)))
+        before = turn[: place[job]]
+        after = draw(st.sampled_from(before)) if before and draw(st.booleans()) else -1
+        held = draw(one_of((-1, -1, -1, 0, 1, 5, 20, 60)))
+        rows.append(
+            reference.Job(
+                submit_time,
+                run_time,
+                draw(requests_for(run_time)),
+                draw(sizes_up_to(4)),
+                after,
+                draw(one_of((0, 0, 1, 5, 40))),
+                submit_time + held if held >= 0 else -1,
+            )
+        )
+    return rows
+
+
+def workload_of(rows, **others):
+    """Return rows as the package holds them, by one user each two jobs."""
+    columns = dict(zip(reference.Job._fields, zip(*rows, strict=True), strict=True))
+    given = {"user": np.arange(len(rows)) // 2, "machine_processors": 4} | others
+    return hpcgym.Workload.from_arrays(**columns, **given)
+
+
+def ending_later(rows):
+    """Return jobs of which those before others run a second: none comes in a later round."""
+    before = {job.after for job in rows}
+    return [
+        job._replace(run_time=max(job.run_time, 1)) if row in before else job
+        for row, job in enumerate(rows)
+    ]
+
+
+def lives_of(schedule):
+    """Return a schedule as the reference does."""
+    jobs = schedule.jobs.submit_time.tolist()
+    return [
+        reference.Life(*one)
+        for one in zip(
+            jobs, schedule.start_time.tolist(), schedule.thresholded.tolist(), strict=True
+        )
+    ]
+
+
+@given(
+    rows=tables(),
+    policy=st.sampled_from(tuple(reference.SCORES)),
+    backfill=one_of(("none", "easy")),
+    threshold=one_of((None, 0, 1, 5, 20)),
+    kind=one_of(KINDS),
+)
+def test_every_job_starts_as_the_reference_says(rows, policy, backfill, threshold, kind):
+    settings = {"backfill": backfill, "threshold": threshold, "dependencies": kind}
+    expected = reference.simulate(rows, 4, policy, **settings)
+    assert lives_of(hpcgym.simulate(workload_of(rows), policy, **settings)) == expected
+
+
+@given(
+    rows=tables(),
+    policy=st.sampled_from(ANY_ORDER),
+    backfill=one_of(ANY_MODE),
+    threshold=one_of((None, 0, 5, 20)),
+    kind=one_of(KINDS),
+    estimates=one_of((("requested", "none"), ("exact", "none"), ("recent", "reqtime"))),
+)
+def test_a_job_is_scheduled_as_one_submitted_when_it_is_eligible(
+    rows, policy, backfill, threshold, kind, estimates
+):
+    """The same jobs, submitted when these were eligible, start alike under every mode and order."""
+    estimated, correction = estimates
+    rows = ending_later(rows)
+    settings = {"backfill": backfill, "threshold": threshold, "estimates": estimated}
+    settings["correction"] = "none" if "trial" in backfill else correction
+    jobs = workload_of(rows)
+    got = hpcgym.simulate(jobs, policy, **settings, dependencies=kind)
+    eligible = got.jobs.submit_time
+    again = workload_of([job._replace(after=-1, eligible=-1) for job in rows]).resubmitted(eligible)
+    order = np.argsort(eligible, kind="stable")
+    theirs = hpcgym.simulate(again, policy, **settings)
+    for key in ("start_time", "backfilled", "thresholded"):
+        assert getattr(got, key)[order].tolist() == getattr(theirs, key).tolist(), key
+    if got.attempts is not None:
+        assert got.attempts.wasted_time[order].tolist() == theirs.attempts.wasted_time.tolist()
+        assert got.attempts.kills[order].tolist() == theirs.attempts.kills.tolist()
+    # And the instants are those that the rule names.
+    after, think = (getattr(jobs, key) for key in ("after", "think_time"))
+    least = jobs.submit_time.copy()
+    if kind == "feedback":
+        least[after >= 0] = 0
+    least = np.maximum(least, jobs.eligible)
+    waits = (after >= 0) & (kind != "ignore")
+    least[waits] = np.maximum(least, got.end_time[after] + think)[waits]
+    assert eligible.tolist() == least.tolist()
+
+
+@given(rows=tables(), kind=one_of(KINDS), check=st.booleans())
+def test_a_simulation_goes_on_from_a_copy_and_begins_anew(rows, kind, check):
+    settings = SchedulerSettings("SAF", threshold=5, dependencies=kind)
+    simulator = Simulator(workload_of(rows), settings, check_invariants=check)
+    copied, pickled = simulator.copy(), pickle.loads(pickle.dumps(simulator))
+    for one in (simulator, copied, pickled):
+        one.run()
+    expected = simulator.start_time.tolist()
+    assert copied.start_time.tolist() == pickled.start_time.tolist() == expected
+    after = pickle.loads(pickle.dumps(simulator))
+    assert after.start_time.tolist() == expected
+    assert after.table.run_time.tolist() == simulator.table.run_time.tolist()
+    assert after.eligible_time.tolist() == simulator.eligible_time.tolist()
+    assert (after.table.processors == simulator.workload.processors).all()
+    simulator.reset()
+    assert (simulator.start_time == -1).all()
+    simulator.run()
+    assert simulator.start_time.tolist() == expected
+
+
+@given(
+    rows=tables(max_jobs=8),
+    policy=st.sampled_from(("FCFS", "SAF", "WFP3")),
+    backfill=one_of(("none", "easy", "depth:k=2", "conservative")),
+    kind=one_of(KINDS),
+)
+def test_on_nodes_a_job_is_scheduled_as_one_submitted_when_it_is_eligible(
+    rows, policy, backfill, kind
+):
+    rows = ending_later(rows)
+    machine = hpcgym.Machine((hpcgym.machine.NodeType(2, 2, gpus=1),))
+    of_nodes = {
+        "machine": machine,
+        "gpus": [job.run_time % 2 if job.processors <= 2 else 0 for job in rows],
+        "spread": [job.submit_time % 2 == 1 and job.processors <= 2 for job in rows],
+    }
+    got = hpcgym.simulate(
+        workload_of(rows, **of_nodes), policy, backfill=backfill, dependencies=kind
+    )
+    alone = [job._replace(after=-1, eligible=-1) for job in rows]
+    again = workload_of(alone, **of_nodes).resubmitted(got.jobs.submit_time)
+    order = np.argsort(got.jobs.submit_time, kind="stable")
+    theirs = hpcgym.simulate(again, policy, backfill=backfill)
+    assert got.start_time[order].tolist() == theirs.start_time.tolist()
+    columns = ["n_nodes", "nodes"]
+    ours = got.to_frame()[columns].iloc[order].to_numpy().tolist()
+    assert ours == theirs.to_frame()[columns].to_numpy().tolist()
+    assert got.metrics()["mean_wait_time"] == theirs.metrics()["mean_wait_time"]
+    assert got.fragmentation() == pytest.approx(theirs.fragmentation(), nan_ok=True)
+
+
+COLUMNS_OF_WAITS = ("after", "think_time", "eligible")
+
+
+def rows_of(workload):
+    """Return what a workload says of waits, by the ids of jobs, whatever their order."""
+    columns = workload.stated_columns()
+    named = zip(*(columns[key].tolist() for key in ("job_id", *COLUMNS_OF_WAITS)), strict=True)
+    return sorted(named)
+
+
+def test_every_column_that_tells_jobs_apart_is_exchanged():
+    """A column that kernels come to read of each job must move with the job."""
+    machine = hpcgym.Machine((hpcgym.machine.NodeType(1, 4),))
+    rows = [reference.Job(0, 1, 1, 1), reference.Job(0, 1, 1, 1, 0)]
+    for others, exchanged in (
+        ({}, EXCHANGED),
+        ({"machine": machine}, EXCHANGED + EXCHANGED_ON_NODES),
+    ):
+        table = Simulator(workload_of(rows, **others)).table
+        by_job = {name for name in Jobs._fields if np.shape(getattr(table, name))[:1] == (2,)}
+        by_job -= {"past_run_time", "past_requested_time", "past_processors"}  # of users
+        by_job -= {"capacity", "group", "member", "limit", "shown_partition", "largest_node"}
+        assert by_job - {"ended_run_time"} == set(exchanged)
+
+
+@given(rows=tables(), data=st.data())
+def test_whatever_moves_jobs_keeps_them_behind_the_same_jobs(rows, data):
+    jobs = workload_of(rows, name="drawn")
+    n = len(jobs)
+    order = np.array(data.draw(st.permutations(range(n))))
+    place = np.argsort(order)
+    shuffled = {key: getattr(jobs, key)[order] for key in COLUMNS if getattr(jobs, key) is not None}
+    shuffled["after"] = np.where(shuffled["after"] >= 0, place[shuffled["after"]], -1)
+    again = hpcgym.Workload.from_arrays(**shuffled, machine_processors=4)
+    assert rows_of(again) == rows_of(jobs)
+    frame = jobs.to_frame().iloc[order]
+    assert rows_of(hpcgym.Workload.from_frame(frame, machine_processors=4)) == rows_of(jobs)
+    # A cut leaves a job whose predecessor is out to come by itself.
+    kept = sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1)))
+    start = int(jobs.submit_time[kept[0]])
+    part, ids = jobs.select(kept, start=start), set(jobs.job_id[kept].tolist())
+    expected = [
+        (job, after if after in ids else -1, think, held - start if held >= 0 else -1)
+        for job, after, think, held in rows_of(jobs)
+        if job in ids
+    ]
+    assert rows_of(part) == expected
+    # Other submit times keep who is after whom, and how long a hold is.
+    moved = jobs.resubmitted(jobs.submit_time[::-1].copy())
+    assert [row[:3] for row in rows_of(moved)] == [row[:3] for row in rows_of(jobs)]
+    length = [
+        held - r if held >= 0 else -1
+        for held, r in zip(jobs.eligible, jobs.submit_time, strict=True)
+    ]
+    later = moved.select(np.arange(n)).to_frame().sort_values("job_id", ignore_index=True)
+    got = np.where(later["eligible"] >= 0, later["eligible"] - later["submit_time"], -1)
+    assert got.tolist() == length
+
+
+WEEK_S = 604_800
+
+
+def log_of_users():
+    """Return two users' jobs of two weeks: after one of this week, of another, of another user."""
+    return hpcgym.Workload.from_arrays(
+        submit_time=[0, 10, 20, WEEK_S, WEEK_S + 5, WEEK_S + 9],
+        run_time=[5] * 6,
+        requested_time=[5] * 6,
+        processors=[1] * 6,
+        user=[1, 1, 2, 1, 1, 2],
+        after=[-1, 0, 1, 1, 3, 2],
+        think_time=[0, 7, 8, 9, 11, 12],
+        eligible=[-1, 30, -1, -1, WEEK_S + 8, -1],
+        machine_processors=4,
+    )
+
+
+def names(workload):
+    """Return who is after whom, by think times, which name jobs here; and lengths of holds."""
+    think, after = workload.think_time, workload.after
+    held = np.where(workload.eligible >= 0, workload.eligible - workload.submit_time, -1)
+    pairs = {(int(think[j]), int(think[k])) for j, k in enumerate(after) if k >= 0}
+    return pairs, dict(zip(think.tolist(), held.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("mode", ["permute", "draw"])
+def test_a_sample_keeps_jobs_behind_others_that_moved_with_them(mode):
+    jobs, n_copies = log_of_users(), 0
+    for seed in range(20):
+        sample = resample(jobs, np.random.default_rng(seed), mode)
+        pairs, held = names(sample)
+        assert pairs <= {(7, 0), (11, 9)}, "others were of another week or user"
+        n_copies += len(set(sample.think_time.tolist())) < len(jobs)
+        assert held.get(7, 20) == 20 and held.get(11, 3) == 3 and held.get(12, -1) == -1
+        weeks = sample.submit_time // WEEK_S
+        for job, before in enumerate(sample.after):
+            if before >= 0:
+                assert weeks[job] == weeks[before] and sample.user[job] == sample.user[before]
+        # Each copy has its own predecessor.
+        assert len(set(sample.after[sample.after >= 0].tolist())) == (sample.after >= 0).sum()
+        assert (sample.after >= 0).sum() == np.isin(sample.think_time, (7, 11)).sum()
+    assert (n_copies > 0) == (mode == "draw")
+
+
+def test_other_makers_of_workloads_keep_who_is_after_whom():
+    jobs = log_of_users()
+    assert names(scale_load(jobs, 2)) == names(jobs)
+    assert names(jitter(jobs, np.random.default_rng(1), 5)) == names(jobs)
+    week = jobs.select(np.arange(3))
+    joined = join_weeks([week, week])
+    assert joined.after.tolist() == [-1, 0, 1, -1, 3, 4]
+    assert joined.eligible.tolist() == [-1, 30, -1, -1, WEEK_S + 30, -1]
+    for seed in range(20):
+        pairs, _ = names(resample_week(jobs, np.random.default_rng(seed)))
+        assert pairs <= {(7, 0), (11, 9)}
+
+
+def test_jobs_without_these_columns_are_what_they_were():
+    plain = hpcgym.load_workload("tiny")
+    assert not set(COLUMNS_OF_WAITS) & set(plain.columns())
+    for key, values in (("after", -1), ("think_time", 0), ("eligible", -1)):
+        frame = plain.to_frame().assign(**{key: values})
+        other = hpcgym.Workload.from_frame(frame, machine_processors=4)
+        assert digest(other) != digest(plain)
+    alike = [
+        hpcgym.Workload.from_frame(plain.to_frame().assign(**{key: -1}), machine_processors=4)
+        for key in ("after", "eligible")
+    ]
+    assert digest(alike[0]) != digest(alike[1])
+    for settings in ({}, {"backfill": "gang"}, {"event_semantics": "pyss"}, {"policy": "DYNP"}):
+        got = hpcgym.simulate(alike[1], **settings)
+        assert got.start_time.tolist() == hpcgym.simulate(plain, **settings).start_time.tolist()
+        assert got.eligible_time is None
+
+
+TABLE = """job_id,submit_time,run_time,requested_time,chunks,after,think_time,eligible
+7,105,10,20,1,9,3,
+8,100,10,20,2,,,
+9,101,10,20,4,8,,130
+5,100,-1,20,1,,,
+6,102,5,20,1,5,60,
+"""
+
+
+def test_a_table_of_jobs_says_who_is_after_whom(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text(TABLE)
+    jobs, report = clean(read_log(path), machine_processors=4)
+    assert jobs.job_id.tolist() == [8, 9, 6, 7]
+    assert jobs.after.tolist() == [-1, 0, -1, 1]
+    assert jobs.think_time.tolist() == [0, 0, 60, 3]
+    assert jobs.eligible.tolist() == [-1, 30, -1, -1]
+    assert report.count("job before it") == 2
+    assert report.count("job before it dropped") == 1
+    schedule = hpcgym.simulate(jobs, dependencies="start")
+    assert schedule.start_time.tolist() == [0, 30, 2, 43]
+    assert schedule.wait_time.tolist() == [0, 0, 0, 0]
+    schedule.write(tmp_path / "out.csv")
+    assert pd.read_csv(tmp_path / "out.csv")["eligible_time"].tolist() == [100, 130, 102, 143]
+    schedule.write(tmp_path / "all.csv", columns="all")
+    assert pd.read_csv(tmp_path / "all.csv")["after"].tolist() == [-1, 8, -1, 9]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "7,105,10,20,1,9,3,",
+            "7,105,10,20,1,4,3,",
+            ":2: job 7 is after job 4, which is not there",
+        ),
+        ("7,105,10,20,1,9,3,", "7,105,10,20,1,7,3,", ":2: job 7 is after itself"),
+        (
+            "8,100,10,20,2,,,",
+            "8,100,10,20,2,9,,",
+            ":3: jobs 8, 9 are each after the next, the last",
+        ),
+        ("5,100", "8,100", ":4: job 9 is after job 8, an id that 2 jobs have"),
+        (",130", ",99", ":4: eligible is before the submission; allowed: later, or -1"),
+        (",60,", ",-2,", ":6: think_time is '-2'; allowed: whole numbers from 0"),
+        ("9,3,", "9.5,3,", ":2: after is '9.5'; allowed: whole numbers from"),
+    ],
+)
+def test_what_cannot_be_in_a_table_is_an_error_with_its_line(tmp_path, old, new, said):
+    path = tmp_path / "jobs.csv"
+    path.write_text(TABLE.replace(old, new))
+    with pytest.raises(TraceError) as error:
+        clean(read_log(path), machine_processors=4)
+    assert f"{path}{said}" in str(error.value)
+
+
+SWF = """; MaxProcs: 4
+1 0 0 10 4 -1 -1 4 20 -1 1 -1 -1 -1 -1 -1 -1 -1
+2 1 0 10 2 -1 -1 2 20 -1 1 -1 -1 -1 -1 -1 1 5
+3 2 0 10 2 -1 -1 2 20 -1 1 -1 -1 -1 -1 -1 1 -1
+"""
+
+
+def test_fields_17_and_18_are_read_where_they_are_asked_for(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text(SWF)
+    assert hpcgym.load_workload(path).after is None
+    ignored = clean(read_swf(path))[1].steps[-1]
+    assert "dependencies (2)" in ignored.detail and "--dependencies" in ignored.detail
+    jobs = hpcgym.load_workload(path, dependencies=True)
+    assert jobs.after.tolist() == [-1, 0, 0] and jobs.think_time.tolist() == [0, 5, 0]
+    start = hpcgym.simulate(jobs, dependencies="start")
+    assert start.start_time.tolist() == [0, 15, 10] and start.wait_time.tolist() == [0, 0, 0]
+    write_swf(tmp_path / "again.swf", log_of(jobs))
+    again = hpcgym.load_workload(tmp_path / "again.swf", dependencies=True)
+    assert digest(again) == digest(jobs)
+    start.write(tmp_path / "schedule.swf")
+    written = read_swf(tmp_path / "schedule.swf").records
+    assert written["submit_time"].tolist() == [0, 15, 10]
+    assert written["preceding_job"].tolist() == [-1, 1, 1]
+    path.write_text(SWF.replace(" 1 5\n", " 4 5\n"))
+    with pytest.raises(TraceError, match=r"log.swf:3: job 2 is after job 4, which is not there"):
+        hpcgym.load_workload(path, dependencies=True)
+    hpcgym.load_workload(path)  # as ever where nobody asks
+    with pytest.raises(TraceError, match="field 17 names no job before another"):
+        hpcgym.load_workload("tiny", dependencies=True)
+
+
+@pytest.mark.parametrize("after", [[-1, -1], [1, -1], [-1, 0, 1], [2, 0, -1, 2]])
+def test_chains_are_no_circles(after):
+    assert not len(find_cycle(np.array(after)))
+
+
+@pytest.mark.parametrize(
+    ("after", "circle"),
+    [
+        ([0], [0]),
+        ([-1, 1], [1]),
+        ([1, 0], [0, 1]),
+        ([2, 0, 1], [0, 2, 1]),
+        ([1, 2, 3, 1, -1], [1, 2, 3]),
+    ],
+)
+def test_a_circle_is_found_wherever_it_is(after, circle):
+    assert find_cycle(np.array(after)).tolist() == circle
+
+
+def test_what_cannot_be_beside_waiting_jobs_is_refused_with_the_reason():
+    jobs = workload_of([reference.Job(0, 5, 5, 1), reference.Job(0, 5, 5, 1, 0, 0, 3)])
+    waits = {"dependencies": "start"}
+    for settings in (waits, {}):
+        for others, named in (
+            ({"policy": "DYNP"}, "DYNP"),
+            ({"event_semantics": "pyss"}, "pyss"),
+            ({"backfill": "gang"}, "gang"),
+            ({"estimates": lambda job: 1}, "predictor"),
+        ):
+            with pytest.raises(PolicyError, match=named):
+                hpcgym.simulate(jobs, **settings, **others)
+        with pytest.raises(PolicyError, match="simulate_many"):
+            hpcgym.simulate_many([jobs], ["SAF"], **settings)
+        with pytest.raises(PolicyError, match="decide"):
+            Simulator(jobs, SchedulerSettings(**settings), decide="contested")
+    with pytest.raises(PolicyError, match="does not say which jobs are after others"):
+        hpcgym.simulate(hpcgym.load_workload("tiny"), **waits)
+    with pytest.raises(WorkloadError, match="after itself"):
+        workload_of([reference.Job(0, 1, 1, 1, 0)])
+    with pytest.raises(HpcgymError, match="environments do not know"):
+        hpcgym.scenario.spec.SchedulerSpec(dependencies="feedback")

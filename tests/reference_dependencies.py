@@ -1,0 +1,129 @@
+"""The reference of dependencies and holds: section 15 of the specification, in plain Python.
+
+It shares no code with `hpcgym`, nor with the other references. Every pass looks at the whole queue,
+and every instant at all jobs that are still to come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+SCORES = {  # lowest first, by the eligible instant, estimate and processors
+    "FCFS": lambda g, e, q: g,
+    "LCFS": lambda g, e, q: -g,
+    "SAF": lambda g, e, q: e * q,
+    "SPF": lambda g, e, q: e,
+    "LQF": lambda g, e, q: -q,
+}
+
+
+class Job(NamedTuple):
+    """One row: times in s; `after` is the row of the job before it, -1 = none."""
+
+    submit_time: int
+    run_time: int
+    requested_time: int
+    processors: int
+    after: int = -1
+    think_time: int = 0
+    eligible: int = -1
+
+
+class Life(NamedTuple):
+    """When a job became eligible and started, and whether it was beyond the threshold then."""
+
+    eligible_time: int
+    start_time: int
+    thresholded: bool
+
+
+def simulate(
+    jobs: Sequence[Job],
+    processors: int,
+    policy: str = "FCFS",
+    *,
+    backfill: str = "easy",
+    threshold: int | None = None,
+    dependencies: str = "ignore",
+) -> list[Life]:
+    """Schedule jobs that are killed at their requests, in rows by submission; one `Life` each."""
+    theta = math.inf if threshold is None else threshold
+    n = len(jobs)
+    begins: dict[int, int] = {}  # when a job is eligible, once that is known
+    came: dict[int, int] = {}  # those that came, and how many had come before each
+    waiting: list[int] = []
+    running: dict[int, int] = {}  # the starts
+    lives: dict[int, Life] = {}
+
+    def others(j: int) -> list[int]:
+        return [k for k in range(n) if dependencies != "ignore" and jobs[k].after == j]
+
+    def earliest(j: int) -> int:
+        asks = dependencies == "feedback" and jobs[j].after >= 0
+        return max(jobs[j].eligible, 0 if asks else jobs[j].submit_time)
+
+    def end(j: int) -> int:
+        return running[j] + min(jobs[j].run_time, jobs[j].requested_time)
+
+    def free() -> int:
+        return processors - sum(jobs[j].processors for j in running)
+
+    def overdue(j: int, t: int) -> bool:
+        return t - begins[j] > theta
+
+    def rank(j: int, t: int) -> tuple[float, ...]:
+        if overdue(j, t):
+            return (0, 0, came[j])
+        job = jobs[j]
+        score = SCORES[policy](begins[j], job.requested_time, job.processors)
+        return (1, score, came[j])
+
+    def start(j: int, t: int) -> None:
+        waiting.remove(j)
+        running[j] = t
+        lives[j] = Life(begins[j], t, overdue(j, t))
+
+    def one_pass(t: int) -> None:
+        while waiting:
+            head = min(waiting, key=lambda j: rank(j, t))
+            if jobs[head].processors > free():
+                break
+            start(head, t)
+        else:
+            return
+        if backfill == "none":
+            return
+        needed = jobs[head].processors
+        releases = [(max(running[j] + jobs[j].requested_time, t), j) for j in running]
+        instants = sorted({at for at, _ in releases})
+        for shadow in instants:
+            there = free() + sum(jobs[j].processors for at, j in releases if at <= shadow)
+            if there >= needed:
+                break
+        extra = there - needed
+        for j in sorted(waiting, key=lambda j: rank(j, t)):
+            q = jobs[j].processors
+            if j == head or q > free():
+                continue
+            if t + jobs[j].requested_time > shadow:
+                if q > extra:
+                    continue
+                extra -= q
+            start(j, t)
+
+    for j in range(n):
+        if dependencies == "ignore" or jobs[j].after < 0:
+            begins[j] = earliest(j)
+    while len(lives) < n:
+        t = min([end(j) for j in running] + [g for j, g in begins.items() if j not in came])
+        for j in sorted(j for j in running if end(j) == t):
+            del running[j]
+            for k in others(j):
+                begins[k] = max(earliest(k), t + jobs[k].think_time)
+        for j in sorted(j for j, g in begins.items() if j not in came and g == t):
+            came[j] = len(came)
+            waiting.append(j)
+        one_pass(t)
+    return [lives[j] for j in range(n)]
