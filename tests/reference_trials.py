@@ -43,7 +43,7 @@ class Lives(reference_capped.CostBenefit):
     """
 
     MODES = ("easy", "easy+trial", "cost-benefit", "cost-benefit+trial")
-    requeue: Collection[int] | None = None  # users whose jobs may be killed; None = all
+    requeue: Collection[int] | None = None  # jobs that may be killed; None = all
 
     def __init__(self, *settings: Any) -> None:
         """Read the rules behind the mode, and what they add to the cap."""
@@ -99,7 +99,7 @@ class Lives(reference_capped.CostBenefit):
 
     def may_be_killed(self, j: int) -> bool:
         """Say whether job j takes part."""
-        return self.requeue is None or self.jobs[j].user in self.requeue
+        return self.requeue is None or j in self.requeue
 
     # --- A job's life -----------------------------------------------------------------------------
 

@@ -82,6 +82,16 @@ def test_partitions_whose_names_are_numbers_are_found_beside_empty_cells(
     assert asked["spread"].tolist() == [True, False, False]
 
 
+def test_jobs_that_must_not_be_killed_are_named_and_an_empty_cell_is_true(
+    write: Callable[..., Path],
+):
+    path = write(f"{NEEDED},requeue\n1,0,1,1,1,false\n2,0,1,1,1,\n3,0,1,1,1,1\n")
+    jobs = load_workload(path, machine_processors=1)
+    assert jobs.requeue is not None
+    assert jobs.requeue.tolist() == [False, True, True]
+    assert load_workload(write(f"{NEEDED}\n1,0,1,1,1\n"), machine_processors=1).requeue is None
+
+
 def test_the_largest_numbers_are_read_to_the_digit(write: Callable[..., Path]):
     most = 2**53 - 1
     path = write(

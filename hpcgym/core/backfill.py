@@ -101,6 +101,10 @@ class Backfill(Mode):
         """
         return False
 
+    def requeueable(self, workload: Workload) -> NDArray[np.int64]:
+        """Return which jobs it may kill, shape (n_jobs,), 1 = it may; empty = all."""
+        return np.empty(0, dtype=np.int64)
+
     def refuse_on_counts(self) -> None:
         """Raise a PolicyError where a parameter has a meaning on machines of nodes only."""
 
@@ -232,6 +236,13 @@ class Easy(Backfill):
         """Return the text of the mode, which `as_mode` reads back."""
         text = super().__str__()
         return text if self.trial is None else f"{text}+{self.trial}"
+
+    def requeueable(self, workload: Workload) -> NDArray[np.int64]:
+        """Return which jobs may be tried and give way, as the base class says."""
+        if self.trial is None:
+            return super().requeueable(workload)
+        found: NDArray[np.int64] = self.trial.requeueable(workload)
+        return found
 
     @property
     def part(self) -> str:

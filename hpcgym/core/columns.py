@@ -66,6 +66,7 @@ class JobColumns:
         after: Position of the job before it, -1 = none; in frames and files that job's id.
         think_time: Time between the end of that job and what it lets begin.
         eligible: Instant from which the job may be scheduled, -1 = its submission.
+        requeue: Whether the job may be killed and started again; bool. Modes with trials ask.
     """
 
     job_id: Annotated[IntArray, JobColumn(swf="job_id")]
@@ -84,6 +85,7 @@ class JobColumns:
     after: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
     think_time: Annotated[IntArray | None, JobColumn(0, default=0, optional=True)] = None
     eligible: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
+    requeue: Annotated[BoolArray | None, JobColumn(default=1, optional=True, is_flag=True)] = None
 
 
 COLUMNS: dict[str, JobColumn] = {

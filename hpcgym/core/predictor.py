@@ -168,15 +168,15 @@ def _f_model(text: str, parameters: str) -> Predictor:
     return Predictor("f-model", f, seed)
 
 
-def luck_of(job_id: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-    """Return a pseudo-random number in [0, 1) for each job, by its id and the seed alone.
+def luck_of(number: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+    """Return a pseudo-random value in [0, 1) for each number, by that and the seed alone.
 
     Source: Steele, Lea and Flood 2014 (SplitMix64).
     """
-    # A hash, not a stream of random numbers, so the number does not depend on other jobs.
+    # A hash, not a stream of random numbers, so that no value depends on others.
     gamma = np.uint64(0x9E3779B97F4A7C15)
     start = _mixed(np.array([seed], dtype=np.uint64) + gamma)
-    mixed = _mixed(start + (job_id.astype(np.uint64) + np.uint64(1)) * gamma)
+    mixed = _mixed(start + (number.astype(np.uint64) + np.uint64(1)) * gamma)
     return (mixed >> np.uint64(11)) / 2.0**53
 
 

@@ -256,6 +256,7 @@ def prepare(
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
         **_columns_of_history(run_time, workload.history),
+        requeue=mode.requeueable(workload),
         mode_pass=mode.number if mode.part else 0,
         **columns_of_events(events, workload),
         **columns_of(workload),

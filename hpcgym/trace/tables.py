@@ -69,7 +69,7 @@ NAMES = ("user", "group", "executable", "queue")
 REQUIRED = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
 COLUMNS = (*NUMBERS, *FLAGS, "partition", *NAMES)
 
-_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
+_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
 def read_log(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
@@ -227,7 +227,7 @@ def _values(key: str, column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any
     if key in NUMBERS:
         return _numbers(column, NUMBERS[key])
     if key in FLAGS:
-        return _truths(column)
+        return _truths(column, is_true=bool(FURTHER[key].default))
     if key in NAMES:
         return _named(column)
     codes, texts = _texts(column)
@@ -237,7 +237,7 @@ def _values(key: str, column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any
 def _default(key: str, n: int) -> NDArray[Any]:
     """Return a column that the table lacks."""
     if key in FLAGS:
-        return np.zeros(n, dtype=bool)
+        return np.full(n, bool(FURTHER[key].default))
     if key == "partition":
         return np.full(n, "", dtype=object)
     return np.full(n, NUMBERS[key].default if key in NUMBERS else -1, dtype=np.int64)
@@ -270,10 +270,11 @@ def _numbers(column: pd.Series[Any], kind: Column) -> tuple[NDArray[Any], NDArra
     return values, np.flatnonzero(~good), f"{what} from {kind.least} to {LARGEST_NUMBER - 1}"
 
 
-def _truths(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:
-    """Return a column of true and false."""
+def _truths(column: pd.Series[Any], *, is_true: bool) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return a column of true and false; `is_true` says what an empty cell means."""
     codes, texts = _texts(column)
-    read = [_TRUTH.get(text.casefold()) for text in texts]
+    known = _TRUTH | {"": is_true}
+    read = [known.get(text.casefold()) for text in texts]
     wrong = np.array([value is None for value in read])[codes]
     return np.array(read, dtype=bool)[codes], np.flatnonzero(wrong), "true, false, 1, 0"
 

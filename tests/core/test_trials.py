@@ -19,12 +19,14 @@ from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.parts.trials import Trial
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError
 from strategies import busy_workloads, one_of, policies
 
 KTH = "KTH-SP2-1996-2.1-cln"
 SAFE = "easy:cap=0.95,by=request,widest=0.2,pressed=0.25+trial:young=1800,victim=0.25"
 POLICIES = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-URGENT")
+shares, seeds = one_of((0, 0.3, 0.7, 1)), st.integers(0, 20)
 orders = st.sampled_from(POLICIES) | policies
 
 
@@ -80,11 +82,13 @@ def test_every_job_starts_as_the_reference_says(workload, mode, given):
     assert not first_difference(workload, backfill=str(mode), **given)
 
 
-def attempts_of(workload, **given):
+def attempts_of(workload, may_be_killed=None, **given):
     """Return the attempts by the reference, and by the package, sorted."""
     made = []
 
     class Noting(reference_trials.Lives):
+        requeue = may_be_killed
+
         def run(self, event_semantics):
             made.append(self)
             return super().run(event_semantics)
@@ -108,6 +112,35 @@ def attempts_of(workload, **given):
 def test_every_attempt_is_as_the_reference_says(workload, mode, given):
     expected, got = attempts_of(workload, backfill=str(mode), **given)
     assert got == expected
+
+
+@given(workload=busy_workloads(), mode=modes(), given=settings(), users=shares, seed=seeds)
+def test_jobs_that_must_not_be_killed_are_neither_tried_nor_give_way(
+    workload, mode, given, users, seed
+):
+    flags = np.random.default_rng(seed).random(len(workload)) < 0.7
+    workload = replace(workload, requeue=flags)
+    mode = replace(mode, trial=replace(mode.trial, users=users, seed=seed))
+    allowed = set(np.flatnonzero(mode.requeueable(workload)).tolist())
+    assert allowed <= set(np.flatnonzero(flags).tolist())
+    # The drawing is that of users: of one user all jobs are, or only those left out by the column.
+    kept = {workload.user_index[job] for job in allowed}
+    of_kept = np.isin(workload.user_index, list(kept)) & flags
+    assert set(np.flatnonzero(of_kept).tolist()) == allowed
+    expected, got = attempts_of(workload, allowed, backfill=str(mode), **given)
+    assert got == expected
+
+
+def test_another_share_another_seed_and_another_week_draw_other_users():
+    columns = [np.zeros(400, dtype=int), *np.ones((3, 400), dtype=int)]
+    jobs = Workload.from_arrays(*columns, machine_processors=1, user=np.arange(400))
+    half = Trial(users=0.5, seed=1).requeueable(jobs)
+    assert 160 < half.sum() < 240
+    assert (half == Trial(users=0.5, seed=1).requeueable(jobs)).all()
+    assert (half != Trial(users=0.5, seed=2).requeueable(jobs)).any()
+    assert (half != Trial(users=0.5, seed=1).requeueable(replace(jobs, time_offset=9))).any()
+    assert Trial(users=0).requeueable(jobs).sum() == 0
+    assert len(Trial().requeueable(jobs)) == 0
 
 
 @given(workload=busy_workloads(), mode=modes(), given=settings())

@@ -22,7 +22,10 @@ Source: Specification, section 15. Perkovic and Keleher 2000; Chiang et al. 2002
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_number, is_whole, shortest, text_of_part
@@ -51,7 +54,11 @@ from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
 from hpcgym.core.parts import cost_benefit, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
+from hpcgym.core.predictor import luck_of
 from hpcgym.errors import PolicyError
+
+if TYPE_CHECKING:
+    from hpcgym.core.workload import Workload
 
 HEARS = (
     s.ON_SUBMIT | s.ON_START | s.ON_RELEASE | s.MUST_PLAN | s.ALL_FIT | s.SHOW
@@ -79,6 +86,8 @@ class Trial:
         guarantee: How long a trial is guaranteed that others gave way to, s.
         victim: Share of the machine up to which a job gives way; `math.inf` = all.
         overhead: Time before a trial or a restart runs usefully, and after a kill at the limit, s.
+        users: Share of the users whose jobs may be killed, drawn anew for each episode.
+        seed: Of the drawing.
 
     Raises:
         PolicyError: A value that is not allowed.
@@ -97,11 +106,13 @@ class Trial:
     guarantee: int = 300
     victim: float = math.inf
     overhead: int = 0
+    users: float = 1
+    seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what is not allowed."""
         least = {"limit": 1, "kills": 1, "times": 1, "guarantee": 1}
-        for key in ("limit", "kills", "young", "request", "times", "guarantee", "overhead"):
+        for key in ("limit", "kills", "young", "request", "times", "guarantee", "overhead", "seed"):
             value, bound = getattr(self, key), least.get(key, 0)
             is_count = key in ("kills", "times")
             if not is_whole(value, bound) or (is_count and value > s.MOST_KILLS):
@@ -109,16 +120,27 @@ class Trial:
                 least_of_it = "" if is_count else f" >= {bound}"
                 raise PolicyError(f"trial: {key} must be whole, {what}{least_of_it}, got {value!r}")
             object.__setattr__(self, key, int(value))
-        for key in ("share", "victim"):
+        for key in ("share", "victim", "users"):
             value = getattr(self, key)
-            if not is_number(value, 0) or (key == "share" and value > 1):
-                what = "from 0 to 1" if key == "share" else ">= 0 or inf"
+            if not is_number(value, 0) or (key != "victim" and value > 1):
+                what = ">= 0 or inf" if key == "victim" else "from 0 to 1"
                 raise PolicyError(f"trial: {key} must be a share {what}, got {value!r}")
             object.__setattr__(self, key, value if value == math.inf else shortest(value))
 
     def __str__(self) -> str:
         """Return the text, which `hpcgym.core.backfill.as_mode` reads behind a "+"."""
         return text_of_part(self)
+
+    def requeueable(self, workload: "Workload") -> NDArray[np.int64]:
+        """Return which jobs may be killed, shape (n_jobs,), 1 = may be; empty = all.
+
+        Users are drawn by the seed and the instant at which the episode begins in its log.
+        """
+        if self.users == 1 and workload.requeue is None:
+            return np.empty(0, dtype=np.int64)
+        (week,) = luck_of(np.array([workload.time_offset]), self.seed)
+        found = (luck_of(workload.user, int(week * 2**53)) < self.users).astype(np.int64)
+        return found if workload.requeue is None else found * workload.requeue
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -273,9 +295,15 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
 
 
 @kernel(inlined=True)
+def may_be_killed(jobs: Jobs, job: int) -> bool:
+    """Tell whether a job may be killed and started again."""
+    return len(jobs.requeue) == 0 or jobs.requeue[job] == 1
+
+
+@kernel(inlined=True)
 def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
     """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
-    if is_on_trial(sim, job) or sim.killed_at[job] == sim.now:
+    if is_on_trial(sim, job) or sim.killed_at[job] == sim.now or not may_be_killed(jobs, job):
         return False
     if untried:
         return sim.n_tried[job] == 0 and sim.ran[job] == 0
@@ -348,6 +376,7 @@ def list_victims(jobs: Jobs, sim: TrialSim) -> int:
             or age >= sim.young
             or sim.n_gave_way[job] >= sim.most_times
             or jobs.processors[job] > widest
+            or not may_be_killed(jobs, job)
             or is_overdue(sim, job)
         ):
             continue

@@ -1,0 +1,93 @@
+"""Print what trials bring where starting again costs time, and where some users take no part.
+
+    python scripts/trials.py [overhead] [users] [--scenario NAME]... [--output runs/trials]
+
+Ratios to SAF's, geometric means over the logs with 95 % intervals, and means of what is wasted.
+Finished runs are kept in the folder, so that the same command goes on from there.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from hpcgym.agent import RuleAgent, load_card
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import cross_validate
+from hpcgym.evaluation.aggregate import aggregate_logs
+from hpcgym.evaluation.waste import means_of_waste
+from hpcgym.output import make_folder
+from hpcgym.text_table import machine_text
+from hpcgym.trace.resample import JITTER_S
+from research.ladder import FIVE, H
+
+CHANGES = {
+    "overhead": ("overhead=30", "overhead=120"),
+    "users": ("users=0.5", "users=0.25"),
+}
+"""What is changed in each part, as parameters of trials."""
+
+AGENTS = ("SAF-TRIAL", "H-TRIAL", "H-TRIAL-YOUNG", "SAF-CAP-YOUNG")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", default=[*CHANGES])
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="default: five logs")
+    parser.add_argument("--replicas", type=int, default=10)
+    parser.add_argument("--output", type=Path, default=Path("runs/trials"))
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(CHANGES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; allowed: {', '.join(CHANGES)}")
+    try:
+        kept = make_folder(options.output) / "kept.sqlite"
+        for part in options.parts:
+            table = compare(CHANGES[part], options.scenario or FIVE, options.replicas, kept)
+            print(f"\n{part}\n\n{machine_text(table, 'markdown')}", flush=True)
+    except HpcgymError as error:
+        sys.exit(f"trials: {error}")
+    return 0
+
+
+def changed(agent: str, change: str) -> RuleAgent:
+    """Return an agent whose trials have a parameter more."""
+    card = load_card(agent)
+    backfill = str(card.environment["backfill"])
+    joint = "," if "+trial:" in backfill else ":"
+    name = f"{agent}, {change}"
+    return RuleAgent(card.parameters["policy"], backfill=f"{backfill}{joint}{change}", name=name)
+
+
+def compare(
+    changes: Sequence[str], scenarios: Sequence[str], replicas: int, kept: Path
+) -> pd.DataFrame:
+    """Return a row for each agent as it is, and under each change."""
+    agents = [H, *AGENTS, *(changed(agent, one) for agent in AGENTS for one in changes)]
+    found = cross_validate(
+        agents,
+        scenarios,
+        jitter=JITTER_S if replicas else 0,
+        replicas=replicas,
+        baselines=(),
+        resume=kept,
+    )
+    means = {one.agent: one for one in aggregate_logs(found.evaluations)}
+    wasted = [means_of_waste(one.frame) for one in found.evaluations]
+    names = [H, *(name for agent in AGENTS for name in means if name.split(",")[0] == agent)]
+    rows = []
+    for name in names:
+        row = {"agent": name, "ratio to SAF": str(means[name].ratio)}
+        row |= {"longest wait": str(means[name].waits[1])}
+        for column, head in (("waste", "wasted, %"), ("share_killed", "jobs killed, %")):
+            row[head] = f"{100 * np.mean([one[column][name] for one in wasted]):.2f}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
