@@ -139,8 +139,11 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
-USES_OF_A_PART = {"cost_benefit": {"hpcgym/core/actions/controls.py"}}
-"""Files beside the two lists that name the part of a mode: `controls` sets its numbers."""
+USES_OF_A_PART = {
+    "cost_benefit": {"hpcgym/core/actions/controls.py"},
+    "trials": {"hpcgym/core/actions/trials.py"},
+}
+"""Files beside the two lists that name the part of a mode: actions set its numbers."""
 
 
 def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
@@ -642,7 +645,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 45_100
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 45_500
 
 
 def test_the_house_plan_names_every_module():

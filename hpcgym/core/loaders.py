@@ -86,6 +86,7 @@ ACTIONS: ByName[type[Any]] = ByName(
         "order": "hpcgym.core.actions.order:Order",
         "job": "hpcgym.core.actions.job:Job",
         "controls": "hpcgym.core.actions.controls:Controls",
+        "trials": "hpcgym.core.actions.trials:Trials",
     }
 )
 """Kinds of action; those that a user has registered come behind."""

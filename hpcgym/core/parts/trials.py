@@ -141,6 +141,7 @@ class TrialSim(CostBenefitSim):
     in_pass: Counter  # 1 while a pass is made
     n_begun: Counter  # jobs that the pass at hand has started anew
     n_busy: Counter  # killed trials whose processors are not cleared yet
+    kept: Counter  # idle processors that no trial takes, by an action of trials
 
     begun_job: IntVector = empty("running")
     """Jobs that the pass at hand has started anew, in its order."""
@@ -212,6 +213,8 @@ def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
     add_release(sim, job, later + jobs.estimate[job])
     if sim.keep_reward == 1:
         waiting_cost.postpone(jobs, sim, job, since)
+    if sim.show_controls == 1:
+        sim.expected_end[job] += sim.overhead
 
 
 @kernel
@@ -310,8 +313,8 @@ def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
 @kernel
 def try_idle(jobs: Jobs, sim: TrialSim) -> None:
     """Try waiting jobs on what is idle; write what `put_on_trial` writes, and `scratch`."""
-    room = idle(sim)
-    if room == 0:
+    room = idle(sim) - sim.kept
+    if room <= 0:
         return
     n = list_candidates(jobs, sim, room, False)
     since = sim.now + int(sim.overhead)
@@ -395,7 +398,7 @@ def make_way(jobs: Jobs, sim: TrialSim) -> None:
         return
     most = int(sim.share * sim.machine_processors)
     theirs = list_victims(jobs, sim)
-    room = idle(sim)
+    room = idle(sim) - sim.kept
     n = list_candidates(jobs, sim, min(room + theirs, most - sim.guaranteed), True)
     first = 0
     for taken in range(n):

@@ -1,0 +1,204 @@
+"""Actions about trial runs: against the reference in plain Python, and beside the rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+import reference
+import reference_capped
+import reference_index
+from engines import history_of_users, jobs_of, records_of_users
+from env_cases import busy_workload, episodes_of
+from hpcgym.agent.shelf import load_agent
+from hpcgym.core.actions.trials import LENT, NUMBERS
+from hpcgym.core.workload import Workload
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import ScenarioError
+from reference_controls import TrialsDecided
+from strategies import busy_workloads, one_of
+
+ZEROS = np.zeros(len(NUMBERS), dtype=np.float32)
+VALUES = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.3, 0.7, 1.0)
+COUNTS = ("n_tried", "n_gave_way", "ran", "wasted")
+"""What a simulation keeps of each job's attempts."""
+
+
+@st.composite
+def modes(draw):
+    """Draw a mode with trials, in times like those of the drawn jobs."""
+    cap = draw(one_of(("", "", "cap=0.5,long=30,widest=0.5", "cap=0.6,by=request,long=30")))
+    name = draw(one_of(("easy", "cost-benefit")))
+    limit, young = draw(one_of((5, 10, 20, 40))), draw(one_of((0, 20, 60, 200)))
+    victim, overhead = draw(one_of(("", "victim=0.25,", "victim=0.5,"))), draw(one_of((0, 0, 5)))
+    trial = f"limit={limit},young={young},request=10,guarantee=15,{victim}overhead={overhead}"
+    return f"{name}{':' if cap else ''}{cap}+trial:{trial}"
+
+
+def env_of(workload: Workload, action: str, threshold: int | None = None, **keywords: Any) -> Any:
+    episodes = episodes_of(workload, threshold=threshold)
+    return SchedulingEnv(episodes, action=action, **{"n_slots": 8} | keywords)
+
+
+def play(env: SchedulingEnv, action: Any) -> list[int]:
+    """Play an episode with one action; return all starts."""
+    env.reset()
+    while not env.step(action)[2]:
+        pass
+    return env.schedule().start_time.tolist()
+
+
+def lives_of(env: SchedulingEnv) -> dict[str, list[int]]:
+    """Return what the simulation has kept of attempts."""
+    n = len(env.workload)
+    return {name: getattr(env._state, name)[0, :n].tolist() for name in COUNTS}
+
+
+def by_reference(
+    workload: Workload, kind: type[Any], policy: Any, mode: str, threshold: int | None, **notes: Any
+) -> tuple[list[reference.Start], Any]:
+    """Schedule by a machine of a kind with attributes; return all starts, and the machine."""
+    made: list[Any] = []
+
+    class Noting(kind):
+        def run(self, event_semantics):
+            made.append(self)
+            return super().run(event_semantics)
+
+    for name, value in notes.items():
+        setattr(Noting, name, value)
+    start = workload.time_offset if workload.unix_start is None else workload.unix_start
+    starts = reference.simulate(
+        jobs_of(workload),
+        workload.machine_processors,
+        policy,
+        backfill=mode,
+        threshold=threshold,
+        history=history_of_users(workload),
+        kind=reference_index.reader(
+            records_of_users(workload), start, Noting, reference_capped.UrgentReader
+        ),
+    )
+    return starts, made[0]
+
+
+def check_lives(env: SchedulingEnv, machine: Any) -> None:
+    """Compare what is known of each job's attempts."""
+    lives = lives_of(env)
+    assert lives["n_tried"] == machine.tried
+    assert lives["n_gave_way"] == machine.gave_way
+    assert lives["ran"] == machine.ran
+    wasted = [0] * len(machine.jobs)
+    for one in machine.attempts:
+        if one.reason != "completed":
+            cleared = machine.overhead * (one.reason == "trial over")
+            wasted[one.job] += one.end - one.taken + cleared
+    assert lives["wasted"] == wasted
+
+
+def check_starts(env: SchedulingEnv, starts: list[reference.Start]) -> None:
+    """Compare all starts and their kinds."""
+    made = env.schedule()
+    columns = made.start_time, made.backfilled, made.thresholded
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == starts
+
+
+# --- Action `trials` ------------------------------------------------------------------------------
+
+
+@given(
+    workload=busy_workloads(),
+    mode=modes(),
+    threshold=st.sampled_from((None, 30, 100, 400)),
+    decide=st.sampled_from(("contested", "contested", "event", 7)),
+    seed=st.integers(0, 2**16),
+)
+def test_numbers_that_change_at_decisions_start_as_the_reference_says(
+    workload, mode, threshold, decide, seed
+):
+    env = env_of(workload, "trials", threshold, backfill=mode, decide=decide)
+    generator = np.random.default_rng(seed)
+    shown, info = env.reset()
+    decided, seen, over = [], [], False
+    while not over:
+        numbers = generator.choice(VALUES, len(NUMBERS)).tolist()
+        if env.schedule().start_time.min() < 0:  # else it was over before any decision
+            decided.append((info["now"], numbers))
+            seen.append(shown["cluster"][19:29])
+        shown, _, over, _, info = env.step(np.array(numbers, dtype=np.float32))
+    instants = [instant for instant, _ in decided]
+    policy = reference_capped.SMITH_URGENT
+    notes = {"epochs": decide, "decided": decided, "noted": []}
+    starts, machine = by_reference(workload, TrialsDecided, policy, mode, threshold, **notes)
+    check_starts(env, starts)
+    check_lives(env, machine)
+    if not isinstance(decide, int):
+        assert [instant for instant, _ in machine.noted] == instants
+        for fields, (_, expected) in zip(seen, machine.noted, strict=True):
+            np.testing.assert_allclose(fields, expected, rtol=2e-6, atol=2e-7)
+
+
+@given(
+    workload=busy_workloads(),
+    mode=modes(),
+    threshold=st.sampled_from((None, 30, 400)),
+    decide=st.sampled_from(("contested", "event", 7)),
+)
+def test_zeros_are_the_mode_itself(workload, mode, threshold, decide):
+    env = env_of(workload, "trials", threshold, backfill=mode, decide=decide)
+    schedule = hpcgym.simulate(workload, "SMITH-URGENT", backfill=mode, threshold=threshold)
+    made = play(env, ZEROS)
+    assert made == schedule.start_time.tolist()
+
+
+@pytest.mark.parametrize("episode", [1, 2])
+def test_zeros_are_the_agent_on_the_shelf(episode):
+    env = SchedulingEnv(action="trials")
+    env.reset(options={"episode": episode})
+    over = False
+    while not over:
+        over = env.step(ZEROS)[2]
+    settings = load_agent("H-TRIAL-YOUNG").settings(env.settings)
+    schedule = hpcgym.simulate(env.workload, **vars(settings))
+    assert env.schedule().start_time.tolist() == schedule.start_time.tolist()
+    wasted = schedule.attempts.wasted_time.sum()
+    assert sum(lives_of(env)["wasted"]) == wasted > 0
+
+
+def test_every_number_moves_an_attempt():
+    workload = busy_workload(4, n=150)
+    mode = "easy:cap=0.6,long=600+trial:young=1800,request=600,victim=0.25"
+    env = env_of(workload, "trials", 40_000, backfill=mode)
+    middle = play(env, ZEROS), lives_of(env)
+    for place in range(4, len(NUMBERS)):
+        action = np.zeros(len(NUMBERS), dtype=np.float32)
+        for value in (-1, 1) if NUMBERS[place] != "kept" else (1,):
+            action[place] = value
+            assert middle != (play(env, action), lives_of(env)), (NUMBERS[place], value)
+
+
+def test_minus_one_switches_off_what_has_a_limit_and_an_age():
+    workload = busy_workload(4, n=150)
+    mode = "easy+trial:young=1800,request=600"
+    env = env_of(workload, "trials", 40_000, backfill=mode, decide="event")  # from the first pass
+    off = np.array([0, 0, 0, 0, -1, 0, -1, 0], dtype=np.float32)
+    schedule = hpcgym.simulate(workload, "SMITH-URGENT", backfill="easy", threshold=40_000)
+    assert play(env, off) == schedule.start_time.tolist()
+    assert sum(lives_of(env)["wasted"]) == 0
+
+
+def test_the_scenario_may_name_the_mode():
+    named = episodes_of(busy_workload(), backfill="easy+trial:kills=1", threshold=None)
+    assert str(SchedulingEnv(named, action="trials").settings.backfill) == "easy+trial:kills=1"
+    assert str(SchedulingEnv("tiny", action="trials").settings.backfill) == LENT
+
+
+@pytest.mark.parametrize("backfill", ["easy", "cost-benefit:cap=0.97", "depth:k=2"])
+def test_modes_without_trials_are_refused(backfill):
+    with pytest.raises(ScenarioError, match=r"knows none; choose 'cost-benefit:cap=0\.97.*'"):
+        SchedulingEnv("tiny", action="trials", backfill=backfill)
