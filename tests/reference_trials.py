@@ -206,29 +206,40 @@ class Lives(reference_capped.CostBenefit):
     def try_idle(self, t: int) -> None:
         """Put waiting jobs on trial on idle processors."""
         for j in self.candidates(t):
-            if (
-                self.jobs[j].processors <= self.idle(t) - self.kept
-                and self.tried[j] < self.most_kills
-                and self.ran[j] < self.limit
-            ):
+            if self.fits_idle(j, t):
                 self.take(j, t, self.overhead, trial=True)
+
+    def fits_idle(self, j: int, t: int) -> bool:
+        """Say whether a candidate goes on trial on idle processors."""
+        return (
+            self.jobs[j].processors <= self.idle(t) - self.kept
+            and self.tried[j] < self.most_kills
+            and self.ran[j] < self.limit
+        )
 
     def make_way(self, t: int) -> None:
         """Have young jobs give way to jobs that have never been tried."""
-        if any(self.is_thresholded(j, t) for j in self.primary.score if j not in self.on_trial):
-            return
         for j in self.candidates(t):
-            q = self.jobs[j].processors
-            guaranteed = self.q(self.guaranteed(t))
-            if self.tried[j] or self.ran[j] or q + guaranteed > self.share * self.processors:
-                continue
-            victims = self.victims(q - (self.idle(t) - self.kept), t)
-            if victims is None:
-                continue
-            for victim in victims:
-                self.kill(victim, t, "gave way")
-            delay = self.overhead * (1 + bool(victims))
-            self.take(j, t, delay, self.guarantee, trial=True)
+            victims = self.victims_for(j, t)
+            if victims is not None:
+                self.give_way(j, victims, t)
+
+    def victims_for(self, j: int, t: int) -> list[int] | None:
+        """Return the young jobs that give way to a candidate; None if it is not to be."""
+        if any(self.is_thresholded(k, t) for k in self.primary.score if k not in self.on_trial):
+            return None
+        q = self.jobs[j].processors
+        guaranteed = self.q(self.guaranteed(t))
+        if self.tried[j] or self.ran[j] or q + guaranteed > self.share * self.processors:
+            return None
+        return self.victims(q - (self.idle(t) - self.kept), t)
+
+    def give_way(self, j: int, victims: list[int], t: int) -> None:
+        """Have young jobs give way to job j."""
+        for victim in victims:
+            self.kill(victim, t, "gave way")
+        delay = self.overhead * (1 + bool(victims))
+        self.take(j, t, delay, self.guarantee, trial=True)
 
     def victims(self, needed: int, t: int) -> list[int] | None:
         """Return the young jobs that give way so many processors; None if there are too few."""

@@ -141,7 +141,7 @@ def test_no_file_imports_itself_by_way_of_others():
 
 USES_OF_A_PART = {
     "cost_benefit": {"hpcgym/core/actions/controls.py"},
-    "trials": {"hpcgym/core/actions/trials.py"},
+    "trials": {f"hpcgym/core/actions/{name}.py" for name in ("lend", "trials")},
 }
 """Files beside the two lists that name the part of a mode: actions set its numbers."""
 
@@ -195,6 +195,8 @@ STORED_IN = {
     "ClusterField": "kernels/env/observation.py",
     "NodesField": "kernels/nodes/observation.py",
     "ControlsField": "parts/cost_benefit.py",
+    "TrialField": "parts/trials.py",
+    "JobTrialField": "parts/trials.py",
 }
 """The kernels that store the fields of each list."""
 

@@ -17,10 +17,12 @@ from engines import history_of_users, jobs_of, records_of_users
 from env_cases import busy_workload, episodes_of
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.actions.trials import LENT, NUMBERS
+from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
+from hpcgym.core.observation_fields import ClusterField, JobField, JobTrialField
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ScenarioError
-from reference_controls import TrialsDecided
+from reference_controls import Lender, TrialsDecided
 from strategies import busy_workloads, one_of
 
 ZEROS = np.zeros(len(NUMBERS), dtype=np.float32)
@@ -202,3 +204,108 @@ def test_the_scenario_may_name_the_mode():
 def test_modes_without_trials_are_refused(backfill):
     with pytest.raises(ScenarioError, match=r"knows none; choose 'cost-benefit:cap=0\.97.*'"):
         SchedulingEnv("tiny", action="trials", backfill=backfill)
+
+
+# --- Action `lend` --------------------------------------------------------------------------------
+
+
+def column(shown: Any, env: SchedulingEnv, field: JobTrialField) -> np.ndarray:
+    """Return a field about trials of the jobs in all slots."""
+    return shown["jobs"].reshape(env.n_slots, -1)[:, len(JobField) + field]
+
+
+def by_the_rule(env: SchedulingEnv, shown: Any) -> int:
+    """Return what the rule would do next: the slot of its next candidate, or to stop."""
+    slot, jobs = env._slot, env.workload
+    q, M = jobs.processors[slot], jobs.machine_processors
+    never_tried = [column(shown, env, JobTrialField[name]) == 0 for name in ("TRIED", "LOG_RAN")]
+    idle, _, guaranteed, _ = np.rint(shown["cluster"][len(ClusterField) :] * M)
+    share = env.settings.backfill.trial.share * M
+    may_go = np.flatnonzero(env.action_masks()[:-1])
+    area = np.maximum(env._episode.table.estimate[slot], 10) * q
+    in_turn = may_go[np.lexsort((slot[may_go], area[may_go]))]
+    chosen = [k for k in in_turn if q[k] <= idle]
+    if not chosen or env._state.some_gave_way[0]:
+        chosen = [
+            k for k in in_turn if np.all(never_tried, axis=0)[k] and q[k] + guaranteed <= share
+        ]
+    return int(chosen[0]) if chosen else env.n_slots
+
+
+@given(
+    workload=busy_workloads(),
+    mode=modes(),
+    threshold=st.sampled_from((None, 30, 100, 400)),
+    policy=st.sampled_from(("SAF", "FCFS", "SMITH-URGENT", "SMITH-REGRESSION")),
+)
+def test_the_choices_of_the_rule_make_its_schedule(workload, mode, threshold, policy):
+    episodes = episodes_of(workload, threshold=threshold, policy=policy)
+    env = SchedulingEnv(episodes, action="lend", backfill=mode)
+    shown, info = env.reset()
+    over = env.schedule().start_time.min() >= 0
+    while not over:
+        shown, _, over, _, info = env.step(by_the_rule(env, shown))
+    schedule = hpcgym.simulate(workload, policy, backfill=mode, threshold=threshold)
+    made = env.schedule()
+    for name in ("start_time", "backfilled", "thresholded"):
+        assert getattr(made, name).tolist() == getattr(schedule, name).tolist(), name
+    vain, n = schedule.attempts, len(workload)
+    lives = lives_of(env)
+    for name, ended in (
+        ("n_tried", vain.reason != GAVE_WAY),
+        ("n_gave_way", vain.reason == GAVE_WAY),
+    ):
+        assert lives[name] == np.bincount(vain.job[ended], minlength=n).tolist(), name
+    cleared = (vain.reason == TRIAL_OVER) * env.settings.backfill.trial.overhead
+    wasted = np.bincount(vain.job, weights=vain.end - vain.taken + cleared, minlength=n)
+    assert lives["wasted"] == wasted.tolist()
+    assert info["invalid_actions"] == 0
+
+
+@given(
+    workload=busy_workloads(),
+    mode=modes(),
+    threshold=st.sampled_from((None, 30, 100, 400)),
+    n_slots=st.sampled_from((4, 8, 128)),
+    seed=st.integers(0, 2**16),
+)
+def test_random_choices_make_the_schedule_of_the_reference(
+    workload, mode, threshold, n_slots, seed
+):
+    episodes = episodes_of(workload, threshold=threshold, policy="SMITH-URGENT")
+    env = SchedulingEnv(episodes, action="lend", backfill=mode, n_slots=n_slots)
+    generator = np.random.default_rng(seed)
+    _, info = env.reset()
+    chosen, seen = [], []
+    over = env.schedule().start_time.min() >= 0
+    while not over:
+        masks = env.action_masks()
+        assert masks[-1] and len(masks) == n_slots + 1
+        visible = set(env._slot[env._slot >= 0].tolist())
+        may_go = set(env._slot[np.flatnonzero(masks[:-1])].tolist())
+        seen.append((info["now"], may_go, visible))
+        among = np.flatnonzero(masks) if generator.random() < 0.9 else np.arange(n_slots + 1)
+        choice = int(generator.choice(among))
+        chosen.append(None if choice == n_slots or env._slot[choice] < 0 else env._slot[choice])
+        _, _, over, _, info = env.step(choice)
+    starts, machine = by_reference(
+        workload,
+        Lender,
+        reference_capped.SMITH_URGENT,
+        mode,
+        threshold,
+        chosen=list(chosen),
+        noted=[],
+    )
+    check_starts(env, starts)
+    check_lives(env, machine)
+    assert [
+        (now, set(jobs) & visible)
+        for (now, jobs), (_, _, visible) in zip(machine.noted, seen, strict=True)
+    ] == [(now, may_go) for now, may_go, _ in seen]
+    wrong = [
+        j
+        for j, (_, jobs), (_, _, _) in zip(chosen, machine.noted, seen, strict=True)
+        if j is not None and j not in jobs
+    ]
+    assert info["invalid_actions"] >= len(wrong)

@@ -37,6 +37,7 @@ class Trials(Controls):
 
     NAME = "trials"
     SIZE = len(NUMBERS)
+    SHOWS_TRIALS = True
 
     @classmethod
     def usual_mode(cls, scenarios: str | Mode) -> str | Mode:
