@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from dataclasses import replace
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +26,9 @@ from hpcgym.core.actions.trials import LENT, NUMBERS
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
 from hpcgym.core.observation_fields import ClusterField, JobField, JobTrialField
 from hpcgym.core.workload import Workload
+from hpcgym.env.observation import flat_places
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ScenarioError
+from hpcgym.errors import ActionError, ScenarioError
 from reference_controls import Lender, TrialsDecided
 from strategies import busy_workloads, one_of
 
@@ -276,7 +283,7 @@ def test_random_choices_make_the_schedule_of_the_reference(
     env = SchedulingEnv(episodes, action="lend", backfill=mode, n_slots=n_slots)
     generator = np.random.default_rng(seed)
     _, info = env.reset()
-    chosen, seen = [], []
+    chosen, seen, wrong = [], [], 0
     over = env.schedule().start_time.min() >= 0
     while not over:
         masks = env.action_masks()
@@ -286,6 +293,7 @@ def test_random_choices_make_the_schedule_of_the_reference(
         seen.append((info["now"], may_go, visible))
         among = np.flatnonzero(masks) if generator.random() < 0.9 else np.arange(n_slots + 1)
         choice = int(generator.choice(among))
+        wrong += choice < n_slots and not masks[choice]
         chosen.append(None if choice == n_slots or env._slot[choice] < 0 else env._slot[choice])
         _, _, over, _, info = env.step(choice)
     starts, machine = by_reference(
@@ -303,9 +311,199 @@ def test_random_choices_make_the_schedule_of_the_reference(
         (now, set(jobs) & visible)
         for (now, jobs), (_, _, visible) in zip(machine.noted, seen, strict=True)
     ] == [(now, may_go) for now, may_go, _ in seen]
-    wrong = [
-        j
-        for j, (_, jobs), (_, _, _) in zip(chosen, machine.noted, seen, strict=True)
-        if j is not None and j not in jobs
-    ]
-    assert info["invalid_actions"] >= len(wrong)
+    assert info["invalid_actions"] == wrong
+
+
+# --- Both kinds -----------------------------------------------------------------------------------
+
+BUSY = busy_workload(4, n=150, processors=64)
+MODE = (
+    "easy:cap=0.5,long=600,by=request+trial:limit=200,kills=9,young=3000,request=200,times=9,"
+    "share=0.5,victim=0.5,overhead=10"
+)
+KINDS = ("trials", "lend")
+
+
+def keywords_of(action: str, **others: Any) -> dict[str, Any]:
+    """Return the keywords of an environment whose trials are many."""
+    episodes = episodes_of(BUSY, threshold=10_000)
+    return {"scenario": episodes, "action": action, "backfill": MODE, "n_slots": 8} | others
+
+
+def drawn(generator: np.random.Generator, masks: np.ndarray) -> Any:
+    """Draw an action for each environment, now and then one that the masks forbid."""
+    if masks.shape[1] == len(NUMBERS):
+        return generator.choice(VALUES, masks.shape).astype(np.float32)
+    allowed = [generator.choice(np.flatnonzero(mask)) for mask in masks]
+    wrong = generator.random(len(masks)) < 0.05
+    return np.where(wrong, generator.integers(masks.shape[1], size=len(masks)), allowed)
+
+
+@pytest.mark.parametrize("form", ["dict", "flat"])
+@pytest.mark.parametrize("action", KINDS)
+def test_vectors_are_equal_to_scalars_to_the_bit(action, form):
+    keywords = keywords_of(action, observation=form, horizon=60)
+    theirs = SyncVectorEnv([lambda: SchedulingEnv(**keywords) for _ in range(3)])
+    ours = gymnasium.make_vec("HPCBatch-v0", num_envs=3, threads=2, **keywords)
+    generator = np.random.default_rng(1)
+    one, other = theirs.reset(seed=2), ours.reset(seed=2)
+    n_over = 0
+    for _ in range(200):
+        for part in [...] if form == "flat" else one[0]:
+            assert one[0][part].tobytes() == other[0][part].tobytes()
+        masks = ours.unwrapped.action_masks()
+        assert np.array_equal(masks, np.stack(theirs.call("action_masks")))
+        assert np.array_equal(masks, np.stack(ours.unwrapped.call("action_masks")))
+        chosen = drawn(generator, masks)
+        one, other = theirs.step(chosen), ours.step(chosen)
+        for place in (1, 2, 3):
+            assert one[place].tobytes() == other[place].tobytes()
+        n_over += int(one[2].sum() + one[3].sum())
+    assert n_over > 3
+
+
+@pytest.mark.parametrize("action", KINDS)
+@pytest.mark.parametrize(
+    ("reward", "metric"),
+    [("bsld", "mean_bsld"), ("bsld_start", "mean_bsld"), ("wait", "mean_wait_time")],
+)
+def test_rewards_add_up_to_the_metric(action, reward, metric):
+    env = SchedulingEnv(**keywords_of(action, reward=reward))
+    generator, over, total = np.random.default_rng(4), False, 0.0
+    _, info = env.reset()
+    n_between = 0
+    while not over:
+        before = info["now"]
+        _, paid, over, _, info = env.step(drawn(generator, env.action_masks()[np.newaxis])[0])
+        total += paid
+        n_between += info["now"] == before
+    assert total == pytest.approx(-info[metric], rel=1e-9)
+    assert n_between > 5 or action == "trials"
+
+
+def test_time_stands_still_between_choices_and_costs_nothing():
+    env = SchedulingEnv(**keywords_of("lend", backfill="easy+trial:limit=60"))
+    _, info = env.reset()
+    over, n_between = False, 0
+    while not over:
+        before = info["now"]
+        choice = int(np.flatnonzero(env.action_masks())[0])
+        _, paid, over, _, info = env.step(choice)
+        if info["now"] == before and not over:
+            n_between += 1
+            assert paid == 0
+    assert n_between > 5
+
+
+@pytest.mark.parametrize("action", KINDS)
+def test_copies_go_on_alike(action):
+    env = SchedulingEnv(**keywords_of(action))
+    generator = np.random.default_rng(5)
+    env.reset()
+    for _ in range(40):
+        env.step(drawn(generator, env.action_masks()[np.newaxis])[0])
+    copied, pickled = copy.deepcopy(env), pickle.loads(pickle.dumps(env))
+    over = False
+    while not over:
+        masks = env.action_masks()
+        chosen = drawn(generator, masks[np.newaxis])[0]
+        for other in (copied, pickled):
+            assert np.array_equal(other.action_masks(), masks)
+        shown, paid, over, *_ = env.step(chosen)
+        for other in (copied, pickled):
+            seen, reward, ended, *_ = other.step(chosen)
+            assert (reward, ended) == (paid, over)
+            assert all(seen[key].tobytes() == shown[key].tobytes() for key in shown)
+
+
+@pytest.mark.parametrize("action", KINDS)
+def test_a_refused_action_changes_nothing(action):
+    env = SchedulingEnv(**keywords_of(action))
+    env.reset()
+    masks, now = env.action_masks(), env.now
+    for wrong in (np.full(len(NUMBERS), 1.5), 99, np.nan, "one"):
+        with pytest.raises(ActionError, match=f"action '{action}' must"):
+            env.step(wrong)  # a number is no vector, and a vector no number
+    assert np.array_equal(env.action_masks(), masks) and env.now == now
+
+
+@pytest.mark.parametrize("form", ["", "-flat"])
+@pytest.mark.parametrize("action", KINDS)
+def test_the_ids_are_registered(action, form):
+    env = gymnasium.make(f"hpcgym:HPCBatch-{action}{form}-v0", scenario="tiny")
+    check_env(env.unwrapped, skip_render_check=True)
+    places = flat_places(env.unwrapped.n_slots, controls=action == "trials", trials=True)
+    shown, _ = env.reset(seed=0)
+    if form:
+        assert shown.shape == (places["action_mask"].stop,)
+    else:
+        assert shown["cluster"].shape == (places["cluster"].stop - places["cluster"].start,)
+
+
+@given(workload=busy_workloads(), mode=modes(), seed=st.integers(0, 2**16))
+@pytest.mark.parametrize("action", KINDS)
+def test_nothing_is_seen_of_a_run_before_its_end(action, workload, mode, seed):
+    """Play until some instant; jobs that have not ended by then may run as long as they like."""
+    generator = np.random.default_rng(seed)
+    until = int(generator.integers(workload.submit_time[-1] + 60))
+    env = env_of(workload, action, 100, backfill=mode)
+    seen, actions = [], []
+    shown, info = env.reset()
+    over = env.schedule().start_time.min() >= 0
+    while not over and info["now"] < until:
+        seen.append(shown)
+        actions.append(drawn(generator, env.action_masks()[np.newaxis])[0])
+        shown, _, over, _, info = env.step(actions[-1])
+    state, n = env._state, len(workload)
+    running = set(state.ending_job[0, : state.n_running[0]].tolist())
+    has_ended = np.array([j not in running for j in range(n)])
+    has_ended &= state.start_time[0, :n] >= 0
+    # Whoever was killed ran on past the kill, and who runs ends behind this instant at the least.
+    longer = np.where(has_ended, workload.run_time, workload.run_time + 7)
+    other = env_of(replace(workload, run_time=longer), action, 100, backfill=mode)
+    shown, info = other.reset()
+    for expected, chosen in zip(seen, actions, strict=True):
+        for key in expected:
+            np.testing.assert_array_equal(shown[key], expected[key])
+        shown, _, _, _, info = other.step(chosen)
+
+
+def test_what_is_seen_of_trials_is_what_is_known():
+    env = SchedulingEnv(**keywords_of("lend"))
+    shown, _ = env.reset()
+    over, seen = False, np.zeros(len(JobTrialField))
+    while not over:
+        state, M = env._state, BUSY.machine_processors
+        slot = env._slot[env._slot >= 0]
+        fields = [column(shown, env, field)[: len(slot)] for field in JobTrialField]
+        on_trial = np.isin(slot, state.job_on_trial[0, : state.n_trials[0]])
+        age = np.where(on_trial, state.now[0] - state.since[0, slot], 0)
+        longest = np.maximum(state.ran[0, slot], age)
+        expected = [
+            on_trial,
+            state.n_tried[0, slot] / 9,
+            state.n_gave_way[0, slot] / 9,
+            np.minimum(np.log1p(np.maximum(longest, 0) / 60) / np.log1p(43_200), 1),
+            env.action_masks()[: len(slot)],
+        ]
+        np.testing.assert_allclose(fields, expected, rtol=1e-6)
+        seen += np.max(expected, axis=1)
+        trial = BUSY.processors[state.job_on_trial[0, : state.n_trials[0]]].sum()
+        running = BUSY.processors[state.ending_job[0, : state.n_running[0]]].sum()
+        idle = M - running - state.busy[0]
+        np.testing.assert_allclose(
+            shown["cluster"][19:22] * M, [idle, trial, state.guaranteed[0]], atol=1e-5
+        )
+        chosen = np.flatnonzero(env.action_masks())
+        shown, _, over, *_ = env.step(int(chosen[0]))
+    assert (seen > 0).all()
+
+
+def test_lending_takes_no_epochs_and_needs_trials():
+    with pytest.raises(ScenarioError, match=r"decides after each pass.*it takes no decide"):
+        SchedulingEnv("tiny", action="lend", decide="event")
+    with pytest.raises(ScenarioError, match=r"decides after each pass.*it takes no decide"):
+        SchedulingEnv("tiny", action="lend", decide=300)
+    with pytest.raises(ScenarioError, match=r"'lend' decides about trial runs, .* 'easy' knows"):
+        SchedulingEnv("tiny", action="lend", backfill="easy")
+    assert str(SchedulingEnv("tiny", action="lend").settings.backfill) == LENT
