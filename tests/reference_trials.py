@@ -33,6 +33,7 @@ class Holding(NamedTuple):
     taken: int
     useful: int
     guarantee: int = -1  # the instant at which the guarantee ends; -1 = a plain trial, or no trial
+    over: int = -1  # the instant at which a trial is over
 
 
 class Lives(reference_capped.CostBenefit):
@@ -67,6 +68,7 @@ class Lives(reference_capped.CostBenefit):
         self.share = float(said.get("share", 0.25))
         self.guarantee = int(said.get("guarantee", 300))
         self.victim = float(said.get("victim", math.inf))
+        self.kept = 0  # idle processors that no trial takes
         n = len(jobs)
         self.running: dict[int, Holding] = {}
         self.on_trial: dict[int, Holding] = {}  # these are in the queue, too
@@ -106,7 +108,9 @@ class Lives(reference_capped.CostBenefit):
     def take(self, j: int, t: int, delay: int, guarantee: int = -1, *, trial: bool) -> None:
         """Give job j processors at t, to run usefully after a delay."""
         useful = t + delay
-        held = Holding(t, useful, useful + guarantee if guarantee >= 0 else -1)
+        held = Holding(t, useful, -1, useful + self.limit)
+        if guarantee >= 0:
+            held = Holding(t, useful, useful + guarantee, useful + guarantee)
         (self.on_trial if trial else self.running)[j] = held
         heappush(self.ends, (useful + self.executed[j], j, j))
 
@@ -164,14 +168,9 @@ class Lives(reference_capped.CostBenefit):
     def next_instant(self) -> float:
         """Return when something happens next."""
         instants = [self.next_submission(), self.next_end()]
-        instants += [self.over_at(j) for j in self.on_trial]
+        instants += [held.over for held in self.on_trial.values()]
         instants += [until for until, _ in self.busy]
         return min(instants)
-
-    def over_at(self, j: int) -> int:
-        """Return when the trial of job j is over."""
-        held = self.on_trial[j]
-        return held.guarantee if held.guarantee >= 0 else held.useful + self.limit
 
     def happen(self, t: int) -> None:
         """Make the steps of one instant."""
@@ -182,8 +181,12 @@ class Lives(reference_capped.CostBenefit):
             self.submit()
         self.schedule(t)  # 4
         for j in sorted(self.on_trial):  # 5
-            if self.over_at(j) <= t:
+            if self.on_trial[j].over <= t:
                 self.kill(j, t, "trial over")
+        self.lend(t)
+
+    def lend(self, t: int) -> None:
+        """Make the last two steps of an instant."""
         if self.tries:
             self.try_idle(t)  # 6
         if self.young:
@@ -203,29 +206,40 @@ class Lives(reference_capped.CostBenefit):
     def try_idle(self, t: int) -> None:
         """Put waiting jobs on trial on idle processors."""
         for j in self.candidates(t):
-            if (
-                self.jobs[j].processors <= self.idle(t)
-                and self.tried[j] < self.most_kills
-                and self.ran[j] < self.limit
-            ):
+            if self.fits_idle(j, t):
                 self.take(j, t, self.overhead, trial=True)
+
+    def fits_idle(self, j: int, t: int) -> bool:
+        """Say whether a candidate goes on trial on idle processors."""
+        return (
+            self.jobs[j].processors <= self.idle(t) - self.kept
+            and self.tried[j] < self.most_kills
+            and self.ran[j] < self.limit
+        )
 
     def make_way(self, t: int) -> None:
         """Have young jobs give way to jobs that have never been tried."""
-        if any(self.is_thresholded(j, t) for j in self.primary.score if j not in self.on_trial):
-            return
         for j in self.candidates(t):
-            q = self.jobs[j].processors
-            guaranteed = self.q(self.guaranteed(t))
-            if self.tried[j] or self.ran[j] or q + guaranteed > self.share * self.processors:
-                continue
-            victims = self.victims(q - self.idle(t), t)
-            if victims is None:
-                continue
-            for victim in victims:
-                self.kill(victim, t, "gave way")
-            delay = self.overhead * (1 + bool(victims))
-            self.take(j, t, delay, self.guarantee, trial=True)
+            victims = self.victims_for(j, t)
+            if victims is not None:
+                self.give_way(j, victims, t)
+
+    def victims_for(self, j: int, t: int) -> list[int] | None:
+        """Return the young jobs that give way to a candidate; None if it is not to be."""
+        if any(self.is_thresholded(k, t) for k in self.primary.score if k not in self.on_trial):
+            return None
+        q = self.jobs[j].processors
+        guaranteed = self.q(self.guaranteed(t))
+        if self.tried[j] or self.ran[j] or q + guaranteed > self.share * self.processors:
+            return None
+        return self.victims(q - (self.idle(t) - self.kept), t)
+
+    def give_way(self, j: int, victims: list[int], t: int) -> None:
+        """Have young jobs give way to job j."""
+        for victim in victims:
+            self.kill(victim, t, "gave way")
+        delay = self.overhead * (1 + bool(victims))
+        self.take(j, t, delay, self.guarantee, trial=True)
 
     def victims(self, needed: int, t: int) -> list[int] | None:
         """Return the young jobs that give way so many processors; None if there are too few."""
@@ -260,10 +274,8 @@ class Lives(reference_capped.CostBenefit):
         """Return how long a start of job j takes before it runs usefully."""
         return self.overhead if self.killed_at[j] >= 0 else 0
 
-    def schedule(self, t: int) -> None:
-        """Decide a whole pass, then let it happen."""
-        self.W = sum(self.jobs[j].processors for j in self.primary.score)
-        self.is_pressed = self.pressed * self.processors <= self.W
+    def take_stock(self, t: int) -> None:
+        """Note what a pass begins with."""
         self.free = self.processors - self.used_for_good(t)
         guaranteed = self.guaranteed(t)
         self.releases = sorted(
@@ -271,6 +283,12 @@ class Lives(reference_capped.CostBenefit):
             + [(self.on_trial[j].guarantee, j) for j in guaranteed]
         )
         self.now_guaranteed = set(guaranteed)
+
+    def schedule(self, t: int) -> None:
+        """Decide a whole pass, then let it happen."""
+        self.W = sum(self.jobs[j].processors for j in self.primary.score)
+        self.is_pressed = self.pressed * self.processors <= self.W
+        self.take_stock(t)
         decided: list[tuple[int, bool]] = []
         queue, head, one_waits = list(self.in_order(self.primary, t)), None, False
         for j in queue:

@@ -142,8 +142,11 @@ def test_no_file_imports_itself_by_way_of_others():
 EVENTS = {"outages"}
 """Parts that are no modes: one list names them."""
 
-USES_OF_A_PART = {"cost_benefit": {"hpcgym/core/actions/controls.py"}}
-"""Files beside the two lists that name the part of a mode: `controls` sets its numbers."""
+USES_OF_A_PART = {
+    "cost_benefit": {"hpcgym/core/actions/controls.py"},
+    "trials": {f"hpcgym/core/actions/{name}.py" for name in ("lend", "trials")},
+}
+"""Files beside the two lists that name the part of a mode: actions set its numbers."""
 
 
 def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
@@ -196,6 +199,8 @@ STORED_IN = {
     "ClusterField": "kernels/env/observation.py",
     "NodesField": "kernels/nodes/observation.py",
     "ControlsField": "parts/cost_benefit.py",
+    "TrialField": "parts/trials.py",
+    "JobTrialField": "parts/trials.py",
 }
 """The kernels that store the fields of each list."""
 
@@ -646,7 +651,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 45_600
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 47_200
 
 
 def test_the_house_plan_names_every_module():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent, Observation
 from hpcgym.core import loaders
 from hpcgym.core.action import kind_of
-from hpcgym.env.observation import FIELDS, fields_of, flat_space, observation_space
+from hpcgym.env.observation import fields_of, flat_space, observation_space
 from hpcgym.errors import CardError, HpcgymError
 
 EXPLAIN = (
@@ -100,8 +101,8 @@ def keywords_of(model: Any, where: str) -> dict[str, Any]:
     Raises:
         CardError: The spaces are not those of `HPCBatch-v0`, or fit several kinds of action.
     """
-    shown, controls = _shown(model.observation_space, where)
-    kinds = _kinds(model.action_space, shown["n_slots"], controls)
+    shown, fields = _shown(model.observation_space, where)
+    kinds = _kinds(model.action_space, shown["n_slots"], fields)
     if len(kinds) == 1:
         return {"action": kinds[0], **shown}
     what = f"several kinds of action, {' and '.join(kinds)}" if kinds else "no kind of action"
@@ -134,35 +135,37 @@ def _each(observed: Any, shape_of: Callable[[Any], tuple[int, ...]]) -> Any:
     return shape_of(parts)
 
 
-def _shown(space: Any, where: str) -> tuple[dict[str, Any], bool]:
+def _shown(space: Any, where: str) -> tuple[dict[str, Any], dict[str, bool]]:
     """Return the keywords that say how many jobs an observation shows, and in which form.
 
-    The second value tells whether it shows what action "controls" needs.
+    The second value tells whether it shows what actions of controls, and about trials, need.
     """
-    for controls in (False, True):
-        n_cluster = len(fields_of(controls=controls)[1])
+    for which in product((False, True), repeat=2):
+        fields = dict(zip(("controls", "trials"), which, strict=True))
+        n_job, n_cluster = map(len, fields_of(**fields))
         if isinstance(space, spaces.Box):
-            n_slots = (spaces.flatdim(space) - n_cluster) // (len(FIELDS) + 1)
-            if n_slots > 0 and space == flat_space(n_slots, controls=controls):
-                return {"n_slots": n_slots, "observation": "flat"}, controls
+            n_slots = (spaces.flatdim(space) - n_cluster) // (n_job + 1)
+            if n_slots > 0 and space == flat_space(n_slots, **fields):
+                return {"n_slots": n_slots, "observation": "flat"}, fields
         parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
         if "action_mask" in parts:
             n_slots = spaces.flatdim(parts["action_mask"])
-            usual = observation_space(n_slots, controls=controls)
+            usual = observation_space(n_slots, **fields)
             assert isinstance(usual, spaces.Dict)
             if "machine" in parts or all(parts[key].shape == usual[key].shape for key in usual):
-                return {"n_slots": n_slots}, controls
+                return {"n_slots": n_slots}, fields
     raise CardError(
         f"{where}: was trained on other observations than those of HPCBatch-v0, {space!r:.200}; "
         f"for `fields` of your own, {EXPLAIN}; else wrap it there in a class with `predict`"
     )
 
 
-def _kinds(space: Any, n_slots: int, controls: bool) -> list[str]:
+def _kinds(space: Any, n_slots: int, fields: dict[str, bool]) -> list[str]:
     """Return the kinds of action that have this space, and go with an observation."""
     is_vector = not isinstance(space, spaces.Discrete)
     size = space.shape if is_vector else int(space.n)
-    kinds = [kind for kind in map(kind_of, loaders.ACTIONS) if controls == kind.SHOWS_CONTROLS]
-    kinds = [kind for kind in kinds if is_vector == kind.IS_VECTOR]
+    kinds = [kind for kind in map(kind_of, loaders.ACTIONS) if is_vector == kind.IS_VECTOR]
+    shown = fields["controls"], fields["trials"]
+    kinds = [kind for kind in kinds if shown == (kind.SHOWS_CONTROLS, kind.SHOWS_TRIALS)]
     sizes = {kind.NAME: kind(n_slots).size for kind in kinds}
     return [name for name in sizes if size in (sizes[name], (sizes[name],))]

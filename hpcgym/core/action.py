@@ -26,11 +26,13 @@ class Action:
     Attributes:
         NAME: What the keyword `action` names.
         SIZE: Numbers of an action that is a vector, or choices of one that is a number. Where the
-            keywords decide, "n_slots" or "len(policies)".
+            keywords decide, "n_slots", "n_slots + 1" or "len(policies)".
         IS_VECTOR: Whether an action is a vector of numbers from -1 to 1, or one whole number.
         TAKES: Keywords that only such kinds take: "policies", "scale".
         LASTS: Whether an action can order all passes until the next decision.
+        AFTER_PASS: Whether decisions come after a pass, where the mode asks, and not before it.
         SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
+        SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.
         policies: Policies that its kernel finds in `ActionSpec.rule`.
         size: `SIZE`, as a number.
     """
@@ -40,11 +42,14 @@ class Action:
     IS_VECTOR: ClassVar[bool] = True
     TAKES: ClassVar[tuple[str, ...]] = ()
     LASTS: ClassVar[bool] = False
+    AFTER_PASS: ClassVar[bool] = False
     SHOWS_CONTROLS: ClassVar[bool] = False
+    SHOWS_TRIALS: ClassVar[bool] = False
 
     def __init__(self, n_slots: int, policies: Sequence[str] | None = None) -> None:
         self.policies = self.policies_of(policies)
-        sizes = {"n_slots": n_slots, "len(policies)": len(self.policies)}
+        sizes = {"n_slots": n_slots, "n_slots + 1": n_slots + 1}
+        sizes["len(policies)"] = len(self.policies)
         self.size = self.SIZE if isinstance(self.SIZE, int) else sizes[self.SIZE]
 
     @property
@@ -65,8 +70,12 @@ class Action:
     def refuse(cls, mode: Backfill) -> None:
         """Raise a ScenarioError where no action can be taken under a backfilling mode."""
 
-    def masks(self, slot: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which parts of an action serve now, given the job in each slot, -1 = empty.
+    def masks(self, slot: NDArray[np.int64], jobs: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Return which parts of an action serve now.
+
+        Args:
+            slot: The job in each slot, -1 = empty.
+            jobs: What the observation shows of these, `jobs` there.
 
         Returns:
             Where an action has a part for each slot, which slots hold a job. Where no job waits the

@@ -20,6 +20,7 @@ BACKFILL_OWN = 2  # Python makes the passes
 BACKFILL_PART = 3  # the first mode of `hpcgym.core.loaders.PARTS`, whose kernels are called
 SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
+DECIDE_AFTER_PASS = 4  # where the mode asks for it once a pass has ended
 HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every submission
 HISTORY_FOR_OBSERVATIONS, HISTORY_FOR_PREDICTIONS = 2, 3  # read of queued jobs; recorded only
 PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
@@ -30,7 +31,7 @@ PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2,
 # Where a run of the clock stops, and where it goes on.
 STATUS_DONE, STATUS_DECISION, STATUS_PREDICTION, STATUS_OWN_PASS, STATUS_FULL = 0, 1, 2, 3, 4
 STATUS_BAD_ACTION, STATUS_STUCK = -100, -101
-PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS, PHASE_OWN_PASS = 0, 1, 2, 3
+PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS, PHASE_OWN_PASS, PHASE_AFTER_PASS = 0, 1, 2, 3, 4
 
 # What a pass returns instead of a head: no job waits or fits, or the picked job has started.
 NO_HEAD, PICK_STARTED = -1, -2
@@ -138,7 +139,7 @@ N_CURSOR_FIELDS = 5
 MAKE_PASS = 0
 ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k for k in range(8))
 NEXT_INSTANT, ON_INSTANT = 2**8, 2**9
-ON_TRIAL_END, AFTER_PASS = 2**10, 2**11
+ON_TRIAL_END, AFTER_PASS, SHOW_TRIALS = 2**10, 2**11, 2**12
 # What the event at `Sim.looks_ahead` is asked besides, as is `MAKE_PASS`.
 FITS_AHEAD, RESERVE_AHEAD, FREE_AHEAD = 2**20, 2**21, 2**22
 # Columns of `Jobs.outage`.

@@ -91,6 +91,8 @@ ACTIONS: ByName[type[Any]] = ByName(
         "order": "hpcgym.core.actions.order:Order",
         "job": "hpcgym.core.actions.job:Job",
         "controls": "hpcgym.core.actions.controls:Controls",
+        "trials": "hpcgym.core.actions.trials:Trials",
+        "lend": "hpcgym.core.actions.lend:Lend",
     }
 )
 """Kinds of action; those that a user has registered come behind."""

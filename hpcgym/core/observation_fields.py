@@ -170,6 +170,25 @@ class ControlsField(ObservationField):
     )
 
 
+class JobTrialField(ObservationField):
+    """What is shown besides of each visible job, with actions `trials` and `lend`."""
+
+    IS_ON_TRIAL = "the job is on trial", "0 or 1"
+    TRIED = "x, trials of the job that ended in vain", "x / 9"
+    GAVE_WAY = "x, how often it gave way", "x / 9"
+    LOG_RAN = "longest run of these attempts and of its present trial, s", "as log_wait_time"
+    MAY_BE_LENT = "it may go on trial once the pass has ended", "0 or 1"
+
+
+class TrialField(ObservationField):
+    """What is shown besides of the cluster, with actions `trials` and `lend`."""
+
+    IDLE_PROCESSORS = "x, processors that no job is on", "x / M"
+    TRIAL_PROCESSORS = "x, processors of jobs on trial", "x / M"
+    GUARANTEED_PROCESSORS = "x, of these, those of guaranteed trials", "x / M"
+    YOUNG_PROCESSORS = "x, processors of running jobs that may give way now", "x / M"
+
+
 @dataclass(frozen=True)
 class OwnField:
     """A field of a user's own, shown behind all others; attributes are as of `ObservationField`.
@@ -242,3 +261,6 @@ N_HISTORY_FIELDS = JobField.LOG_EXPECTED_RUN_TIME_RATIO - JobField.USER_LOG_COMP
 
 N_KEPT_FIELDS = JobField.USER_LOG_EXPECTED_BOUND - JobField.USER_LOG_COMPLETED
 """Those of them, the first ones, that only a completion of the user changes."""
+
+MAY_BE_LENT = len(JobField) + JobTrialField.MAY_BE_LENT
+"""Place of that field in the row of a job, where processors are counted."""

@@ -29,7 +29,7 @@ from hpcgym.core.compiler.struct import (
 )
 from hpcgym.core.kernels.types import Jobs, Sim, additions_of
 from hpcgym.core.nodes import NodeSizes, Placement
-from hpcgym.core.observation_fields import ControlsField
+from hpcgym.core.observation_fields import ControlsField, JobTrialField, TrialField
 from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.errors import PolicyError
 
@@ -186,6 +186,7 @@ def allocate(
         "jobs": n_jobs,
         "attempts": max(2 * s.MOST_KILLS, n_events) * n_jobs,  # an outage ends each job's once
         "fields of controls": len(ControlsField),
+        "fields of trials": max(len(TrialField), len(JobTrialField)),
     }
     lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)
     lengths |= sizes.lengths()

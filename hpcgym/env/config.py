@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, get_arg
 import numpy as np
 from gymnasium import spaces
 
+from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.action import kind_of
 from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
@@ -175,8 +176,8 @@ class EnvConfig:
         self.action_spec()  # refuses policies that a step cannot run
         self.machine = self.episodes.scenario.machine.nodes
         space_of = flat_space if self.observation == "flat" else observation_space
-        self.controls = kind.SHOWS_CONTROLS
-        shown = self.n_slots, self.machine, self.controls, self.own_fields
+        self._kind, self.controls = kind, kind.SHOWS_CONTROLS
+        shown = self.n_slots, self.machine, self.controls, self.own_fields, kind.SHOWS_TRIALS
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
         self.reward_terms = ("agent_term", "baseline_term")[: 1 if self.baseline is None else 2]
@@ -305,6 +306,12 @@ class EnvConfig:
             prepared.setting.show_expected = EXPECTATIONS[self.expectations]
             prepared.setting.expect |= EXPECTATIONS[self.expectations]
         prepared.setting.show_controls = int(self.controls)
+        prepared.setting.show_trials = int(self._kind.SHOWS_TRIALS)
+        if self._kind.AFTER_PASS:
+            # No decision sets the order of a pass, and the base order is that of the slots.
+            order = as_policy(self.settings.policy)
+            prepared.setting.decide, prepared.setting.order_rule = s.DECIDE_AFTER_PASS, order.rule
+            prepared.weight[s.PASS_ORDER] = order.parameters
         return EnvEpisode(prepared, self._reward, cost, self._baseline, self.own_fields)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -314,6 +321,11 @@ class EnvConfig:
 
 def _checked_decide(decide: str | int, action: str) -> str | int:
     """Refuse decision epochs that are unknown, or at which an action cannot be taken."""
+    if kind_of(action).AFTER_PASS and decide != "contested":
+        raise ScenarioError(
+            f"action {action!r} decides after each pass, where a job may go on trial, so it takes "
+            f"no decide; got {decide!r}"
+        )
     if isinstance(decide, str):
         if decide not in ("contested", "event"):
             allowed = ("contested", "event", "a number of seconds")

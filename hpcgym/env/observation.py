@@ -22,9 +22,11 @@ from hpcgym.core.observation_fields import (
     ClusterField,
     ControlsField,
     JobField,
+    JobTrialField,
     NodesField,
     ObservationField,
     OwnField,
+    TrialField,
 )
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.machine import Machine
@@ -63,7 +65,7 @@ assert CLUSTER_FIELDS[1 : 1 + len(HORIZONS_S)] == tuple(
 
 
 def fields_of(
-    machine: Machine | None = None, controls: bool = False, own: Own = ()
+    machine: Machine | None = None, controls: bool = False, own: Own = (), trials: bool = False
 ) -> tuple[list[AnyField], list[AnyField]]:
     """Return what is shown of each visible job, and of the cluster; fields of your own come last.
 
@@ -73,15 +75,21 @@ def fields_of(
     """
     of_job: list[AnyField] = [*JobField, *(() if machine is None else NodesField)]
     of_cluster: list[AnyField] = [*ClusterField, *(ControlsField if controls else ())]
+    if trials:
+        of_job, of_cluster = [*of_job, *JobTrialField], [*of_cluster, *TrialField]
     for field in own:
         (of_job if field.is_of_job else of_cluster).append(field)
     return of_job, of_cluster
 
 
 def observation_space(
-    n_slots: int, machine: Machine | None = None, controls: bool = False, own: Own = ()
+    n_slots: int,
+    machine: Machine | None = None,
+    controls: bool = False,
+    own: Own = (),
+    trials: bool = False,
 ) -> spaces.Space[Any]:
-    """Return the space of observations, with the fields that controls need or without them.
+    """Return the space of observations, with the fields that some actions need or without them.
 
     Returns:
         One-dimensional float32 boxes: `jobs` (n_slots * n_fields,), `cluster` (n_cluster,) and
@@ -93,7 +101,7 @@ def observation_space(
         >>> observation_space(2)["jobs"].shape
         (36,)
     """
-    of_job, of_cluster = fields_of(machine, controls, own)
+    of_job, of_cluster = fields_of(machine, controls, own, trials)
     boxes: dict[str, spaces.Space[Any]] = {
         "jobs": _box(of_job, n_slots * len(of_job)),
         "cluster": _box(of_cluster, len(of_cluster)),
@@ -105,7 +113,11 @@ def observation_space(
 
 
 def flat_space(
-    n_slots: int, machine: Machine | None = None, controls: bool = False, own: Own = ()
+    n_slots: int,
+    machine: Machine | None = None,
+    controls: bool = False,
+    own: Own = (),
+    trials: bool = False,
 ) -> spaces.Box:
     """Return the space of observations in one array: the parts in the order of `flat_places`.
 
@@ -115,7 +127,7 @@ def flat_space(
         >>> flat_space(2).shape, flat_space(2).low[:6]
         ((57,), array([ 0.,  0.,  0.,  0.,  0., -1.], dtype=float32))
     """
-    of_job, of_cluster = fields_of(machine, controls, own)
+    of_job, of_cluster = fields_of(machine, controls, own, trials)
     shares = n_slots + machine_fields(machine)  # of the partitions and the mask lie in [0, 1]
     low, high = (
         [getattr(field, end) for field in (*of_job * n_slots, *of_cluster)] + [limit] * shares
@@ -125,7 +137,11 @@ def flat_space(
 
 
 def flat_places(
-    n_slots: int, machine: Machine | None = None, controls: bool = False, own: Own = ()
+    n_slots: int,
+    machine: Machine | None = None,
+    controls: bool = False,
+    own: Own = (),
+    trials: bool = False,
 ) -> dict[str, slice]:
     """Return where each part of an observation is in a flat one.
 
@@ -134,7 +150,7 @@ def flat_places(
         {'jobs': slice(0, 36, None), 'cluster': slice(36, 55, None), 'action_mask': slice(55, 57, \
 None)}
     """
-    of_job, of_cluster = map(len, fields_of(machine, controls, own))
+    of_job, of_cluster = map(len, fields_of(machine, controls, own, trials))
     lengths = {"jobs": n_slots * of_job, "cluster": of_cluster}
     if machine is not None:
         lengths["machine"] = machine_fields(machine)
@@ -199,9 +215,7 @@ def _table_of(fields: type[ObservationField]) -> str:
     return "\n".join(rows)
 
 
-FIELD_TABLES = {
-    kind.__name__: _table_of(kind) for kind in (JobField, NodesField, ClusterField, ControlsField)
-}
+FIELD_TABLES = {kind.__name__: _table_of(kind) for kind in ObservationField.__subclasses__()}
 """Tables of the data sheet."""
 
 

@@ -199,6 +199,7 @@ schedule; -1 until the episode is over |
         self.observation_space = self._config.observation_space
         self._places = self._config.places
         self._slot = np.full(n_slots, -1, dtype=np.int64)
+        self._shown_jobs = np.zeros(self._places["jobs"].stop, dtype=np.float32)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
         self._room = Room()
@@ -245,6 +246,7 @@ schedule; -1 until the episode is over |
         self._limit = min(limits, default=None)
         shown, parts = self._empty()
         entry_points.observe(jobs, sim, self._slot, *parts)
+        self._shown_jobs = parts[0]
         if self.render_mode == "human":
             self.render()
         return shown, self._info() | dict.fromkeys(self._config.reward_terms, 0.0)
@@ -274,6 +276,7 @@ schedule; -1 until the episode is over |
             raise PolicyError("jobs wait that fit no more, and no event is to come")
         if status == s.STATUS_BAD_ACTION:
             raise ActionError(self._config.reader.refuse(action))
+        self._shown_jobs = parts[0]
         terminated, truncated = status == s.STATUS_DONE, self._is_last_step()
         self._is_over = terminated or truncated
         if truncated and not terminated:
@@ -338,10 +341,11 @@ schedule; -1 until the episode is over |
 
         Returns:
             For actions "job" and "order" which slots hold a job, shape (n_slots,); where no job
-            waits the first slot is True, since a masked agent needs one action. For "policy" and
-            "weights" True for each policy and weight.
+            waits the first slot is True, since a masked agent needs one action. For "lend" which
+            slots hold a job that may go on trial, and True to stop, (n_slots + 1,). For others True
+            for each policy, weight and number.
         """
-        return self._config.reader.masks(self._slot)
+        return self._config.reader.masks(self._slot, self._shown_jobs)
 
     # --- Results ----------------------------------------------------------------------------------
 

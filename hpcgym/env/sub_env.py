@@ -97,7 +97,8 @@ class SubEnv:
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which parts of an action serve now, as `SchedulingEnv.action_masks`."""
-        masks: NDArray[np.bool_] = self._reader.masks(self._vector.buffers.batch.slot[self._env])
+        batch, env = self._vector.buffers.batch, self._env
+        masks: NDArray[np.bool_] = self._reader.masks(batch.slot[env], batch.shown_jobs[env])
         return masks
 
     def render(self) -> Any:

@@ -362,7 +362,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     def action_masks(self) -> Bools:
         """Return the scalar environment's `action_masks`, with a leading axis n_envs."""
-        return self._reader.masks(self.buffers.batch.slot)
+        return self._reader.masks(self.buffers.batch.slot, self.buffers.batch.shown_jobs)
 
     def render(self) -> tuple[Any, ...] | None:
         """Return a text or an image of each environment, as `render_mode` says.

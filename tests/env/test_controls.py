@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import gymnasium
@@ -26,6 +25,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, CONTROLS_FIELDS, flat_places
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ScenarioError
+from reference_controls import Controlled
 from strategies import busy_workloads
 
 OPEN = f"{CONTROLLED},overdue=open"
@@ -33,7 +33,6 @@ SHORT = "cost-benefit:kappa=0.5,cap=0.6,long=60"
 """A cap that drawn workloads reach."""
 
 MODES = (SHORT, f"{SHORT},overdue=open", "easy:cap=0.5,long=30", "cost-benefit:kappa=1")
-HOURS = (3_600, 10_800, 43_200)
 VALUES = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.1, 0.7, 1.0)
 
 
@@ -52,87 +51,6 @@ def play(env: SchedulingEnv, action: Any) -> list[int]:
 
 
 # --- The reference --------------------------------------------------------------------------------
-
-
-def log_time(seconds: float) -> float:
-    return min(math.log(1 + seconds / 60) / math.log(1 + 43_200), 1.0)
-
-
-class Controlled(reference_capped.CostBenefit):
-    """A machine whose numbers change as decided; it notes what is to be seen at each decision.
-
-    `decided` has the instant and the controls of each decision. They hold from then on.
-    """
-
-    decide: str | int
-    decided: list[tuple[int, list[float]]]
-    noted: list[tuple[int, list[float]]]
-
-    def __init__(self, *settings: Any) -> None:
-        super().__init__(*settings)
-        self.middle = self.kappa, self.cap, self.long
-        self.expected_end: dict[int, float] = {}
-
-    def start(self, j: int, t: int, *, backfilled: bool) -> None:
-        self.expected_end[j] = t + self.run_time(j)
-        super().start(j, t, backfilled=backfilled)
-
-    def schedule(self, t: int) -> None:
-        is_due = self.is_contested(t) if self.decide == "contested" else bool(self.primary.score)
-        if not isinstance(self.decide, int):
-            if is_due:
-                self.noted.append((t, self.fields(t)))
-                self.obey(self.decided.pop(0)[1])
-        else:
-            while self.decided and self.decided[0][0] <= t:
-                self.obey(self.decided.pop(0)[1])
-        super().schedule(t)
-
-    def obey(self, controls: list[float]) -> None:
-        kappa, cap, long, urgency = map(float, np.float32(controls))
-        self.kappa = self.middle[0] * (1 + kappa) ** 2
-        self.cap = self.middle[1] * 2**cap
-        self.long = self.middle[2] * 8**long
-        numbers = 4 * (1 + urgency), *reference_capped.Urgent.numbers[1:]
-        self.primary.policy = reference_capped.SMITH_URGENT.with_numbers(*numbers)
-
-    def held(self) -> int:
-        return sum(self.jobs[j].processors for j in self.counted)
-
-    def is_contested(self, t: int) -> bool:
-        sizes = [self.jobs[j].processors for j in self.primary.score]
-        young = [j for j in self.primary.score if not self.is_thresholded(j, t)]
-        W, limit = sum(sizes), self.cap * self.processors
-        fit_together = self.free >= W and self.held() + W <= limit
-        return len(young) >= 2 and not fit_together and min(sizes) <= self.free
-
-    def fields(self, t: int) -> list[float]:
-        M, free = self.processors, self.free
-        q = {j: self.jobs[j].processors for j in self.primary.score}
-        old = [j for j in q if self.is_thresholded(j, t)]
-        young = [j for j in q if j not in old]
-        by_area = old + sorted(young, key=lambda j: (q[j] * self.estimate[j], j))
-        head = next((j for j in by_area if q[j] > free), None)
-        shadow, extra = (t, free) if head is None else self.reservation(head, t)
-        wide = [j for j in q if q[j] > free]
-        later = [
-            free + sum(self.jobs[j].processors for _, _, j in self.ends if self.ends_by(j, t + h))
-            for h in HOURS
-        ]
-        long = sum(q[j] for j in q if self.is_long(j, t))
-        return [
-            self.held() / M,
-            *(x / M for x in later),
-            long / (long + M),
-            sum(q[j] for j in wide) / (sum(q[j] for j in wide) + M),
-            (rate := sum(self.rate(j) for j in wide)) / (rate + 0.01),
-            log_time(max((t - self.jobs[j].submit_time for j in wide), default=0)),
-            log_time(shadow - t),
-            extra / M,
-        ]
-
-    def ends_by(self, j: int, instant: float) -> bool:
-        return self.expected_end[j] <= instant
 
 
 def by_reference(
@@ -174,7 +92,7 @@ def check_beside_the_reference(
         shown, _, over, _, info = env.step(np.array(controls, dtype=np.float32))
     instants = [instant for instant, _ in decided]
     starts, notes = by_reference(
-        workload, mode, threshold, decide=decide, decided=decided, noted=[]
+        workload, mode, threshold, epochs=decide, decided=decided, noted=[]
     )
     made = env.schedule()
     columns = made.start_time, made.backfilled, made.thresholded

@@ -121,10 +121,10 @@ except hpcgym.HpcgymError as error:
 """).splitlines()
     expected = [
         "action 'defer' needs a mode that backfills, not 'none'",
-        "decide=3600 s is for actions 'weights', 'policy' and 'controls'",
+        "decide=3600 s is for actions 'weights', 'policy', 'controls' and 'trials'",
         "'policies' belongs to action 'policy', not to 'defer'",
         "unknown action 'defr'; did you mean 'defer'? Allowed: weights, policy, order, job, "
-        "controls, defer",
+        "controls, trials, defer",
         "no episode is under way; call reset()",
         "action 'defer' must lie in 0 to 511, got 512",
         "action 'job' is taken",

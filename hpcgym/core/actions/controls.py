@@ -9,6 +9,7 @@ import numpy as np
 from hpcgym.core import constants as s
 from hpcgym.core.action import Action
 from hpcgym.core.backfill import CAPPED, Backfill, Easy, Mode, as_mode
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.index_policy import urgent_policy
 from hpcgym.core.kernels.env.actions import set_rule_parameters
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
@@ -82,14 +83,11 @@ def controlled(values: Sequence[float], mode: Easy) -> tuple[Policy, Easy]:
     return urgent_policy(s.USUAL_URGENCY[s.URGENCY] * (1 + urgency)), replace(mode, **changes)
 
 
-def act(
-    jobs: Jobs, sim: CostBenefitSim, action_spec: ActionSpec, slot: Int, index: int, values: Single
-) -> None:
+@kernel
+def set_controls(sim: CostBenefitSim, action_spec: ActionSpec, values: Single) -> None:
     """Set the order, and the numbers of the mode, until the next decision.
 
     Writes `order_rule`, the parameters of `PASS_ORDER`, and those of the mode.
-
-    Source: Specification, section 10, "Controls".
     """
     sim.order_rule = action_spec.rule[0]
     set_rule_parameters(sim, action_spec.rule_weight[0])
@@ -101,3 +99,13 @@ def act(
     sim.long = middle[1] * LONG_SPAN**long
     sim.log_long = middle[2] + long * math.log(LONG_SPAN)
     sim.kappa = middle[3] * kappa * kappa
+
+
+def act(
+    jobs: Jobs, sim: CostBenefitSim, action_spec: ActionSpec, slot: Int, index: int, values: Single
+) -> None:
+    """Set what an action says until the next decision.
+
+    Source: Specification, section 10, "Controls".
+    """
+    set_controls(sim, action_spec, values)

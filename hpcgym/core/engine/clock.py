@@ -273,12 +273,19 @@ def run(jobs: Jobs, sim: Sim) -> int:
                 return s.STATUS_DECISION
         if sim.backfill == s.BACKFILL_OWN and sim.phase == s.PHASE_PASS and asks_for_pass(sim):
             return s.STATUS_OWN_PASS
-        finished = sim.pass_due == 0 or make_pass(jobs, sim)
-        if finished and sim.pass_due == 1 and sim.hears & s.AFTER_PASS != 0:
-            ask_mode(jobs.mode_pass, jobs, sim, s.AFTER_PASS, 0)
+        has_passed = sim.phase == s.PHASE_AFTER_PASS
+        finished = has_passed or sim.pass_due == 0 or make_pass(jobs, sim)
         sim.ordered = 0
         sim.n_ahead = 0
         sim.pick = -1
+        if (
+            finished
+            and sim.pass_due == 1
+            and sim.hears & s.AFTER_PASS != 0
+            and ask_mode(jobs.mode_pass, jobs, sim, s.AFTER_PASS, int(has_passed)) == 1
+        ):
+            sim.phase = s.PHASE_AFTER_PASS
+            return s.STATUS_DECISION
         if finished:
             sim.phase = s.PHASE_BETWEEN
         if sim.check == 1:

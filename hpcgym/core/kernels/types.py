@@ -173,6 +173,7 @@ class Sim(Columned):
     show_expected: Setting  # EXPECT_*: the expectation that observations show
     placement: Setting  # PLACE_*: in what order nodes are taken
     show_controls: Setting  # 1 = observations show what an action of controls needs
+    show_trials: Setting  # 1 = observations show what an action about trials needs
 
     # What moves, in whole numbers.
     now: Counter  # s
@@ -296,6 +297,8 @@ class Sim(Columned):
     flag: ByteVector = empty("jobs")  # `FLAG_*` bits of each job
     shown_controls: SingleVector = empty("fields of controls if controls")
     """What observations show for controls, in the columns `ControlsField`."""
+    shown_trials: SingleVector = empty("fields of trials if controls")
+    """What they show about trials, in the columns `TrialField`, or of a job in `JobTrialField`."""
 
     history_job: Annotated[ShortTable, OF_USER] = zeros("users if history", RING_JOBS)
     """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""

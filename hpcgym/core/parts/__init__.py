@@ -20,10 +20,11 @@ The file of a backfilling mode has
 | `MUST_PLAN` | before a pass | | 1 = reservations must be made or move, even if no job fits |
 | `ALL_FIT` | before a pass, where all fit the free processors | | 1 = all may start together |
 | `SHOW` | an observation shows controls | the shadow time, s, -1 = all fit | |
+| `SHOW_TRIALS` | an observation shows trials | a visible job; before these -1, for the cluster | |
 | `NEXT_INSTANT` | the clock moves | | the next instant at which it has something to do, s |
 | `ON_INSTANT` | at that instant, after ends; a pass follows | | |
 | `ON_TRIAL_END` | `moments.at_trial_end` | the job | |
-| `AFTER_PASS` | a pass has run to its end | | |
+| `AFTER_PASS` | a pass has run to its end | 1 = a decision was taken since | 1 = one is due now |
 | `CHECK` | after a pass of a debug run | 1 = the pass ran to its end | 0, or what is broken, < 0 |
 
 The module of a mode that takes jobs off the machine says so by `REQUEUES`, so that a simulation

@@ -130,20 +130,6 @@ def is_capped(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
     return term[s.TERM_REQUEST] + term[s.TERM_REGRESSED_RUN_TIME_RATIO] > sim.log_long
 
 
-@kernel
-def on_start(jobs: Jobs, sim: CostBenefitSim, job: int) -> int:
-    """Count a job that starts now under the cap; return the flag, 0 if it does not count.
-
-    Writes `capped`, `expected_end` where observations show it, and what `expect_now` writes.
-    """
-    if sim.show_controls == 1:
-        sim.expected_end[job] = sim.now + expected_run_time(jobs, sim, job)
-    if not is_capped(jobs, sim, job):
-        return 0
-    sim.capped += jobs.processors[job]
-    return s.FLAG_CAPPED
-
-
 @kernel(inlined=True)
 def on_release(jobs: Jobs, sim: CostBenefitSim, job: int) -> None:
     """Take a job that leaves the machine out of what counts under the cap; write `capped`."""
@@ -197,6 +183,20 @@ def begins_at(sim: CostBenefitSim, job: int) -> int:
     if is_on_trial(sim, job):
         return sim.since[job]
     return sim.now + int(sim.overhead) if is_restart(sim, job) else sim.now
+
+
+@kernel
+def on_start(jobs: Jobs, sim: CostBenefitSim, job: int) -> int:
+    """Count a job that starts now under the cap; return the flag, 0 if it does not count.
+
+    Writes `capped`, `expected_end` where observations show it, and what `expect_now` writes.
+    """
+    if sim.show_controls == 1:
+        sim.expected_end[job] = begins_at(sim, job) + expected_run_time(jobs, sim, job)
+    if not is_capped(jobs, sim, job):
+        return 0
+    sim.capped += jobs.processors[job]
+    return s.FLAG_CAPPED
 
 
 @kernel(inlined=True)

@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+import numpy as np
+
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_number, is_whole, shortest, text_of_part
 from hpcgym.core.compiler.jit import kernel
@@ -52,6 +54,7 @@ from hpcgym.core.engine.life import (
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
+from hpcgym.core.observation_fields import JobTrialField, TrialField
 from hpcgym.core.parts import cost_benefit, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.core.predictor import luck_of
@@ -62,7 +65,7 @@ if TYPE_CHECKING:
 
 HEARS = (
     s.ON_SUBMIT | s.ON_START | s.ON_RELEASE | s.MUST_PLAN | s.ALL_FIT | s.SHOW
-    | s.NEXT_INSTANT | s.ON_INSTANT | s.ON_TRIAL_END | s.AFTER_PASS
+    | s.NEXT_INSTANT | s.ON_INSTANT | s.ON_TRIAL_END | s.AFTER_PASS | s.SHOW_TRIALS
 )  # fmt: skip
 
 REQUEUES = True
@@ -163,6 +166,12 @@ class TrialSim(CostBenefitSim):
     in_pass: Counter  # 1 while a pass is made
     n_begun: Counter  # jobs that the pass at hand has started anew
     n_busy: Counter  # killed trials whose processors are not cleared yet
+    kept: Counter  # idle processors that no trial takes, by an action of trials
+    trial_room: Counter  # processors that trials may take now
+    young_processors: Counter  # processors of running jobs that may give way now
+    young_room: Counter  # processors that jobs may take which were never tried
+    lends: Counter  # 1 = an agent may still put jobs on trial after this pass
+    some_gave_way: Counter  # 1 = jobs have given way since the pass
 
     begun_job: IntVector = empty("running")
     """Jobs that the pass at hand has started anew, in its order."""
@@ -234,6 +243,8 @@ def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
     add_release(sim, job, later + jobs.estimate[job])
     if sim.keep_reward == 1:
         waiting_cost.postpone(jobs, sim, job, since)
+    if sim.show_controls == 1:
+        sim.expected_end[job] += sim.overhead
 
 
 @kernel
@@ -338,8 +349,8 @@ def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
 @kernel
 def try_idle(jobs: Jobs, sim: TrialSim) -> None:
     """Try waiting jobs on what is idle; write what `put_on_trial` writes, and `scratch`."""
-    room = idle(sim)
-    if room == 0:
+    room = idle(sim) - sim.kept
+    if room <= 0:
         return
     n = list_candidates(jobs, sim, room, False)
     since = sim.now + int(sim.overhead)
@@ -418,42 +429,125 @@ def some_are_overdue(sim: TrialSim) -> bool:
 
 
 @kernel
-def make_way(jobs: Jobs, sim: TrialSim) -> None:
-    """Have young jobs give way to jobs that were never tried, where none is overdue."""
-    if some_are_overdue(sim):
-        return
-    most = int(sim.share * sim.machine_processors)
-    theirs = list_victims(jobs, sim)
-    room = idle(sim)
-    n = list_candidates(jobs, sim, min(room + theirs, most - sim.guaranteed), True)
-    first = 0
-    for taken in range(n):
-        job = take_first(sim, s.PASS_ORDER, n - taken, taken)
-        q = jobs.processors[job]
-        if q > room + theirs or q + sim.guaranteed > most:
-            continue
-        since = sim.now + int(sim.overhead)
-        if room < q:
-            since += int(sim.overhead)
-        while room < q:
-            victim = sim.victim_job[first]
-            first += 1
-            give_way(jobs, sim, victim)
-            room += jobs.processors[victim]
-            theirs -= jobs.processors[victim]
-        put_on_trial(jobs, sim, job, since, since + int(sim.guarantee), True)
-        room -= q
+def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
+    """Write what trials may take now, and the list of young jobs that may give way."""
+    sim.trial_room = idle(sim) - sim.kept
+    sim.young_processors = sim.young_room = 0
+    if sim.young > 0.0 and not some_are_overdue(sim):
+        sim.young_processors = list_victims(jobs, sim)
+        most = int(sim.share * sim.machine_processors)
+        sim.young_room = min(sim.trial_room + sim.young_processors, most - sim.guaranteed)
 
 
 @kernel
-def after_pass(jobs: Jobs, sim: TrialSim) -> None:
-    """Do what follows a pass that ran to its end."""
-    if sim.n_waiting == 0:
+def guarantee_trial(jobs: Jobs, sim: TrialSim, job: int, first: int) -> int:
+    """Put a job on a guaranteed trial; listed young jobs, from place `first` on, give way to it.
+
+    Return the place of the next young job.
+    """
+    room = idle(sim) - sim.kept
+    since = sim.now + int(sim.overhead)
+    if room < jobs.processors[job]:
+        since += int(sim.overhead)
+    while room < jobs.processors[job]:
+        room += jobs.processors[sim.victim_job[first]]
+        give_way(jobs, sim, sim.victim_job[first])
+        first += 1
+    put_on_trial(jobs, sim, job, since, since + int(sim.guarantee), True)
+    return first
+
+
+@kernel
+def make_way(jobs: Jobs, sim: TrialSim) -> None:
+    """Have young jobs give way to jobs that were never tried, where none is overdue."""
+    look_for_room(jobs, sim)
+    if sim.young_room <= 0:
         return
-    end_trials(jobs, sim)
+    n = list_candidates(jobs, sim, sim.young_room, True)
+    first = 0
+    for taken in range(n):
+        job = take_first(sim, s.PASS_ORDER, n - taken, taken)
+        if jobs.processors[job] <= sim.young_room:
+            first = guarantee_trial(jobs, sim, job, first)
+            # What idles, or young jobs would give up, is less by this job, and so is the share.
+            sim.young_room -= jobs.processors[job]
+
+
+@kernel(inlined=True)
+def may_be_lent(jobs: Jobs, sim: TrialSim, job: int) -> bool:
+    """Tell whether a waiting job may go on trial now, after `look_for_room`."""
+    q = jobs.processors[job]
+    return (q <= sim.trial_room and may_try(jobs, sim, job, False)) or (
+        q <= sim.young_room and may_try(jobs, sim, job, True)
+    )
+
+
+@kernel
+def lend(jobs: Jobs, sim: TrialSim, job: int) -> bool:
+    """Put a waiting job on trial, as the last two steps would; return False if it may not go."""
+    look_for_room(jobs, sim)
+    if not may_be_lent(jobs, sim, job):
+        return False
+    q = jobs.processors[job]
+    makes_way = q <= sim.young_room and may_try(jobs, sim, job, True)
+    # Once jobs have given way, what they left over is for guaranteed trials first.
+    if q > sim.trial_room or (makes_way and sim.some_gave_way == 1):
+        if guarantee_trial(jobs, sim, job, 0) > 0:
+            sim.some_gave_way = 1
+    else:
+        since = sim.now + int(sim.overhead)
+        put_on_trial(jobs, sim, job, since, since + int(sim.limit), False)
+    return True
+
+
+@kernel
+def may_lend(jobs: Jobs, sim: TrialSim) -> bool:
+    """Tell whether an agent may put a job on trial now."""
+    look_for_room(jobs, sim)
+    return (
+        list_candidates(jobs, sim, sim.trial_room, False) > 0
+        or list_candidates(jobs, sim, sim.young_room, True) > 0
+    )
+
+
+@kernel
+def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
+    """Do what follows a pass that ran to its end; return True if an agent decides now."""
+    if sim.n_waiting == 0:
+        return False
+    if not again:
+        end_trials(jobs, sim)
+        sim.lends, sim.some_gave_way = 1, 0
+    if sim.decide == s.DECIDE_AFTER_PASS:
+        return sim.lends == 1 and may_lend(jobs, sim)
     try_idle(jobs, sim)
     if sim.young > 0.0:
         make_way(jobs, sim)
+    return False
+
+
+@kernel
+def show_processors(jobs: Jobs, sim: TrialSim) -> None:
+    """Write `shown_trials` of the cluster, and what `look_for_room` writes."""
+    look_for_room(jobs, sim)
+    shown, machine = sim.shown_trials, sim.machine_processors
+    shown[TrialField.IDLE_PROCESSORS] = np.float32(idle(sim) / machine)
+    shown[TrialField.TRIAL_PROCESSORS] = np.float32((sim.on_trial + sim.guaranteed) / machine)
+    shown[TrialField.GUARANTEED_PROCESSORS] = np.float32(sim.guaranteed / machine)
+    shown[TrialField.YOUNG_PROCESSORS] = np.float32(sim.young_processors / machine)
+
+
+@kernel
+def show_attempts(jobs: Jobs, sim: TrialSim, job: int) -> None:
+    """Write `shown_trials` of a waiting job, after `show_processors`."""
+    shown, ran = sim.shown_trials, sim.ran[job]
+    if is_on_trial(sim, job):
+        ran = max(ran, sim.now - sim.since[job])
+    shown[JobTrialField.IS_ON_TRIAL] = np.float32(is_on_trial(sim, job))
+    shown[JobTrialField.TRIED] = np.float32(sim.n_tried[job] / s.MOST_KILLS)
+    shown[JobTrialField.GAVE_WAY] = np.float32(sim.n_gave_way[job] / s.MOST_KILLS)
+    shown[JobTrialField.LOG_RAN] = cost_benefit.log_time(float(ran))
+    shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent(jobs, sim, job))
 
 
 @kernel
@@ -480,11 +574,16 @@ def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
     elif task == s.ON_TRIAL_END:
         promote(jobs, sim, argument, False)
     elif task == s.AFTER_PASS:
-        after_pass(jobs, sim)
+        return int(after_pass(jobs, sim, argument == 1))
     elif task == s.MUST_PLAN:
         return int(sim.guaranteed > 0)
     elif task == s.ALL_FIT:
         return int(all_fit(sim))
     elif task == s.SHOW:
         cost_benefit.show_controls(jobs, sim, argument)
+    elif task == s.SHOW_TRIALS:
+        if argument < 0:
+            show_processors(jobs, sim)
+        else:
+            show_attempts(jobs, sim, argument)
     return 0

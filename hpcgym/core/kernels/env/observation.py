@@ -35,7 +35,15 @@ from hpcgym.core.kernels.queue.summary import first_wider, forget_all, range_of_
 from hpcgym.core.kernels.scoring.user_estimates import expect_now, urgent_score, weight_of_width
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_STATIC_FIELDS, ClusterField, JobField
+from hpcgym.core.observation_fields import (
+    N_HISTORY_FIELDS,
+    N_STATIC_FIELDS,
+    ClusterField,
+    ControlsField,
+    JobField,
+    JobTrialField,
+    TrialField,
+)
 
 N_FIELDS = len(JobField)
 """Numbers shown of each visible job."""
@@ -392,6 +400,27 @@ def show_wider_jobs(
 
 
 @kernel
+def show_trials(
+    jobs: Jobs,
+    sim: Sim,
+    slot: NDArray[np.int64],
+    shown_jobs: Floats,
+    shown_cluster: Floats,
+    shown: int,
+) -> None:
+    """Write the fields about trials of the cluster, and of the jobs in the first `shown` slots."""
+    n_fields = len(shown_jobs) // len(slot)
+    ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, -1)
+    first = N_CLUSTER + len(ControlsField) * sim.show_controls
+    for column in range(len(TrialField)):
+        shown_cluster[first + column] = sim.shown_trials[column]
+    for place in range(shown):
+        ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, slot[place])
+        for column in range(len(JobTrialField)):
+            shown_jobs[place * n_fields + N_FIELDS + column] = sim.shown_trials[column]
+
+
+@kernel
 def observe(
     jobs: Jobs,
     sim: Sim,
@@ -404,11 +433,12 @@ def observe(
 
     `shown_jobs` has shape (n_slots * n_fields,), row-major, and `shown_cluster` at least
     (N_CLUSTER,). On a machine of nodes a job has N_NODES_FIELDS more; the cluster has those of
-    `ControlsField` more where controls are shown. Fields of a user's own follow, of a job and of
-    the cluster, and then those of `machine`. `slot` and `mask`, 1 where a slot holds a job, have
-    shape (n_slots,). A job that keeps its slot keeps its unchanging fields, and slots behind the
-    last job keep their zeros. So the cost depends on what has changed. Writes these four arrays,
-    `scratch`, `shadow`, `extra`, `hour_ago` and `day_ago`, and what `expect_now` writes.
+    `ControlsField` more where controls are shown, and both have those about trials where these are.
+    Fields of a user's own follow, of a job and of the cluster, and then those of `machine`. `slot`
+    and `mask`, 1 where a slot holds a job, have shape (n_slots,). A job that keeps its slot keeps
+    its unchanging fields, and slots behind the last job keep their zeros. So the cost depends on
+    what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
+    `day_ago`, and what `expect_now` writes.
     """
     listed = list_shown(sim, len(slot))
     before = count_visible(slot)
@@ -424,6 +454,8 @@ def observe(
         ask_mode(jobs.mode_pass, jobs, sim, s.SHOW, shadow)
         for column in range(len(sim.shown_controls)):
             shown_cluster[N_CLUSTER + column] = sim.shown_controls[column]
+    if sim.show_trials == 1:
+        show_trials(jobs, sim, slot, shown_jobs, shown_cluster, shown)
     first = len(shown_cluster) - len(sim.shown_machine)
     for column in range(len(sim.shown_machine)):
         shown_cluster[first + column] = sim.shown_machine[column]
