@@ -82,7 +82,8 @@ def own_columns(table: Jobs) -> Jobs:
 
 def exchanged(table: Jobs) -> tuple[str, ...]:
     """Return the columns that a simulation exchanges."""
-    return EXCHANGED + (EXCHANGED_ON_NODES if table.nodes_pass else ())
+    names = EXCHANGED + (EXCHANGED_ON_NODES if table.nodes_pass else ())
+    return (*names, "requeue") if len(table.requeue) else names
 
 
 def lay_out(table: Jobs, state: State, kept: Jobs, *, estimates: bool) -> None:

@@ -1,6 +1,7 @@
 """Jobs that wait for the job before them, or are held: against the reference, and through files."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -212,6 +213,15 @@ def test_every_column_that_tells_jobs_apart_is_exchanged():
         by_job -= {"past_run_time", "past_requested_time", "past_processors"}  # of users
         by_job -= {"capacity", "group", "member", "limit", "shown_partition", "largest_node"}
         assert by_job - {"ended_run_time"} == set(exchanged)
+
+
+@given(rows=tables(), flags=st.integers(0, 2**32 - 1))
+def test_what_says_that_a_job_may_be_killed_moves_with_the_job(rows, flags):
+    jobs = workload_of(rows, name="drawn")
+    jobs = replace(jobs, requeue=(flags >> np.arange(len(jobs)) & 1) == 1)
+    mode = "easy+trial:limit=5,young=20,request=5"
+    schedule = hpcgym.simulate(jobs, backfill=mode, dependencies="start")
+    assert jobs.requeue[schedule.attempts.job].all()
 
 
 @given(rows=tables(), data=st.data())

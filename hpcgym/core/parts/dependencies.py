@@ -158,6 +158,8 @@ def renumber(jobs: Jobs, sim: DependencySim, one: int, other: int) -> None:
         exchange(jobs.shape, one, other)
         exchange(jobs.request, one, other)
         exchange(jobs.placed_first, one, other)
+    if len(jobs.requeue) > 0:
+        exchange(jobs.requeue, one, other)
     exchange(sim.row_of, one, other)
     sim.job_of[sim.row_of[one]] = one
     sim.job_of[sim.row_of[other]] = other

@@ -27,8 +27,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-import numpy as np
-
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_number, is_whole, shortest, text_of_part
 from hpcgym.core.compiler.jit import kernel
