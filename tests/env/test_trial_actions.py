@@ -45,7 +45,9 @@ def modes(draw):
     name = draw(one_of(("easy", "cost-benefit")))
     limit, young = draw(one_of((5, 10, 20, 40))), draw(one_of((0, 20, 60, 200)))
     victim, overhead = draw(one_of(("", "victim=0.25,", "victim=0.5,"))), draw(one_of((0, 0, 5)))
-    trial = f"limit={limit},young={young},request=10,guarantee=15,{victim}overhead={overhead}"
+    share = draw(one_of((0.25, 0.5, 1)))
+    trial = f"limit={limit},young={young},request=10,share={share},guarantee=15,{victim}"
+    trial += f"overhead={overhead}"
     return f"{name}{':' if cap else ''}{cap}+trial:{trial}"
 
 
@@ -291,7 +293,9 @@ def test_random_choices_make_the_schedule_of_the_reference(
         visible = set(env._slot[env._slot >= 0].tolist())
         may_go = set(env._slot[np.flatnonzero(masks[:-1])].tolist())
         seen.append((info["now"], may_go, visible))
-        among = np.flatnonzero(masks) if generator.random() < 0.9 else np.arange(n_slots + 1)
+        among = np.flatnonzero(masks)[: -1 if len(may_go) and generator.random() < 0.8 else None]
+        if generator.random() < 0.1:
+            among = np.arange(n_slots + 1)
         choice = int(generator.choice(among))
         wrong += choice < n_slots and not masks[choice]
         chosen.append(None if choice == n_slots or env._slot[choice] < 0 else env._slot[choice])
