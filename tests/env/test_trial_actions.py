@@ -21,6 +21,7 @@ import reference_capped
 import reference_index
 from engines import history_of_users, jobs_of, records_of_users
 from env_cases import busy_workload, episodes_of
+from hpcgym.agent.sb3_model import keywords_of as keywords_of_model
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.actions.trials import LENT, NUMBERS
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
@@ -511,3 +512,12 @@ def test_lending_takes_no_epochs_and_needs_trials():
     with pytest.raises(ScenarioError, match=r"'lend' decides about trial runs, .* 'easy' knows"):
         SchedulingEnv("tiny", action="lend", backfill="easy")
     assert str(SchedulingEnv("tiny", action="lend").settings.backfill) == LENT
+
+
+@pytest.mark.parametrize("form", ["dict", "flat"])
+@pytest.mark.parametrize("action", (*KINDS, "controls", "job"))
+def test_a_saved_model_is_known_by_its_spaces(action, form):
+    keywords = {"action": action, "n_slots": 8}
+    env = SchedulingEnv("tiny", observation=form, **keywords)
+    found = keywords_of_model(env, "model.zip")
+    assert found == keywords | ({"observation": "flat"} if form == "flat" else {})
