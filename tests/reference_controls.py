@@ -143,7 +143,7 @@ class Lender(reference_trials.Lives):
     chosen: list[int | None]
     noted: list[tuple[int, list[int]]]
 
-    def lend(self, t: int) -> None:
+    def try_jobs(self, t: int) -> None:
         some_gave_way = False
         while may_go := [j for j in self.candidates(t) if self.may_go(j, t)]:
             self.noted.append((t, may_go))

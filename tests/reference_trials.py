@@ -183,9 +183,9 @@ class Lives(reference_capped.CostBenefit):
         for j in sorted(self.on_trial):  # 5
             if self.on_trial[j].over <= t:
                 self.kill(j, t, "trial over")
-        self.lend(t)
+        self.try_jobs(t)
 
-    def lend(self, t: int) -> None:
+    def try_jobs(self, t: int) -> None:
         """Make the last two steps of an instant."""
         if self.tries:
             self.try_idle(t)  # 6

@@ -682,7 +682,8 @@ def project_files():
 
 DIALECT = re.compile(
     r"house rule|abreast|lines? of reference|to the job\b(?! table)|\bcomes? of (?:it|them)\b"
-    r"|\bcome to owe\b|\bin the making\b|\blends?\b",
+    r"|\bcome to owe\b|\bin the making\b"
+    r"|(?<![`'\".-])\blends?\b",  # but for the name of a kind of action, its file and its ids
     re.IGNORECASE,
 )
 """Phrases that plain English avoids."""

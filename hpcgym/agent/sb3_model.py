@@ -135,13 +135,13 @@ def _each(observed: Any, shape_of: Callable[[Any], tuple[int, ...]]) -> Any:
     return shape_of(parts)
 
 
-def _shown(space: Any, where: str) -> tuple[dict[str, Any], dict[str, bool]]:
+def _shown(space: Any, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the keywords that say how many jobs an observation shows, and in which form.
 
     The second value tells whether it shows what actions of controls, and about trials, need.
     """
     for which in product((False, True), repeat=2):
-        fields = dict(zip(("controls", "trials"), which, strict=True))
+        fields: dict[str, Any] = dict(zip(("controls", "trials"), which, strict=True))
         n_job, n_cluster = map(len, fields_of(**fields))
         if isinstance(space, spaces.Box):
             n_slots = (spaces.flatdim(space) - n_cluster) // (n_job + 1)
@@ -160,7 +160,7 @@ def _shown(space: Any, where: str) -> tuple[dict[str, Any], dict[str, bool]]:
     )
 
 
-def _kinds(space: Any, n_slots: int, fields: dict[str, bool]) -> list[str]:
+def _kinds(space: Any, n_slots: int, fields: dict[str, Any]) -> list[str]:
     """Return the kinds of action that have this space, and go with an observation."""
     is_vector = not isinstance(space, spaces.Discrete)
     size = space.shape if is_vector else int(space.n)

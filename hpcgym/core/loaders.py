@@ -92,7 +92,7 @@ ACTIONS: ByName[type[Any]] = ByName(
         "job": "hpcgym.core.actions.job:Job",
         "controls": "hpcgym.core.actions.controls:Controls",
         "trials": "hpcgym.core.actions.trials:Trials",
-        "lend": "hpcgym.core.actions.lend:Lend",
+        "lend": "hpcgym.core.actions.lend:TrialChoice",
     }
 )
 """Kinds of action; those that a user has registered come behind."""

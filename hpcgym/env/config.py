@@ -88,7 +88,8 @@ class EnvConfig:
         action: See Action Space.
         decide: When the agent decides. `"contested"`: at passes where the order can matter.
             `"event"`: at every pass with a waiting job. A number: every so many seconds, for
-            actions `weights`, `policy` and `controls`; each pass in between uses the same rule.
+            actions `weights`, `policy`, `controls` and `trials`; each pass in between uses the same
+            rule. Action `lend` takes none: it decides after each pass where a job may go on trial.
         reward: See Rewards.
         baseline: Policy of the paired baseline; None = not paired.
         policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is

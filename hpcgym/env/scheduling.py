@@ -74,6 +74,21 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         | `long`, expected run time of long jobs, more than, s | long 8^x | 900 | 7200 | 57600 |
         | `urgency` of SMITH-URGENT | 4 (1 + x) | 0 | 4 | 8 |
 
+        Actions about trials need a mode with trial runs: that of the keyword `backfill`, else of
+        the scenario if it has them, else that of the agent H-TRIAL-YOUNG. Zeros of `trials` are
+        that agent; the first four numbers are as above.
+
+        | number x in order | formula | at -1 | at 0 | at 1 |
+        |---|---|---|---|---|
+        | `limit` of trials, s, rounded down | limit (1 + x)^2 | 0, none | 300 | 1200 |
+        | `kept`, share of the machine that trials leave idle | max(x, 0) | 0 | 0 | 1 |
+        | `young`, age up to which jobs give way, s | young (1 + x)^2 | 0, none | 1800 | 7200 |
+        | `victim`, share of the machine, their width | min(victim, 1) (1 + x)^2 | 0 | 0.25 | 1 |
+
+        With `lend` the passes go by the scenario's policy. A decision is due after a pass while
+        some job may go on trial; `action_masks()` says which. A job takes what idles. Else, where
+        the mode lets young jobs give way, these do, and its trial is guaranteed.
+
     Observation Space:
         A Dict of one-dimensional float32 boxes. With `observation="flat"` one Box of all their
         numbers, in the order `jobs`, `cluster`, `machine` if there is one, `action_mask`, with the
@@ -104,14 +119,21 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         `machine`: on a machine of nodes only, the free share of cpus, GPUs and memory in each
         partition, by tier, then as the machine lists them; of at most 8 partitions.
 
-        `cluster`: 19 fields, 29 with action `controls`. squash(x, h) = x / (x + h).
+        `cluster`: 19 fields, 29 with actions `controls` and `trials`. squash(x, h) = x / (x + h).
 
         TABLE OF ClusterField
 
-        With action `controls` ten fields follow. D = max(run time, 10 s), and what is expected is
+        With these ten fields follow. D = max(run time, 10 s), and what is expected is
         by the regression.
 
         TABLE OF ControlsField
+
+        With actions `trials` and `lend` each row of `jobs` and `cluster` have further fields about
+        trials, those of `cluster` behind what is above.
+
+        TABLE OF JobTrialField
+
+        TABLE OF TrialField
 
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 

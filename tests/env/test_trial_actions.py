@@ -21,6 +21,7 @@ import reference_capped
 import reference_index
 from engines import history_of_users, jobs_of, records_of_users
 from env_cases import busy_workload, episodes_of
+from hpcgym.agent.sb3_model import keywords_of as keywords_of_model
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.actions.trials import LENT, NUMBERS
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
@@ -45,7 +46,9 @@ def modes(draw):
     name = draw(one_of(("easy", "cost-benefit")))
     limit, young = draw(one_of((5, 10, 20, 40))), draw(one_of((0, 20, 60, 200)))
     victim, overhead = draw(one_of(("", "victim=0.25,", "victim=0.5,"))), draw(one_of((0, 0, 5)))
-    trial = f"limit={limit},young={young},request=10,guarantee=15,{victim}overhead={overhead}"
+    share = draw(one_of((0.25, 0.5, 1)))
+    trial = f"limit={limit},young={young},request=10,share={share},guarantee=15,{victim}"
+    trial += f"overhead={overhead}"
     return f"{name}{':' if cap else ''}{cap}+trial:{trial}"
 
 
@@ -291,7 +294,9 @@ def test_random_choices_make_the_schedule_of_the_reference(
         visible = set(env._slot[env._slot >= 0].tolist())
         may_go = set(env._slot[np.flatnonzero(masks[:-1])].tolist())
         seen.append((info["now"], may_go, visible))
-        among = np.flatnonzero(masks) if generator.random() < 0.9 else np.arange(n_slots + 1)
+        among = np.flatnonzero(masks)[: -1 if len(may_go) and generator.random() < 0.8 else None]
+        if generator.random() < 0.1:
+            among = np.arange(n_slots + 1)
         choice = int(generator.choice(among))
         wrong += choice < n_slots and not masks[choice]
         chosen.append(None if choice == n_slots or env._slot[choice] < 0 else env._slot[choice])
@@ -507,3 +512,12 @@ def test_lending_takes_no_epochs_and_needs_trials():
     with pytest.raises(ScenarioError, match=r"'lend' decides about trial runs, .* 'easy' knows"):
         SchedulingEnv("tiny", action="lend", backfill="easy")
     assert str(SchedulingEnv("tiny", action="lend").settings.backfill) == LENT
+
+
+@pytest.mark.parametrize("form", ["dict", "flat"])
+@pytest.mark.parametrize("action", (*KINDS, "controls", "job"))
+def test_a_saved_model_is_known_by_its_spaces(action, form):
+    keywords = {"action": action, "n_slots": 8}
+    env = SchedulingEnv("tiny", observation=form, **keywords)
+    found = keywords_of_model(env, "model.zip")
+    assert found == keywords | ({"observation": "flat"} if form == "flat" else {})

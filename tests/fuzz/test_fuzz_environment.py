@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from fuzzing import many
 from hpcgym.core.actions.controls import CONTROLS
+from hpcgym.core.actions.trials import NUMBERS as TRIALS
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError
 
 N_SLOTS = 4
-KINDS = ("weights", "order", "policy", "job", "controls")
-LENGTHS = {"weights": 6, "order": N_SLOTS, "controls": len(CONTROLS)}
+KINDS = ("weights", "order", "policy", "job", "controls", "trials", "lend")
+LENGTHS = {"weights": 6, "order": N_SLOTS, "controls": len(CONTROLS), "trials": len(TRIALS)}
+CHOICES = {"policy": 2, "job": N_SLOTS, "lend": N_SLOTS + 1}
 HOSTILE = (
     *("None", "True", "'0'", "b'0'", "0j", "[]", "{}", "[[0], [0, 0]]", "object()", "np.nan"),
     *(
@@ -58,8 +60,8 @@ def vectors(kind: str) -> st.SearchStrategy[str]:
 
 def plain(kind: str) -> st.SearchStrategy[str]:
     """Draw an action that the space has."""
-    if kind in ("policy", "job"):
-        return st.integers(0, 1 if kind == "policy" else N_SLOTS - 1).map(str)
+    if kind in CHOICES:
+        return st.integers(0, CHOICES[kind] - 1).map(str)
     n = LENGTHS[kind]
     rows = st.lists(st.sampled_from((-1.0, -0.5, 0.0, 0.25, 1.0)), min_size=n, max_size=n)
     return rows.map(lambda row: f"np.array({row!r})")
@@ -83,7 +85,8 @@ def plays(draw: st.DrawFn) -> tuple[str, list[tuple[list[str], str]]]:
 def env_of(kind: str) -> SchedulingEnv:
     """Make an environment of few jobs."""
     policies = {"policies": ("SAF", "FCFS")} if kind == "policy" else {}
-    env = SchedulingEnv("tiny", action=kind, n_slots=N_SLOTS, decide="event", **policies)
+    epochs = {} if kind == "lend" else {"decide": "event"}
+    env = SchedulingEnv("tiny", action=kind, n_slots=N_SLOTS, **policies, **epochs)
     env.reset(seed=1)
     return env
 
@@ -119,7 +122,7 @@ def test_a_hostile_action_is_refused_without_a_trace_or_acts_as_a_plain_one(play
                 continue
             action = value_of(text)
             plain_one = np.asarray(action, dtype=np.float64)
-            calmly = int(plain_one.item()) if kind in ("policy", "job") else plain_one
+            calmly = int(plain_one.item()) if kind in CHOICES else plain_one
             assert np.isfinite(plain_one).all()
             assert env.observation_space.contains(result[0])
             assert math.isfinite(result[1])

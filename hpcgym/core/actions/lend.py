@@ -8,10 +8,10 @@ from hpcgym.core.actions.trials import Trials, refuse_without_trials
 from hpcgym.core.backfill import Backfill, Mode
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
 from hpcgym.core.observation_fields import MAY_BE_LENT
-from hpcgym.core.parts.trials import TrialSim, lend
+from hpcgym.core.parts.trials import TrialSim, try_chosen
 
 
-class Lend(Action):
+class TrialChoice(Action):
     """The slot of a job that goes on trial after the pass, or n_slots to stop.
 
     It takes what idles, else what young jobs give up. Decisions follow one another at an instant
@@ -48,11 +48,11 @@ def act(
 ) -> None:
     """Put the job of a slot on trial, or stop.
 
-    Writes what `lend` writes, `lends` and `n_invalid`.
+    Writes what `try_chosen` writes, `chooses` and `n_invalid`.
 
     Source: Specification, section 10, "Trials as actions".
     """
     stops = index == len(slot)
-    if stops or slot[index] < 0 or not lend(jobs, sim, slot[index]):
-        sim.lends = 0
+    if stops or slot[index] < 0 or not try_chosen(jobs, sim, slot[index]):
+        sim.chooses = 0
         sim.n_invalid += int(not stops)

@@ -251,8 +251,8 @@ def run(jobs: Jobs, sim: Sim) -> int:
     Return `STATUS_DECISION`, `STATUS_DONE`, `STATUS_PREDICTION` if Python must predict the jobs
     submitted now, `STATUS_OWN_PASS` if it must start the jobs of this pass, `STATUS_FULL` if the
     state has no room for the jobs submitted now, or a negative number that names a broken
-    invariant. After a decision, the caller sets the order of this pass before
-    it calls again.
+    invariant. After a decision, the caller sets the order of this pass before it calls again; or,
+    where the mode asked for the decision after the pass, what follows that pass.
     """
     # A job that runs is not safe from an outage to come.
     while sim.n_started < sim.n_jobs or (sim.now < sim.last_outage and sim.n_running > 0):

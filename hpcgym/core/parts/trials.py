@@ -168,7 +168,7 @@ class TrialSim(CostBenefitSim):
     trial_room: Counter  # processors that trials may take now
     young_processors: Counter  # processors of running jobs that may give way now
     young_room: Counter  # processors that jobs may take which were never tried
-    lends: Counter  # 1 = an agent may still put jobs on trial after this pass
+    chooses: Counter  # 1 = an agent may still put jobs on trial after this pass
     some_gave_way: Counter  # 1 = jobs have given way since the pass
 
     begun_job: IntVector = empty("running")
@@ -481,7 +481,7 @@ def may_be_lent(jobs: Jobs, sim: TrialSim, job: int) -> bool:
 
 
 @kernel
-def lend(jobs: Jobs, sim: TrialSim, job: int) -> bool:
+def try_chosen(jobs: Jobs, sim: TrialSim, job: int) -> bool:
     """Put a waiting job on trial, as the last two steps would; return False if it may not go."""
     look_for_room(jobs, sim)
     if not may_be_lent(jobs, sim, job):
@@ -499,7 +499,7 @@ def lend(jobs: Jobs, sim: TrialSim, job: int) -> bool:
 
 
 @kernel
-def may_lend(jobs: Jobs, sim: TrialSim) -> bool:
+def may_try_some(jobs: Jobs, sim: TrialSim) -> bool:
     """Tell whether an agent may put a job on trial now."""
     look_for_room(jobs, sim)
     return (
@@ -515,9 +515,9 @@ def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
         return False
     if not again:
         end_trials(jobs, sim)
-        sim.lends, sim.some_gave_way = 1, 0
+        sim.chooses, sim.some_gave_way = 1, 0
     if sim.decide == s.DECIDE_AFTER_PASS:
-        return sim.lends == 1 and may_lend(jobs, sim)
+        return sim.chooses == 1 and may_try_some(jobs, sim)
     try_idle(jobs, sim)
     if sim.young > 0.0:
         make_way(jobs, sim)

@@ -54,6 +54,9 @@ HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
 N_CLUSTER = len(ClusterField)
 """Numbers shown of the cluster."""
 
+N_CONTROLS, N_TRIALS, N_JOB_TRIALS = len(ControlsField), len(TrialField), len(JobTrialField)
+"""Numbers shown of it for controls and about trials, and about those of each visible job."""
+
 OLDEST_SHARE = 4
 """One slot in this many shows a job that has waited longest."""
 
@@ -411,12 +414,12 @@ def show_trials(
     """Write the fields about trials of the cluster, and of the jobs in the first `shown` slots."""
     n_fields = len(shown_jobs) // len(slot)
     ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, -1)
-    first = N_CLUSTER + len(ControlsField) * sim.show_controls
-    for column in range(len(TrialField)):
+    first = N_CLUSTER + N_CONTROLS * sim.show_controls
+    for column in range(N_TRIALS):
         shown_cluster[first + column] = sim.shown_trials[column]
     for place in range(shown):
         ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, slot[place])
-        for column in range(len(JobTrialField)):
+        for column in range(N_JOB_TRIALS):
             shown_jobs[place * n_fields + N_FIELDS + column] = sim.shown_trials[column]
 
 
