@@ -11,6 +11,16 @@ and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does no
 | `ON_INSTANT` | an event happens now: after completions, before submissions | | 1 = a pass is due |
 | `ON_SUBMIT`, `ON_START`, `ON_END` | `hpcgym.core.engine.moments` | the job | |
 
+An event may make the passes in place of EASY and none, while it keeps `Sim.looks_ahead` at its
+place plus 1. Then it is asked these, too:
+
+| task | argument | returns |
+|---|---|---|
+| `MAKE_PASS`, `ALL_FIT` | as a mode is asked, `hpcgym.core.parts` | |
+| `FITS_AHEAD` | a waiting job | 1 = it may start if it is tried first |
+| `RESERVE_AHEAD` | a waiting job that may not | nothing; it writes `shadow` and `extra` |
+| `FREE_AHEAD` | an instant, s, not past | the processors free then |
+
 A file whose event takes jobs off the machine says so by `REQUEUES`, as that of a mode does.
 `moments.event_number(jobs, sim, k)` is number k of `Event.numbers`. At a reset all numbers that a
 part adds are 0.
