@@ -318,8 +318,8 @@ class SchedulerSpec(_SchedulerKeys):  # type: ignore[misc]  # which keys, the se
             raise self.contradiction(str(error)) from None
         if settings.dependencies != "ignore":
             raise self.contradiction(
-                f"dependencies {settings.dependencies!r}: environments do not know jobs that wait "
-                "for others yet; hpcgym.simulate and hpcgym simulate do"
+                f"dependencies {settings.dependencies!r}: environments and evaluations do not "
+                "know jobs that wait for others yet; hpcgym.simulate and hpcgym simulate do"
             )
 
     @property

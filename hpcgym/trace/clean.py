@@ -462,7 +462,7 @@ class _Table:
                 f"{place_of(self.log, int(rows[circle[0]]))}: {text_of_cycle(circle, ids)}"
             )
         self.columns["after"] = kept
-        said = "are after another job, and --dependencies says what follows"
+        said = "stated; --dependencies says whether they wait for it"
         self.note("job before it", "kept", int((kept >= 0).sum()), said)
         gone = int((named & (kept < 0)).sum())
         self.note("job before it dropped", "changed", gone, "taken to have ended")
@@ -549,7 +549,7 @@ class _Table:
         if machine is None and set(stated) - {"dependencies"}:
             counts += "; a machine of nodes (machine=..., --machine) takes all but dependencies"
         if "dependencies" in stated:
-            counts += "; dependencies=True, in simulate --dependencies, reads dependencies"
+            counts += "; simulate --dependencies, in Python dependencies=True, reads dependencies"
         jobs = int(np.any(list(stated.values()), axis=0).sum()) if stated else 0
         self.note("stated in the log", "ignored", jobs, counts)
 

@@ -3,14 +3,17 @@
 import pickle
 from dataclasses import replace
 
+import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import hpcgym
 import reference_dependencies as reference
+from hpcgym.cli import app
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.dependencies import EXCHANGED, EXCHANGED_ON_NODES
 from hpcgym.core.kernels.types import Jobs
@@ -19,6 +22,8 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import HpcgymError, PolicyError, TraceError, WorkloadError
 from hpcgym.evaluation.store import digest
+from hpcgym.scenario.from_log import episodes_of_log
+from hpcgym.scenario.spec import SchedulerSpec
 from hpcgym.trace import clean, read_swf, resample, scale_load, write_swf
 from hpcgym.trace.resample import jitter, join_weeks, resample_week
 from hpcgym.trace.swf import log_of
@@ -441,6 +446,44 @@ def test_a_circle_is_found_wherever_it_is(after, circle):
     assert find_cycle(np.array(after)).tolist() == circle
 
 
+HELD = """job_id,submit_time,run_time,requested_time,chunks,eligible
+1,0,9,9,1,5
+2,1,9,9,1,
+"""
+
+
+def test_an_environment_refuses_held_jobs_with_the_reason(tmp_path):
+    path = tmp_path / "held.csv"
+    path.write_text(HELD)
+    episodes, _ = episodes_of_log(path, processors=2)
+    assert hpcgym.simulate(episodes.workload(0)).start_time.tolist() == [5, 1]
+    with pytest.raises(
+        PolicyError, match=r"are held \(column eligible\), and an environment cannot"
+    ):
+        gymnasium.make("HPCBatch-v0", scenario=episodes).reset(seed=1)
+
+
+def test_the_command_reads_and_simulates_dependencies(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text(SWF)
+
+    def printed(*words):
+        result = CliRunner().invoke(app, [*map(str, words)])
+        return result.output
+
+    said = printed("simulate", path, "--dependencies", "start", "-o", tmp_path / "made.csv")
+    assert "kept       2  job before it: stated" in said and "dependencies start" in said
+    assert pd.read_csv(tmp_path / "made.csv")["eligible_time"].tolist() == [0, 15, 10]
+    said = printed("traces", "check", path)
+    assert "2 jobs are after another job, 1 of them by a think time; 2 remain" in said
+    path.write_text(SWF.replace(" 1 5\n", " 4 5\n"))
+    said = printed("traces", "check", path)
+    assert "dependencies cannot be simulated" in said and "log.swf:3: job 2 is after job 4" in said
+    assert "do not know jobs that wait" in printed(
+        *("evaluate", "--log", path, "-a", "SAF", "--dependencies", "start")
+    )
+
+
 def test_what_cannot_be_beside_waiting_jobs_is_refused_with_the_reason():
     jobs = workload_of([reference.Job(0, 5, 5, 1), reference.Job(0, 5, 5, 1, 0, 0, 3)])
     waits = {"dependencies": "start"}
@@ -461,5 +504,5 @@ def test_what_cannot_be_beside_waiting_jobs_is_refused_with_the_reason():
         hpcgym.simulate(hpcgym.load_workload("tiny"), **waits)
     with pytest.raises(WorkloadError, match="after itself"):
         workload_of([reference.Job(0, 1, 1, 1, 0)])
-    with pytest.raises(HpcgymError, match="environments do not know"):
-        hpcgym.scenario.spec.SchedulerSpec(dependencies="feedback")
+    with pytest.raises(HpcgymError, match="environments and evaluations do not know"):
+        SchedulerSpec(dependencies="feedback")

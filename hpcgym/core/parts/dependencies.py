@@ -167,7 +167,7 @@ def renumber(jobs: Jobs, sim: DependencySim, one: int, other: int) -> None:
 
 @kernel
 def number_next(jobs: Jobs, sim: DependencySim) -> None:
-    """Give `next_job` to the job that comes next; write its submit time, `NEVER` if unknown."""
+    """Let the job to come next be `next_job`; write its submit time, `NEVER` if none is known."""
     if sim.next_job == sim.n_jobs:
         return
     if sim.n_coming == 0:
