@@ -37,8 +37,7 @@ that a trace has either a name or a file. `hpcgym/scenario/spec.py` explains the
 {tables}
 
 A machine of nodes has `file`, or `nodes` and `partitions`, in place of `processors`;
-`docs/machines.md` describes them. `docs/outages.md` describes outages, whose times are
-seconds on the log's clock.
+`docs/machines.md` describes them, and `docs/outages.md` outages.
 """
 
 
@@ -104,8 +103,7 @@ def describe_scheduler(scenario: spec.Scenario) -> str:
     parts += [] if chosen.correction == "none" else [f"correction {chosen.correction}"]
     parts += [] if chosen.placement == "lowest" else [f"{chosen.placement} placement"]
     parts += [] if chosen.event_semantics == "batch" else [f"{chosen.event_semantics} semantics"]
-    parts += [chosen.events] if chosen.events else []
-    return ", ".join(parts)
+    return ", ".join([*parts, *filter(None, [chosen.events])])
 
 
 def main() -> int:

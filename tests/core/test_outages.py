@@ -10,6 +10,7 @@ from engines import by_reference, check_copies_go_on_alike, simulator_of, starts
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import PolicyError
+from hpcgym.moldable import simulate_moldable
 from reference_outages import Outage as Down
 from reference_outages import WithOutages
 from strategies import busy_workloads, one_of, policies, workloads
@@ -295,6 +296,21 @@ def test_outages_that_take_more_than_the_machine_are_refused():
     with pytest.raises(PolicyError, match="take 5 processors at 20 s"):
         starts(jobs, Outage(10, 30, 3), Outage(20, 25, 2))
     assert starts(jobs, Outage(10, 20, 3), Outage(20, 25, 2)) == [0]
+
+
+@given(case=cases())
+def test_a_policy_in_python_starts_jobs_as_the_same_policy_by_name(case):
+    workload, events, given = case
+    given = given | {"events": events, "backfill_order": None}
+    written = given | {"policy": lambda jobs: jobs.e * jobs.q}
+    named = hpcgym.simulate(workload, **given | {"policy": "SAF"}).start_time
+    assert hpcgym.simulate(workload, **written).start_time.tolist() == named.tolist()
+
+
+def test_jobs_of_several_shapes_are_planned_without_outages():
+    settings = SchedulerSettings(events=[Outage(1, 2, 1)])
+    with pytest.raises(PolicyError, match="without events; got 'outage:from=1,to=2,processors=1'"):
+        simulate_moldable(jobs_of((0, 1, 1, 1)), [[(1, 1, 1)]], settings=settings)
 
 
 def test_outages_on_a_machine_of_nodes_are_refused():
