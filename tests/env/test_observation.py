@@ -25,7 +25,14 @@ from env_cases import (
 )
 from hpcgym.core.history import history_of
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.observation_fields import ClusterField, ControlsField, JobField, NodesField
+from hpcgym.core.observation_fields import (
+    ClusterField,
+    ControlsField,
+    JobField,
+    JobTrialField,
+    NodesField,
+    TrialField,
+)
 from hpcgym.env.observation import (
     CLUSTER_FIELDS,
     CONTROLS_FIELDS,
@@ -39,6 +46,7 @@ from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.scenario.load import load_scenario
 
 BUSY = busy_workload(6, n=400)
+TRIAL_FIELDS = [field.field_name for field in (*JobTrialField, *TrialField)]
 
 
 def look(env: SchedulingEnv) -> Observation:
@@ -406,8 +414,8 @@ def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
     assert shown == [
         f"| {field:d} `{name}` | {field.meaning} | {field.formula} | {field.low} | {field.high} |"
         for field, name in zip(
-            (*JobField, *NodesField, *ClusterField, *ControlsField),
-            (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS, *CONTROLS_FIELDS),
+            (*JobField, *NodesField, *ClusterField, *ControlsField, *JobTrialField, *TrialField),
+            (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS, *CONTROLS_FIELDS, *TRIAL_FIELDS),
             strict=True,
         )
     ]
