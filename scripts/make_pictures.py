@@ -17,9 +17,9 @@ import gymnasium
 import numpy as np
 
 import hpcgym
-from hpcgym.core.workload import Workload
 from hpcgym.report import evaluation_figure, plot_schedules
 from hpcgym.scenario.episodes import Episodes
+from research.examples import example, tried
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DPI = 90
@@ -30,22 +30,6 @@ FRAME_SIZE, N_COLOURS = (784, 448), 64
 MODES = ["none", "easy", "depth:k=2", "conservative", "conservative:compress=shift", "look-ahead"]
 MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "gang:quantum=60"]
 """Backfilling modes of docs/backfilling.md, in its order."""
-
-
-def example() -> Workload:
-    """Return the eight jobs of docs/backfilling.md, on five processors."""
-    submit, run = np.array([[0, 0, 0, 1, 1, 1, 1, 1], [3, 6, 4, 4, 4, 2, 4, 1]]) * 60
-    request = np.array([8, 6, 4, 4, 4, 2, 4, 6]) * 60
-    columns = (submit, run, request, [2, 4, 1, 3, 1, 3, 2, 1])
-    return Workload.from_arrays(*columns, machine_processors=5, name="eight jobs")
-
-
-def tried() -> Workload:
-    """Return the eight jobs of docs/trials.md, on six processors."""
-    submit, run = np.array([[0, 0, 1, 2, 3, 12, 14, 33], [40, 35, 10, 2, 20, 3, 15, 12]]) * 60
-    request = np.array([60, 120, 30, 120, 120, 90, 15, 60]) * 60
-    columns = (submit, run, request, [3, 1, 5, 2, 2, 1, 2, 1])
-    return Workload.from_arrays(*columns, machine_processors=6, name="eight jobs")
 
 
 def draw_kind(kind: str, path: Path, **options: object) -> None:
