@@ -424,7 +424,9 @@ class Simulator:
         """
         if self.episode.dependencies is None:
             return self._table
-        columns = {key: self.by_row(getattr(self._table, key)) for key in exchanged(self._table)}
+        columns: dict[str, Any] = {
+            key: self.by_row(getattr(self._table, key)) for key in exchanged(self._table)
+        }
         return self._table._replace(**columns, ended_run_time=columns["run_time"])
 
     @property

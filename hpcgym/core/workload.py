@@ -256,7 +256,8 @@ class Workload(JobColumns):
         given = [(key, getattr(self, key)) for key in COLUMNS]
         found = {key: np.ascontiguousarray(a[jobs]) for key, a in given if a is not None}
         if "after" in found:
-            kept = np.arange(len(self))[jobs]
+            rows: Any = np.arange(len(self))
+            kept = rows[jobs]
             place = np.full(len(self), -1)
             place[kept] = np.arange(len(kept))
             found["after"] = renumbered(found["after"], place)
@@ -340,7 +341,7 @@ class Workload(JobColumns):
         if int(submit.min()) < 0 or int(submit.max()) > LARGEST_TIME:
             raise WorkloadError(f"{label}: submit_time must lie in 0 to {LARGEST_TIME}")
         order = _order_of(submit)
-        held = {}
+        held: dict[str, Any] = {}
         if self.eligible is not None:
             held["eligible"] = held_as_long(self.eligible, submit - self.submit_time)
         if order is None:

@@ -152,9 +152,7 @@ def _draw_rows(axes: Axes, schedule: Schedule, jobs: IntArray, unit: int) -> Non
     rows = np.arange(len(jobs))
     start, end = (times[jobs] / unit for times in (schedule.start_time, schedule.end_time))
     edge = INK if len(jobs) <= NAMED_JOBS else HOWS[0].colour
-    axes.hlines(
-        rows, schedule.jobs.submit_time[jobs] / unit, start, color=style.FAINT, linewidth=1
-    )
+    axes.hlines(rows, schedule.jobs.submit_time[jobs] / unit, start, color=style.FAINT, linewidth=1)
     axes.barh(rows, end - start, 0.8, start, color=HOWS[0].colour, edgecolor=edge, linewidth=0.5)
     axes.set_ylim(len(jobs) - 0.5, -0.5)
     axes.set_ylabel("jobs")
