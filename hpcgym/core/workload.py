@@ -256,7 +256,8 @@ class Workload(JobColumns):
         given = [(key, getattr(self, key)) for key in COLUMNS]
         found = {key: np.ascontiguousarray(a[jobs]) for key, a in given if a is not None}
         if "after" in found:
-            kept: IntArray = np.arange(len(self))[jobs]  # type: ignore[index]  # as above
+            rows: Any = np.arange(len(self))
+            kept = rows[jobs]
             place = np.full(len(self), -1)
             place[kept] = np.arange(len(kept))
             found["after"] = renumbered(found["after"], place)

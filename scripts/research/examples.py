@@ -7,8 +7,9 @@ from hpcgym.core.workload import Workload
 
 def of_minutes(*minutes: list[int], processors: list[int], machine: int) -> Workload:
     """Return jobs whose submit, run and requested times are minutes."""
-    times = (np.array(one) * 60 for one in minutes)
-    return Workload.from_arrays(*times, processors, machine_processors=machine, name="eight jobs")
+    submit, run, request = (np.array(one) * 60 for one in minutes)
+    columns = (submit, run, request, processors)
+    return Workload.from_arrays(*columns, machine_processors=machine, name="eight jobs")
 
 
 def example() -> Workload:
