@@ -124,7 +124,8 @@ except hpcgym.HpcgymError as error:
         "decide=3600 s is for actions 'weights', 'policy', 'controls' and 'trials'",
         "'policies' belongs to action 'policy', not to 'defer'",
         "unknown action 'defr'; did you mean 'defer'? Allowed: weights, policy, order, job, "
-        "controls, trials, defer",
+        "controls, trials, "
+        "lend, defer",
         "no episode is under way; call reset()",
         "action 'defer' must lie in 0 to 511, got 512",
         "action 'job' is taken",
