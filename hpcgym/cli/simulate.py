@@ -47,10 +47,10 @@ OUTAGES = Annotated[
     list[str] | None,
     typer.Option(
         "--outage",
-        metavar="FROM,TO,COUNT[,ANNOUNCED]",
+        metavar="OUTAGE",
         rich_help_panel=options.SCHEDULER,
-        help="So many processors are down, times in s on the log's clock; known before it begins "
-        "unless ANNOUNCED says since when. May be given several times.",
+        help="FROM,TO,COUNT: so many processors are down, times in s on the log's clock; always "
+        "known, unless a fourth number says since when. May be given several times.",
     ),
 ]
 
