@@ -382,7 +382,9 @@ class Sim(Columned):
     placed_chunks: IntVector = empty("placements")  # its chunks on each
     placed_on: IntVector = empty("jobs if nodes")  # how many nodes each such job has
     due: ByteVector = empty("components")
-    """1 = a job of the component was submitted or ended at this instant."""
+    """1 = a job of the component was submitted or ended, or its trial is over, at this instant."""
+    passed_at: IntVector = empty("components if attempts")
+    """`n_passes` when each component had its last pass, -1 = it had none."""
     changed_node: IntVector = empty("nodes of the machine")
     """Ring of the nodes whose free resources changed last."""
     free_cpus: IntVector = empty("partitions")  # free cpus of each partition's nodes

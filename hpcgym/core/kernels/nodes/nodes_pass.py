@@ -117,8 +117,12 @@ def place_in_fact(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel
 def lend_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Have a waiting job go on trial on nodes that idle; return False if it has no placement."""
-    if not has_placement(jobs, sim, job):
+    """Have a waiting job go on trial on nodes that idle.
+
+    Return False if it has no placement there, or its component had no pass now.
+    """
+    had_pass = sim.passed_at[component_of(jobs, job)] == sim.n_passes
+    if not had_pass or not has_placement(jobs, sim, job):
         return False
     lend(jobs, sim, job, place_in_fact(jobs, sim, job))
     return True
@@ -479,6 +483,8 @@ def nodes_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
         if not finished:
             return False
         sim.due[component] = 0
+        if len(sim.passed_at) > 0:
+            sim.passed_at[component] = sim.n_passes
     return True
 
 

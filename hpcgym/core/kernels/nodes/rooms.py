@@ -86,6 +86,7 @@ def clear_nodes(jobs: Jobs, sim: Sim) -> None:
     sim.is_touched[:, :] = 0
     sim.later[:, :, :] = 0
     sim.lent_on[:, :] = 0
+    sim.passed_at[:] = -1
     sim.cursor[:, :] = 0
     sim.nodes_ready = 1
 
