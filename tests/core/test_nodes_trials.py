@@ -294,6 +294,16 @@ def test_a_node_that_counts_something_else_as_lent_is_found_broken(resource):
 
 
 @given(draws)
+def test_invariants_hold_where_jobs_are_picked(random):
+    tried = draw_tried(random, 4, 30)
+    simulator = simulator_of(tried.workload, **tried.given, decide="event")
+    while simulator.run():
+        if random.random() < 0.7:
+            simulator.pick(random.choice(simulator.waiting.tolist()))
+    assert (simulator.start_time >= tried.workload.submit_time).all()
+
+
+@given(draws)
 def test_nothing_is_read_before_it_is_written(random):
     tried = draw_tried(random)
     simulator = simulator_of(tried.workload, **tried.given)
