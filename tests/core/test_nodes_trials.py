@@ -172,7 +172,9 @@ def test_identical_cpus_on_nodes_are_lent_as_counted_processors_are(random):
     if not case.jobs:
         return
     case = case._replace(machine=reference_nodes.one_partition([Node(case.machine.cpus)]))
-    tried = Tried(case, random.choice((1, 2, 5, 20)), 2, [j.requested_time for j in case.jobs], None)
+    tried = Tried(
+        case, random.choice((1, 2, 5, 20)), 2, [j.requested_time for j in case.jobs], None
+    )
     counted = Workload.from_arrays(
         *zip(*[(*job[:3], job.chunks) for job in case.jobs], strict=True),
         machine_processors=case.machine.cpus,

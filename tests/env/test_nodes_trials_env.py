@@ -29,7 +29,7 @@ def tried_case(**changes: Any) -> Case:
     """Return jobs with a long queue that request twice what they run at least."""
     case = busy_case(backfill=TRIED, **changes)
     table = [job._replace(run_time=job.run_time // 2) for job in case.table]
-    return case._replace(table=table)
+    return case._replace(table=table, seed=3)
 
 
 def is_pair_equal(shown: dict[str, np.ndarray], many: dict[str, np.ndarray]) -> bool:
