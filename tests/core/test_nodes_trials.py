@@ -25,7 +25,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError
 from nodes_of_kernels import first_difference, machine_of, result_of, settings_of, workload_of
-from reference_nodes import Job, Machine, Node, Partition
+from reference_nodes import Job, Machine, Node
 from strategies import REQUESTED_TIMES_S
 
 draws = st.integers(0, 2**40).map(Random)
@@ -94,6 +94,26 @@ def draw_tried(random: Random, *most: int) -> Tried:
     )
 
 
+def draw_roomy(random: Random) -> Tried:
+    """Draw narrow jobs for a few nodes, each of which may hold several trials at once."""
+    nodes = [Node(random.randint(6, 12), random.choice((0, 4)), 9) for _ in range(2)]
+    settings = draw_case(random).settings | {"depth": 1}
+    settings.pop("planned", None)
+    jobs, submit_time = [], 0
+    for _ in range(random.randint(10, 40)):
+        submit_time += random.choice((0, 0, 1, 2))
+        times = submit_time, random.choice((0, 1, 3, 8, 30)), random.choice((3, 10, 60))
+        wide = random.random() < 0.2
+        shape = random.choice((5, 6, 8) if wide else (1, 1, 2)), random.choice((1, 1, 2))
+        job = Job(*times, *shape, random.choice((0, 0, 1)) if nodes[0].gpus and not wide else 0)
+        jobs.append(job._replace(memory_mb=0 if wide else random.choice((0, 0, 1, 3))))
+    machine = reference_nodes.one_partition(nodes)
+    rule = settings["placement"]
+    jobs = [job for job in jobs if not reference_nodes.is_refused(machine, job, rule)]
+    estimates = [job.requested_time for job in jobs]
+    return Tried(Case(machine, jobs, settings), random.choice((4, 20)), 3, estimates, None)
+
+
 def attempts_of(schedule: hpcgym.Schedule) -> Rows:
     """Return the attempts of a schedule as rows: job, when it began and ended, and why."""
     frame = schedule.attempts_frame()
@@ -125,6 +145,13 @@ def test_every_attempt_on_drawn_machines_is_that_of_the_reference(random):
 @given(draws)
 def test_every_attempt_where_many_jobs_wait_is_that_of_the_reference(random):
     check(draw_tried(random, 4, 40))
+
+
+@given(draws)
+def test_every_attempt_where_trials_share_nodes_is_that_of_the_reference(random):
+    tried = draw_roomy(random)
+    if tried.case.jobs:
+        check(tried)
 
 
 def test_drawn_cases_promote_and_end_trials_in_every_way():
@@ -325,7 +352,7 @@ def test_nothing_is_read_before_it_is_written(random):
 )
 def test_other_trials_count_processors_and_are_refused_with_what_works(mode):
     workload = workload_of(*two_nodes(Job(0, 1, 1)))
-    with pytest.raises(PolicyError, match="easy.trial without cap, young and overhead"):
+    with pytest.raises(PolicyError, match=r"easy\+trial without cap, young and overhead"):
         hpcgym.simulate(workload, backfill=mode)
     assert as_backfill("easy+trial:users=0.5,kills=1").works_on_nodes
 

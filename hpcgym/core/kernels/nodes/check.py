@@ -12,7 +12,7 @@ from hpcgym.core.kernels.types import Jobs, Sim
 
 @kernel
 def find_overuse(jobs: Jobs, sim: Sim) -> bool:
-    """Tell whether jobs use more of a node than it has, or other than is counted as free or lent."""
+    """Tell whether jobs use more of a node than it has, or than is counted as free or lent."""
     for node in range(len(jobs.capacity)):
         for resource in range(N_RESOURCES):
             used, lent = 0, 0

@@ -122,11 +122,11 @@ def lacks(sim: Sim, node: int) -> bool:
 @kernel
 def is_placed_on(jobs: Jobs, sim: Sim, job: int, node: int) -> bool:
     """Tell whether a job has a chunk on a node."""
-    first = jobs.placed_first[job]
-    for each in range(first, first + sim.placed_on[job]):
-        if sim.placed_node[each] == node:
-            return True
-    return False
+    each = jobs.placed_first[job]
+    end = each + sim.placed_on[job]
+    while each < end and sim.placed_node[each] != node:
+        each += 1
+    return each < end
 
 
 @kernel
