@@ -95,23 +95,28 @@ def draw_tried(random: Random, *most: int) -> Tried:
 
 
 def draw_roomy(random: Random) -> Tried:
-    """Draw narrow jobs for a few nodes, each of which may hold several trials at once."""
-    nodes = [Node(random.randint(6, 12), random.choice((0, 4)), 9) for _ in range(2)]
+    """Draw narrow jobs, alike but for their times, and wide ones for few of the nodes.
+
+    A node may hold several trials at once, and those on the large nodes are in a wide job's way.
+    """
+    nodes = [Node(random.choice((2, 4, 8)), memory_mb=9) for _ in range(random.randint(2, 4))]
+    largest = max(node.cpus for node in nodes)
     settings = draw_case(random).settings | {"depth": 1}
     settings.pop("planned", None)
     jobs, submit_time = [], 0
     for _ in range(random.randint(10, 40)):
         submit_time += random.choice((0, 0, 1, 2))
-        times = submit_time, random.choice((0, 1, 3, 8, 30)), random.choice((3, 10, 60))
-        wide = random.random() < 0.2
-        shape = random.choice((5, 6, 8) if wide else (1, 1, 2)), random.choice((1, 1, 2))
-        job = Job(*times, *shape, random.choice((0, 0, 1)) if nodes[0].gpus and not wide else 0)
-        jobs.append(job._replace(memory_mb=0 if wide else random.choice((0, 0, 1, 3))))
+        times = submit_time, random.choice((0, 1, 3, 8, 30)), random.choice((3, 10, 60, 60))
+        if random.random() < 0.2:
+            jobs.append(Job(*times, random.choice((1, 1, 2)), largest))
+        else:
+            memory_mb = random.choice((0, 0, 0, 3))
+            jobs.append(Job(*times, random.choice((1, 1, 1, 2)), 1, memory_mb=memory_mb))
     machine = reference_nodes.one_partition(nodes)
     rule = settings["placement"]
     jobs = [job for job in jobs if not reference_nodes.is_refused(machine, job, rule)]
     estimates = [job.requested_time for job in jobs]
-    return Tried(Case(machine, jobs, settings), random.choice((4, 20)), 3, estimates, None)
+    return Tried(Case(machine, jobs, settings), random.choice((4, 20, 40)), 3, estimates, None)
 
 
 def attempts_of(schedule: hpcgym.Schedule) -> Rows:
