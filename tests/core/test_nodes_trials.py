@@ -307,6 +307,23 @@ def test_a_job_on_trial_that_a_pass_starts_runs_on_where_it_is():
     assert schedule.backfilled.tolist() == [False, False, False, True]
 
 
+def test_a_promoted_job_takes_nothing_extra_if_it_ends_in_time_by_its_trial():
+    """At 10 the head is job 4, from 100 on. Job 3 ends at 97, so that job 5 may start."""
+    machine = reference_nodes.one_partition([Node(10)])
+    jobs = [
+        *(Job(0, 50, 50, 5), Job(0, 100, 100, 3), Job(1, 100, 100, 7), Job(2, 90, 95, 1)),
+        *(Job(10, 1, 1, 9), Job(10, 1000, 1000, 1)),
+    ]
+    settings = {"placement": "lowest", "order": "SAF", "threshold": None, "kill": True, "depth": 1}
+    case = Case(machine, jobs, settings)
+    attempts = check(Tried(case, 20, 2, [job.requested_time for job in jobs], None))
+    assert attempts[3:] == [
+        (3, 2, 92, COMPLETED),
+        (4, 100, 101, COMPLETED),
+        (5, 10, 1010, COMPLETED),
+    ]
+
+
 def stopped_simulator() -> Simulator:
     """Return a simulator at a decision while a job is on trial."""
     machine, jobs = two_nodes(

@@ -350,7 +350,7 @@ def mark_of(sim: Sim, reach: int) -> int:
 def is_refused(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     """Tell whether this is known to be refused in step 3 since a job last started."""
     if is_on_trial(sim, job):
-        return False  # others of its request may have a placement elsewhere
+        return False  # its nodes are not those where others of its request were refused
     shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % s.N_REACHES
     if sim.refused_at[jobs.request[job], column] == mark:
         return True
