@@ -311,7 +311,7 @@ def test_a_promoted_job_takes_nothing_extra_if_it_ends_in_time_by_its_trial():
     """At 10 the head is job 4, from 100 on. Job 3 ends at 97, so that job 5 may start."""
     machine = reference_nodes.one_partition([Node(10)])
     jobs = [
-        *(Job(0, 50, 50, 5), Job(0, 100, 100, 3), Job(1, 100, 100, 7), Job(2, 90, 95, 1)),
+        *(Job(0, 50, 50, 5), Job(0, 100, 100, 3), Job(1, 10, 10, 7), Job(2, 90, 95, 1)),
         *(Job(10, 1, 1, 9), Job(10, 1000, 1000, 1)),
     ]
     settings = {"placement": "lowest", "order": "SAF", "threshold": None, "kill": True, "depth": 1}
