@@ -316,7 +316,8 @@ def test_a_promoted_job_takes_nothing_extra_if_it_ends_in_time_by_its_trial():
     ]
     settings = {"placement": "lowest", "order": "SAF", "threshold": None, "kill": True, "depth": 1}
     case = Case(machine, jobs, settings)
-    attempts = check(Tried(case, 20, 2, [job.requested_time for job in jobs], None))
+    requeue = [True] * 5 + [False]  # job 5 is not tried
+    attempts = check(Tried(case, 20, 2, [job.requested_time for job in jobs], requeue))
     assert attempts[3:] == [
         (3, 2, 92, COMPLETED),
         (4, 100, 101, COMPLETED),
@@ -334,6 +335,18 @@ def stopped_simulator() -> Simulator:
         pass
     assert simulator.state.lent_on[0].sum() == 1
     return simulator
+
+
+def test_many_policies_at_once_measure_what_each_simulation_does():
+    tried = draw_roomy(Random(5))
+    given = tried.given | {"estimates": "requested"}
+    del given["policy"]
+    many = hpcgym.simulate_many([tried.workload], ["FCFS", "SAF"], **given)
+    for column, policy in enumerate(("FCFS", "SAF")):
+        alone = hpcgym.simulate(tried.workload, policy, **given).metrics()
+        assert alone["kills_per_job"] > 0
+        for key in ("mean_bsld", "waste", "share_killed"):
+            assert many[key][0, column] == pytest.approx(alone[key], rel=1e-12)
 
 
 @pytest.mark.parametrize("resource", [0, 1, 2])
