@@ -350,7 +350,7 @@ def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
 @kernel(inlined=True)
 def has_idle_nodes(jobs: Jobs, sim: TrialSim, job: int) -> bool:
     """Place a job, where there are nodes, on what is idle of them; False if it has no placement."""
-    return not has_nodes(jobs) or ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_LEND, job) == 1
+    return not has_nodes(jobs) or ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_TRY, job) == 1
 
 
 @kernel

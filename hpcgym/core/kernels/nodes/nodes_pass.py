@@ -49,9 +49,9 @@ from hpcgym.core.kernels.nodes.trials import (
     begins_at,
     choose_own,
     has_own_nodes,
-    lend,
     make_room,
     mark_over,
+    take_idle,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order, make_backfill_order
 from hpcgym.core.kernels.queue.entries import is_overdue
@@ -116,7 +116,7 @@ def place_in_fact(jobs: Jobs, sim: Sim, job: int) -> int:
 
 
 @kernel
-def lend_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
+def try_on_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Have a waiting job go on trial on nodes that idle.
 
     Return False if it has no placement there, or its component had no pass now.
@@ -124,7 +124,7 @@ def lend_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
     had_pass = sim.passed_at[component_of(jobs, job)] == sim.n_passes
     if not had_pass or not has_placement(jobs, sim, job):
         return False
-    lend(jobs, sim, job, place_in_fact(jobs, sim, job))
+    take_idle(jobs, sim, job, place_in_fact(jobs, sim, job))
     return True
 
 

@@ -88,7 +88,7 @@ def change_held(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
 
 
 @kernel
-def lend(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
+def take_idle(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
     """Give a job that goes on trial the n nodes of the placement found last; see `show_idle`."""
     occupy(jobs, sim, job, n)
     count_lent(jobs, sim, job, 1)

@@ -2,7 +2,7 @@
 
 from hpcgym.core import constants as s
 from hpcgym.core.kernels.nodes.check import find_overuse
-from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, lend_idle, nodes_pass
+from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, nodes_pass, try_on_idle
 from hpcgym.core.kernels.nodes.observation import begin_showing, show_job
 from hpcgym.core.kernels.nodes.rooms import clear_nodes, vacate
 from hpcgym.core.kernels.nodes.trials import count_lent, keep, show_idle
@@ -31,8 +31,8 @@ def work(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
         return int(find_overuse(jobs, sim))
     elif task == s.NODES_IDLE:
         show_idle(jobs, sim, job == 1)
-    elif task == s.NODES_LEND:
-        return int(lend_idle(jobs, sim, job))
+    elif task == s.NODES_TRY:
+        return int(try_on_idle(jobs, sim, job))
     elif task == s.NODES_TAKE_BACK:
         count_lent(jobs, sim, job, -1)
     elif task == s.NODES_KEEP:
