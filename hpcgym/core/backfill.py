@@ -259,7 +259,8 @@ class Easy(Backfill):
     @property
     def works_on_nodes(self) -> bool:
         """Tell whether its passes place jobs on the nodes of a machine."""
-        return not self.part
+        is_plain = self.trial is None or self.trial.is_plain
+        return is_plain and self.cap == math.inf and self.NAME == Easy.NAME
 
     @property
     def guards(self) -> bool:

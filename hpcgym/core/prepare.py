@@ -88,7 +88,8 @@ class PreparedEpisode:
     @cached_property
     def size(self) -> Room:
         """Return how much room its jobs, users, nodes and reservations need in a state."""
-        is_deep = self.setting.backfill > s.BACKFILL_EASY
+        tries = self.setting.hears & s.ON_TRIAL_END != 0  # then the pass is EASY's
+        is_deep = self.setting.backfill > s.BACKFILL_EASY and not tries
         depth = float(self.backfill_parameter[0]) if is_deep else 1.0
         n_users = len(self.workload.history.completed)
         return Room(len(self.workload), n_users, sizes_of(self.table, depth))
@@ -312,7 +313,7 @@ def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
     if not mode.works_on_nodes:
         raise PolicyError(
             f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy, "
-            "depth:k=2, conservative"
+            "easy+trial without cap, young and overhead, depth:k=2, conservative"
         )
     if settings.event_semantics != "batch":
         raise PolicyError(

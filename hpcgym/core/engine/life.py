@@ -36,6 +36,7 @@ from hpcgym.core.engine.moments import (
     at_end,
     at_evict,
     at_leave,
+    at_promote,
     at_release,
     at_start,
     at_submit,
@@ -295,6 +296,7 @@ def promote(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     sim.on_trial -= jobs.processors[job]
     sim.free -= jobs.processors[job]
     add_release(sim, job, sim.since[job] + jobs.estimate[job])
+    at_promote(jobs, sim, job)
 
 
 @kernel

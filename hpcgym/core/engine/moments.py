@@ -99,9 +99,18 @@ def at_trial(jobs: Jobs, sim: Sim, job: int) -> None:
 @kernel(inlined=True)
 def at_take_back(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a trial that is about to end in vain: it has cost what waiting would have."""
+    if has_nodes(jobs):
+        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_TAKE_BACK, job)
     if sim.keep_reward == 1:
         waiting_cost.on_evict(jobs, sim, job, sim.since[job])
         waiting_cost.on_submit(jobs, sim, job)
+
+
+@kernel(inlined=True)
+def at_promote(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Tell of a job that was on trial until now, and runs on."""
+    if has_nodes(jobs):
+        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_KEEP, job)
 
 
 @kernel(inlined=True)

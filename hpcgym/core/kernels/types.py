@@ -233,6 +233,7 @@ class Sim(Columned):
     busy: Counter
     """Processors that killed trials hold until their nodes are cleared, or that are down."""
     n_attempts: Counter  # attempts that have ended in vain
+    n_begun: Counter  # jobs that the pass at hand has started anew, beside trials
     looks_ahead: Counter
     """Place of the event that makes the passes, plus 1; 0 = none: no known outage is to come."""
     last_outage: Counter  # when the last outage begins, s
@@ -356,6 +357,8 @@ class Sim(Columned):
 
     job_on_trial: IntVector = empty("running if attempts")
     """Jobs on trial, those that began last at the end; of one instant, the earlier jobs."""
+    begun_job: IntVector = empty("running if attempts")
+    """Jobs that the pass at hand has started anew, in its order."""
     taken: IntVector = empty("jobs if attempts")
     """When each job took processors for its latest attempt, s; -1 = at its start."""
     since: IntVector = empty("jobs if attempts")  # since when that runs usefully, s
@@ -372,12 +375,16 @@ class Sim(Columned):
 
     free_on: IntTable = empty("nodes of the machine", s.N_RESOURCES)
     """What no job occupies of each node: cpus, GPUs and memory in MB."""
+    lent_on: IntTable = empty("nodes of the machine if attempts", s.N_RESOURCES)
+    """What jobs on trial hold of each node; `free_on` has it, too, but while jobs go on trial."""
     placed_node: IntVector = empty("placements")
-    """Nodes of each started job, from `Jobs.placed_first` on."""
+    """Nodes of each job that has started or is on trial, from `Jobs.placed_first` on."""
     placed_chunks: IntVector = empty("placements")  # its chunks on each
-    placed_on: IntVector = empty("jobs if nodes")  # how many nodes each started job has
+    placed_on: IntVector = empty("jobs if nodes")  # how many nodes each such job has
     due: ByteVector = empty("components")
-    """1 = a job of the component was submitted or ended at this instant."""
+    """1 = a job of the component was submitted or ended, or its trial is over, at this instant."""
+    passed_at: IntVector = empty("components if attempts")
+    """`n_passes` when each component had its last pass, -1 = it had none."""
     changed_node: IntVector = empty("nodes of the machine")
     """Ring of the nodes whose free resources changed last."""
     free_cpus: IntVector = empty("partitions")  # free cpus of each partition's nodes

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_number, is_whole, shortest, text_of_part
+from hpcgym.core.compiler.by_address import ask_nodes, has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.calendar import (
@@ -132,6 +133,11 @@ class Trial:
         """Return the text, which `hpcgym.core.backfill.as_mode` reads behind a "+"."""
         return text_of_part(self)
 
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether nobody gives way to a trial, and nothing takes time around it."""
+        return self.young == 0 and self.overhead == 0
+
     def requeueable(self, workload: "Workload") -> NDArray[np.int64]:
         """Return which jobs may be killed, shape (n_jobs,), 1 = may be; empty = all.
 
@@ -162,7 +168,6 @@ class TrialSim(CostBenefitSim):
     guarantee: Annotated[float, Column("backfill_parameter", 15)]
     victim: Annotated[float, Column("backfill_parameter", 16)]
     in_pass: Counter  # 1 while a pass is made
-    n_begun: Counter  # jobs that the pass at hand has started anew
     n_busy: Counter  # killed trials whose processors are not cleared yet
     kept: Counter  # idle processors that no trial takes, by an action of trials
     trial_room: Counter  # processors that trials may take now
@@ -171,8 +176,6 @@ class TrialSim(CostBenefitSim):
     chooses: Counter  # 1 = an agent may still put jobs on trial after this pass
     some_gave_way: Counter  # 1 = jobs have given way since the pass
 
-    begun_job: IntVector = empty("running")
-    """Jobs that the pass at hand has started anew, in its order."""
     busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
     busy_job: IntVector = empty("releases")  # the job that held them
     victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
@@ -344,6 +347,12 @@ def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
     return n
 
 
+@kernel(inlined=True)
+def has_idle_nodes(jobs: Jobs, sim: TrialSim, job: int) -> bool:
+    """Place a job, where there are nodes, on what is idle of them; False if it has no placement."""
+    return not has_nodes(jobs) or ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_TRY, job) == 1
+
+
 @kernel
 def try_idle(jobs: Jobs, sim: TrialSim) -> None:
     """Try waiting jobs on what is idle; write what `put_on_trial` writes, and `scratch`."""
@@ -351,14 +360,18 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
     if room <= 0:
         return
     n = list_candidates(jobs, sim, room, False)
+    if has_nodes(jobs) and n > 0:
+        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, 1)
     since = sim.now + int(sim.overhead)
     for taken in range(n):
         job = take_first(sim, s.PASS_ORDER, n - taken, taken)
-        if jobs.processors[job] <= room:
+        if jobs.processors[job] <= room and has_idle_nodes(jobs, sim, job):
             put_on_trial(jobs, sim, job, since, since + int(sim.limit), False)
             room -= jobs.processors[job]
             if room == 0:
-                return
+                break
+    if has_nodes(jobs) and n > 0:
+        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, 0)
 
 
 @kernel(inlined=True)

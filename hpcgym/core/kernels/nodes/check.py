@@ -5,24 +5,31 @@ Source: Specification, section 13, "What must hold".
 
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import N_RESOURCES
+from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.kernels.nodes.rooms import use_of
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
 @kernel
 def find_overuse(jobs: Jobs, sim: Sim) -> bool:
-    """Tell whether running jobs use more of a node than it has, or other than `free_on` says."""
+    """Tell whether jobs use more of a node than it has, or than is counted as free or lent."""
     for node in range(len(jobs.capacity)):
         for resource in range(N_RESOURCES):
-            used = 0
+            used, lent = 0, 0
             for place in range(sim.n_running):
                 job = sim.ending_job[place]
                 first = jobs.placed_first[job]
                 for each in range(first, first + sim.placed_on[job]):
                     if sim.placed_node[each] == node:
                         chunks = sim.placed_chunks[each]
-                        used += use_of(jobs, jobs.shape[job], node, chunks, resource)
+                        held = use_of(jobs, jobs.shape[job], node, chunks, resource)
+                        if is_on_trial(sim, job):
+                            lent += held
+                        else:
+                            used += held
             capacity = jobs.capacity[node, resource]
-            if used > capacity or used + sim.free_on[node, resource] != capacity:
+            if used + lent > capacity or used + sim.free_on[node, resource] != capacity:
+                return True
+            if len(sim.lent_on) > 0 and sim.lent_on[node, resource] != lent:
                 return True
     return False

@@ -29,7 +29,7 @@ import numpy as np
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.life import start_waiting
+from hpcgym.core.engine.life import is_on_trial, promote, start_waiting
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of, use_of
 from hpcgym.core.kernels.nodes.timeline import (
@@ -39,10 +39,19 @@ from hpcgym.core.kernels.nodes.timeline import (
     add_reservation,
     advance,
     begin_cursor,
+    depth_of,
     place_from,
     place_now,
     release_end,
     reserve_earliest,
+)
+from hpcgym.core.kernels.nodes.trials import (
+    begins_at,
+    choose_own,
+    has_own_nodes,
+    make_room,
+    mark_over,
+    take_idle,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order, make_backfill_order
 from hpcgym.core.kernels.queue.entries import is_overdue
@@ -53,10 +62,11 @@ from hpcgym.core.kernels.types import Jobs, Sim
 
 @kernel
 def mark_submitted(jobs: Jobs, sim: Sim) -> None:
-    """Mark the components of the jobs submitted at this instant; write `due`."""
+    """Mark the components of jobs submitted, and of trials over, at this instant; write `due`."""
     for job in range(sim.next_unseen, sim.next_job):
         sim.due[component_of(jobs, job)] = 1
     sim.next_unseen = sim.next_job
+    mark_over(jobs, sim)
 
 
 @kernel
@@ -65,6 +75,8 @@ def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
 
     Writes `unplaced_*`, `placeable_*`, the rooms of the shape and the cursor `TRIAL`.
     """
+    if is_on_trial(sim, job):
+        return has_own_nodes(jobs, sim, job)
     shape, wanted = jobs.shape[job], jobs.chunks[job]
     # What is free only shrinks from one end of a job to the next.
     known = sim.unplaced_at[shape] == sim.n_vacated
@@ -91,12 +103,29 @@ def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     return False
 
 
-@kernel(inlined=True)
-def depth_of(sim: Sim) -> float:
-    """Return how many reservations a partition may have."""
-    if sim.backfill == s.BACKFILL_NONE:
-        return 0.0
-    return 1.0 if sim.backfill == s.BACKFILL_EASY else sim.depth
+@kernel
+def place_in_fact(jobs: Jobs, sim: Sim, job: int) -> int:
+    """Place a job that has a placement now on what is free; return the number of nodes.
+
+    Writes `chosen_*` and the cursor `TRIAL`.
+    """
+    if is_on_trial(sim, job):
+        return choose_own(jobs, sim, job)
+    begin_cursor(jobs, sim, TRIAL, jobs.shape[job])
+    return place_chunks(jobs, sim, TRIAL, jobs.shape[job], jobs.chunks[job])
+
+
+@kernel
+def try_on_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Have a waiting job go on trial on nodes that idle.
+
+    Return False if it has no placement there, or its component had no pass now.
+    """
+    had_pass = sim.passed_at[component_of(jobs, job)] == sim.n_passes
+    if not had_pass or not has_placement(jobs, sim, job):
+        return False
+    take_idle(jobs, sim, job, place_in_fact(jobs, sim, job))
+    return True
 
 
 @kernel
@@ -121,7 +150,7 @@ def lower_spares(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
     """Take what a job that starts occupies from the spare cpus of the reservations it reaches."""
     if depth_of(sim) == np.inf:
         return
-    until = sim.now + jobs.estimate[job]
+    until = sim.start_time[job] + jobs.estimate[job]
     for number in range(sim.n_reservations):
         if sim.plan_start[PLAN, number] >= until:
             continue
@@ -151,9 +180,15 @@ def is_too_wide(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
 
 @kernel
 def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
-    """Start a job on the n nodes of the placement found last."""
-    occupy(jobs, sim, job, n)
-    start_waiting(jobs, sim, job, backfilled)
+    """Start a job on the n nodes of the placement found last, on which one on trial is already."""
+    if is_on_trial(sim, job):
+        promote(jobs, sim, job, backfilled)
+    else:
+        occupy(jobs, sim, job, n)
+        start_waiting(jobs, sim, job, backfilled)
+        if sim.n_trials > 0:
+            sim.begun_job[sim.n_begun] = job
+            sim.n_begun += 1
     sim.refused_state += 1
     lower_spares(jobs, sim, job, n)
 
@@ -168,9 +203,7 @@ def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
         job = sim.component_walk[place]
         if not has_placement(jobs, sim, job):
             return place
-        begin_cursor(jobs, sim, TRIAL, jobs.shape[job])
-        placed = place_chunks(jobs, sim, TRIAL, jobs.shape[job], jobs.chunks[job])
-        start_chosen(jobs, sim, job, placed, False)
+        start_chosen(jobs, sim, job, place_in_fact(jobs, sim, job), False)
         if job == sim.pick:
             return -1
     return n
@@ -266,7 +299,7 @@ def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> int:
     """
     n_reservations, n_nodes = sim.n_reservations, sim.n_planned_nodes
     clear_plan(sim)
-    add_reservation(jobs, sim, OTHER_PLAN, job, sim.now, n)
+    add_reservation(jobs, sim, OTHER_PLAN, job, begins_at(sim, job), n)
     for number in range(n_reservations):
         other = sim.plan_job[PLAN, number]
         start = sim.plan_start[PLAN, number]
@@ -316,6 +349,8 @@ def mark_of(sim: Sim, reach: int) -> int:
 @kernel
 def is_refused(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     """Tell whether this is known to be refused in step 3 since a job last started."""
+    if is_on_trial(sim, job):
+        return False  # its nodes are not those where others of its request were refused
     shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % s.N_REACHES
     if sim.refused_at[jobs.request[job], column] == mark:
         return True
@@ -365,7 +400,7 @@ def place_beside(jobs: Jobs, sim: Sim, job: int, reach: int, n: int) -> int:
     if failed < 0:
         return adopt_other_plan(jobs, sim)
     placed = place_now(jobs, sim, PLAN, job)
-    if placed < 0:
+    if placed < 0 and not is_on_trial(sim, job):
         note_refusal(jobs, sim, job, reach, failed)
     return placed
 
@@ -378,12 +413,10 @@ def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int) -> None:
         job = sim.component_walk[place]
         if not has_placement(jobs, sim, job):
             continue
-        shape = jobs.shape[job]
-        reach = count_begun(sim, sim.now + jobs.estimate[job])
+        reach = count_begun(sim, begins_at(sim, job) + jobs.estimate[job])
         if reach > 0 and (is_too_wide(jobs, sim, job, reach) or is_refused(jobs, sim, job, reach)):
             continue
-        begin_cursor(jobs, sim, TRIAL, shape)
-        placed = place_chunks(jobs, sim, TRIAL, shape, jobs.chunks[job])
+        placed = place_in_fact(jobs, sim, job)
         if reach > 0:
             placed = place_beside(jobs, sim, job, reach, placed)
         if placed > 0:
@@ -445,9 +478,13 @@ def nodes_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
         component = picked if turn < 0 else turn
         if component < 0 or sim.due[component] == 0:
             continue
-        if not component_pass(jobs, sim, component, waiting):
+        finished = component_pass(jobs, sim, component, waiting)
+        make_room(jobs, sim)
+        if not finished:
             return False
         sim.due[component] = 0
+        if len(sim.passed_at) > 0:
+            sim.passed_at[component] = sim.n_passes
     return True
 
 

@@ -85,6 +85,8 @@ def clear_nodes(jobs: Jobs, sim: Sim) -> None:
     sim.due[:] = 0
     sim.is_touched[:, :] = 0
     sim.later[:, :, :] = 0
+    sim.lent_on[:, :] = 0
+    sim.passed_at[:] = -1
     sim.cursor[:, :] = 0
     sim.nodes_ready = 1
 

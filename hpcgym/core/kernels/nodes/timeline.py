@@ -16,8 +16,10 @@ Source: Specification, section 13, "EASY and depth k" and "Conservative".
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
+from hpcgym.core.kernels.nodes.trials import begins_at, place_on_own
 from hpcgym.core.kernels.types import Jobs, Sim
 
 TRIAL, WINDOW = 0, 1
@@ -113,14 +115,23 @@ def show_change(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> None:
 
 
 @kernel(inlined=True)
+def depth_of(sim: Sim) -> float:
+    """Return how many reservations a partition may have."""
+    if sim.backfill == s.BACKFILL_NONE:
+        return 0.0
+    # With trials the pass is EASY's, though their part is behind the mode.
+    is_easy = sim.backfill == s.BACKFILL_EASY or sim.hears & s.ON_TRIAL_END != 0
+    return 1.0 if is_easy else sim.depth
+
+
+@kernel(inlined=True)
 def release_end(sim: Sim, place: int) -> int:
     """Return when the running job at a place in the list of releases is taken to end, s."""
     release = sim.release_time[place]
     if release > sim.now:
         return release
     # Such a job is past its estimate. With reservations for all, it ends a second from now.
-    plans_all = sim.backfill > s.BACKFILL_EASY and sim.depth == float("inf")
-    return sim.now + 1 if plans_all else sim.now
+    return sim.now + 1 if depth_of(sim) == float("inf") else sim.now
 
 
 @kernel
@@ -233,8 +244,10 @@ def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
     """
     shape = jobs.shape[job]
     begin_cursor(jobs, sim, WINDOW, shape)
-    until = sim.now + jobs.estimate[job]
+    until = begins_at(sim, job) + jobs.estimate[job]
     narrow_window(jobs, sim, plan, shape, component_of(jobs, job), until)
+    if is_on_trial(sim, job):
+        return place_on_own(jobs, sim, WINDOW, job)
     return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
 
 

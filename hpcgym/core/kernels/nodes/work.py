@@ -2,16 +2,18 @@
 
 from hpcgym.core import constants as s
 from hpcgym.core.kernels.nodes.check import find_overuse
-from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, nodes_pass
+from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, nodes_pass, try_on_idle
 from hpcgym.core.kernels.nodes.observation import begin_showing, show_job
 from hpcgym.core.kernels.nodes.rooms import clear_nodes, vacate
+from hpcgym.core.kernels.nodes.trials import count_lent, keep, show_idle
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
 def work(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     """Do a task (`NODES_*`) for a simulation; `job` is a job where the task is about one.
 
-    For `NODES_PASS` it says whether the orders of this instant decide. Return what the task finds.
+    For `NODES_PASS` it says whether the orders of this instant decide, for `NODES_IDLE` whether
+    jobs go on trial from now on. Return what the task finds.
     """
     if sim.nodes_ready == 0:
         clear_nodes(jobs, sim)
@@ -27,4 +29,12 @@ def work(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
         return show_job(jobs, sim, job)
     elif task == s.NODES_CHECK:
         return int(find_overuse(jobs, sim))
+    elif task == s.NODES_IDLE:
+        show_idle(jobs, sim, job == 1)
+    elif task == s.NODES_TRY:
+        return int(try_on_idle(jobs, sim, job))
+    elif task == s.NODES_TAKE_BACK:
+        count_lent(jobs, sim, job, -1)
+    elif task == s.NODES_KEEP:
+        keep(jobs, sim, job)
     return 0

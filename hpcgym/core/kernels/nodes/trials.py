@@ -1,0 +1,155 @@
+"""Trials on a machine of nodes: where they run, whom they give way to, and where they are kept.
+
+A pass works on `free_on`, which takes the nodes of jobs on trial for free. What these hold together
+is in `lent_on`. A waiting job that is on trial has no other placement now than its own nodes: a
+pass has it run on there, or does not start it.
+
+While jobs go on trial, what trials hold is out of `free_on` as well (`show_idle`).
+
+Cost: O(nodes of the trials) for an instant at which jobs may go on trial; O(trials) for a node on
+which one ends.
+
+Source: Specification, section 15, "Trials on nodes".
+"""
+
+from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.life import is_on_trial, take_back
+from hpcgym.core.kernels.nodes.rooms import component_of, give_back, occupy, room_now, use_of
+from hpcgym.core.kernels.types import Jobs, Sim
+
+
+@kernel(inlined=True)
+def begins_at(sim: Sim, job: int) -> int:
+    """Return since when a waiting job would run if a pass started it, s."""
+    return sim.since[job] if is_on_trial(sim, job) else sim.now
+
+
+@kernel
+def mark_over(jobs: Jobs, sim: Sim) -> None:
+    """Mark the components of the trials whose limit is over; write `due`."""
+    for place in range(sim.n_trials):
+        job = sim.job_on_trial[place]
+        if sim.over[job] <= sim.now:
+            sim.due[component_of(jobs, job)] = 1
+
+
+@kernel
+def choose_own(jobs: Jobs, sim: Sim, job: int) -> int:
+    """Make the nodes of a job on trial the placement found last, and return their number."""
+    first, n = jobs.placed_first[job], sim.placed_on[job]
+    for each in range(n):
+        sim.chosen_node[each] = sim.placed_node[first + each]
+        sim.chosen_chunks[each] = sim.placed_chunks[first + each]
+    return n
+
+
+@kernel
+def has_own_nodes(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether no start of the pass keeps a job on trial from its nodes."""
+    first = jobs.placed_first[job]
+    for each in range(first, first + sim.placed_on[job]):
+        room = room_now(jobs, sim, jobs.shape[job], sim.placed_node[each])
+        if room < sim.placed_chunks[each]:
+            return False
+    return True
+
+
+@kernel
+def place_on_own(jobs: Jobs, sim: Sim, at: int, job: int) -> int:
+    """Place a job on trial on its nodes, if these have the room in the row of a cursor.
+
+    Return the number of nodes, -1 if they have not. Writes `chosen_*`.
+    """
+    n = choose_own(jobs, sim, job)
+    for each in range(n):
+        if sim.row[at, sim.chosen_node[each]] < sim.chosen_chunks[each]:
+            return -1
+    return n
+
+
+@kernel
+def count_lent(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
+    """Count what a job on trial holds in `lent_on`, or, where `sign` is -1, no more."""
+    first, shape = jobs.placed_first[job], jobs.shape[job]
+    for each in range(first, first + sim.placed_on[job]):
+        node, chunks = sim.placed_node[each], sim.placed_chunks[each]
+        for resource in range(s.N_RESOURCES):
+            sim.lent_on[node, resource] += sign * use_of(jobs, shape, node, chunks, resource)
+
+
+@kernel
+def change_held(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
+    """Return the nodes of a job to `free_on`, or, where `sign` is -1, take them from it."""
+    first = jobs.placed_first[job]
+    for each in range(first, first + sim.placed_on[job]):
+        chunks = sign * sim.placed_chunks[each]
+        give_back(jobs, sim, jobs.shape[job], sim.placed_node[each], chunks)
+
+
+@kernel
+def take_idle(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
+    """Give a job that goes on trial the n nodes of the placement found last; see `show_idle`."""
+    occupy(jobs, sim, job, n)
+    count_lent(jobs, sim, job, 1)
+
+
+@kernel
+def keep(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Have a job that was on trial keep its nodes for good."""
+    count_lent(jobs, sim, job, -1)
+    change_held(jobs, sim, job, -1)
+
+
+@kernel
+def show_idle(jobs: Jobs, sim: Sim, shows: bool) -> None:
+    """Take what trials hold out of `free_on`, or, once jobs have gone on trial, return it."""
+    for place in range(sim.n_trials):
+        change_held(jobs, sim, sim.job_on_trial[place], -1 if shows else 1)
+    if not shows:
+        sim.n_vacated += 1  # a shape without a placement there may have one now
+
+
+@kernel(inlined=True)
+def lacks(sim: Sim, node: int) -> bool:
+    """Tell whether trials hold more of a node than running jobs leave."""
+    for resource in range(s.N_RESOURCES):
+        if sim.lent_on[node, resource] > sim.free_on[node, resource]:
+            return True
+    return False
+
+
+@kernel
+def is_placed_on(jobs: Jobs, sim: Sim, job: int, node: int) -> bool:
+    """Tell whether a job has a chunk on a node."""
+    each = jobs.placed_first[job]
+    end = each + sim.placed_on[job]
+    while each < end and sim.placed_node[each] != node:
+        each += 1
+    return each < end
+
+
+@kernel
+def end_last_on(jobs: Jobs, sim: Sim, node: int) -> None:
+    """End the trial on a node that began last; write what `take_back` writes."""
+    place = sim.n_trials - 1
+    while not is_placed_on(jobs, sim, sim.job_on_trial[place], node):
+        place -= 1
+    take_back(jobs, sim, sim.job_on_trial[place], s.TRIAL_EVICTED)
+
+
+@kernel
+def make_room(jobs: Jobs, sim: Sim) -> None:
+    """End trials where the starts of the pass, in turn, need their nodes; write `n_begun`."""
+    n, sim.n_begun = sim.n_begun, 0
+    if sim.n_trials == 0:
+        return
+    for place in range(n):
+        change_held(jobs, sim, sim.begun_job[place], 1)
+    for place in range(n):
+        job = sim.begun_job[place]
+        change_held(jobs, sim, job, -1)
+        first = jobs.placed_first[job]
+        for each in range(first, first + sim.placed_on[job]):
+            while lacks(sim, sim.placed_node[each]):
+                end_last_on(jobs, sim, sim.placed_node[each])
