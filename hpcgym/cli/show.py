@@ -181,6 +181,7 @@ def show_metrics(metrics: Mapping[str, float], title: str) -> None:
             "jobs": metrics["n_jobs"],
             "backfilled": metrics["n_backfilled"],
             "thresholded": metrics["n_thresholded"],
+            **({"lost": metrics["n_lost"]} if "n_lost" in metrics else {}),
             "zero run time": f"{number(metrics['n_zero_run_time'])} (these have no slowdown)",
             "utilisation": f"{metrics['utilisation']:.2%}",
             "makespan": f"{number(metrics['makespan'])} s ({duration(metrics['makespan'])})",

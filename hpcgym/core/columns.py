@@ -66,7 +66,8 @@ class JobColumns:
         after: Position of the job before it, -1 = none; in frames and files that job's id.
         think_time: Time between the end of that job and what it lets begin.
         eligible: Instant from which the job may be scheduled, -1 = its submission.
-        requeue: Whether the job may be killed and started again; bool. Modes with trials ask.
+        requeue: Whether the job may be killed and started again; bool. Modes with trials ask, and
+            outages lose a job that may not.
     """
 
     job_id: Annotated[IntArray, JobColumn(swf="job_id")]

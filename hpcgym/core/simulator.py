@@ -451,9 +451,16 @@ class Simulator:
 
     @property
     def start_time(self) -> NDArray[np.int64]:
-        """Return the start of each job, shape (n_jobs,), s, -1 = not started."""
+        """Return the start of each job, shape (n_jobs,), s, -1 = not started, or lost."""
         started: NDArray[np.int64] = self.state.start_time[0, : len(self.workload)]
-        return self.by_row(np.maximum(started, -1))
+        starts = self.by_row(np.maximum(started, -1))
+        starts[self.lost] = -1
+        return starts
+
+    @property
+    def lost(self) -> NDArray[np.bool_]:
+        """Return which jobs are done without a useful run, shape (n_jobs,)."""
+        return self._has_flag(s.FLAG_LOST)
 
     @property
     def backfilled(self) -> NDArray[np.bool_]:
