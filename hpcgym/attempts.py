@@ -12,7 +12,7 @@ Source: Specification, section 15.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from hpcgym.core.simulator import Simulator
     from hpcgym.core.workload import Workload
-    from hpcgym.schedule import Schedule
 
 IntArray = NDArray[np.int64]
 
@@ -93,7 +92,7 @@ class Attempts:
         }
 
 
-def frame_of(schedule: Schedule, vain: Attempts) -> pd.DataFrame:
+def frame_of(schedule: Any, vain: Attempts) -> pd.DataFrame:
     """Return what `Schedule.attempts_frame` does."""
     import pandas as pd
 

@@ -19,7 +19,6 @@ from hpcgym.errors import EvaluationError, HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.core.simulator import Simulator
-    from hpcgym.schedule import Schedule
 
 OF_JOBS = (
     *("start_time", "run_time", "backfilled", "thresholded"),
@@ -35,7 +34,7 @@ def lost_of(simulator: Simulator) -> NDArray[np.bool_] | None:
     return simulator.lost
 
 
-def refuse_lost(schedule: Schedule) -> None:
+def refuse_lost(schedule: Any) -> None:
     """Raise an EvaluationError where jobs can be lost: means over other jobs are not compared."""
     if schedule.lost is not None:
         raise EvaluationError(
@@ -44,7 +43,7 @@ def refuse_lost(schedule: Schedule) -> None:
         )
 
 
-def without_lost(schedule: Schedule) -> Schedule:
+def without_lost(schedule: Any) -> Any:
     """Return the schedule of the jobs that are not lost, without attempts in vain.
 
     Raises:

@@ -186,7 +186,7 @@ class Schedule:
         else:
             labels, names = self._labels(by)
             self.refuse_unfinished("metrics by group")
-            made = without_lost(self)
+            made: Schedule = without_lost(self)
             groups = metrics.summary_by(made._labels(by)[0], made.jobs, *made._columns)
             for label, record in groups.items():
                 if self.attempts is not None:
@@ -288,7 +288,7 @@ class Schedule:
         Source: Carastan-Santos et al. 2019, figure 1.
         """
         self.refuse_unfinished("a weekly series")
-        made = without_lost(self)
+        made: Schedule = without_lost(self)
         if metric not in metrics.JOB_METRICS:
             raise HpcgymError(unknown_name("metric", metric, metrics.JOB_METRICS))
         instants = {

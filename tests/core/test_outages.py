@@ -13,6 +13,7 @@ from hpcgym.core.parts.outages import Outage
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import EvaluationError, HpcgymError, PolicyError
 from hpcgym.export import batsim_frame
+from hpcgym.lost import refuse_lost
 from hpcgym.moldable import simulate_moldable
 from hpcgym.trace.swf import read_swf
 from reference_outages import Outage as Down
@@ -305,6 +306,12 @@ def test_lost_jobs_are_left_out_of_batsims_table_and_have_no_run_time_in_a_log(t
     records = read_swf(tmp_path / "made.swf").records
     assert records["run_time"].tolist() == [100, -1, 5]
     assert records["wait_time"].tolist() == [0, -1, 0]
+
+
+def test_agents_are_not_compared_where_jobs_can_be_lost():
+    with pytest.raises(EvaluationError, match="leave the column out"):
+        refuse_lost(losing())
+    refuse_lost(hpcgym.simulate(jobs_of((0, 1, 1, 1)), events=[Outage(1, 2, 1)]))
 
 
 @pytest.mark.parametrize("kind", ["gantt", "usage", "distribution", "hours", "sizes"])
