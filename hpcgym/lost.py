@@ -1,9 +1,10 @@
-"""Lost jobs: those that are done without a useful run, which metrics leave out.
+"""Jobs that are done without a useful run, which metrics leave out: lost ones and cancelled ones.
 
-An event that takes jobs off the machine, such as an outage, loses those that must not be started
-again. A schedule tells which they are; all else is said of the others.
+An event that takes jobs off the machine, such as an outage, *loses* those that must not be started
+again. A job is *cancelled* where what it waits for can no longer be. A schedule tells which they
+are; all else is said of the others.
 
-Source: Specification, section 15, "Lost jobs".
+Source: Specification, section 15, "Lost jobs" and "Conditions".
 """
 
 from __future__ import annotations
@@ -20,18 +21,50 @@ from hpcgym.errors import EvaluationError, HpcgymError
 if TYPE_CHECKING:
     from hpcgym.core.simulator import Simulator
 
+BoolArray = NDArray[np.bool_]
+
 OF_JOBS = (
     *("start_time", "run_time", "backfilled", "thresholded"),
     *("suspended_time", "eligible_time"),
 )
 """Attributes of a `Schedule` that have an element for each job, or are None."""
 
+KINDS = ("lost", "cancelled")
+"""Attributes of a `Schedule` that tell which jobs have no useful run, and why; None = none can."""
 
-def lost_of(simulator: Simulator) -> NDArray[np.bool_] | None:
-    """Return which jobs a simulation has lost, shape (n_jobs,); None where none can be."""
-    if not may_lose(simulator.settings.events, simulator.workload):
-        return None
-    return simulator.lost
+
+def kinds_of(simulator: Simulator) -> dict[str, BoolArray | None]:
+    """Return which jobs a simulation lost and cancelled, as a `Schedule` has them."""
+    jobs, settings = simulator.workload, simulator.settings
+    loses = may_lose(settings.events, jobs)
+    cancels = jobs.condition is not None and settings.dependencies != "ignore"
+    can = zip(KINDS, (loses, cancels), strict=True)
+    return {kind: simulator.without_run if is_possible else None for kind, is_possible in can}
+
+
+def without_run(schedule: Any) -> BoolArray:
+    """Tell which jobs of a schedule are done without a useful run, shape (n_jobs,)."""
+    found = np.zeros(len(schedule), dtype=np.bool_)
+    for kind in KINDS:
+        if getattr(schedule, kind) is not None:
+            found |= getattr(schedule, kind)
+    return found
+
+
+def counts(schedule: Any, jobs: BoolArray | slice = slice(None)) -> dict[str, float]:
+    """Count the jobs, of some, that are lost and cancelled, as far as any can be."""
+    given = {f"n_{kind}": getattr(schedule, kind) for kind in KINDS}
+    return {key: int(flags[jobs].sum()) for key, flags in given.items() if flags is not None}
+
+
+def how_started(schedule: Any) -> NDArray[np.str_]:
+    """Say how each job started, or why it did not; "" = it has not yet."""
+    how = np.where(schedule.backfilled, "backfilled", "in_order")
+    how[schedule.start_time < 0] = ""
+    for kind in KINDS:
+        if getattr(schedule, kind) is not None:
+            how[getattr(schedule, kind)] = kind
+    return how
 
 
 def refuse_lost(schedule: Any) -> None:
@@ -43,20 +76,21 @@ def refuse_lost(schedule: Any) -> None:
         )
 
 
-def without_lost(schedule: Any) -> Any:
-    """Return the schedule of the jobs that are not lost, without attempts in vain.
+def useful_part(schedule: Any) -> Any:
+    """Return the schedule of the jobs that run usefully, without attempts in vain.
 
     Raises:
-        HpcgymError: All are.
+        HpcgymError: No job does.
     """
-    if schedule.lost is None or not schedule.lost.any():
+    kept = ~without_run(schedule)
+    if kept.all():
         return schedule
-    kept = ~schedule.lost
     if not kept.any():
-        raise HpcgymError(f"{schedule.workload.name}: all {len(kept)} jobs were lost")
+        raise HpcgymError(f"{schedule.workload.name}: no job has a useful run")
     stated = {name: getattr(schedule, name) for name in OF_JOBS}
     columns: dict[str, Any] = {
         name: None if column is None else column[kept] for name, column in stated.items()
     }
+    none: dict[str, Any] = dict.fromkeys(KINDS)
     workload = schedule.workload.select(kept)
-    return replace(schedule, workload=workload, lost=None, attempts=None, **columns)
+    return replace(schedule, workload=workload, attempts=None, **columns, **none)

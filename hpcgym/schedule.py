@@ -22,7 +22,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, unknown_name
 from hpcgym.keywords import refuse_unknown, takes
-from hpcgym.lost import lost_of, without_lost
+from hpcgym.lost import counts, how_started, kinds_of, useful_part, without_run
 from hpcgym.progress import steps
 from hpcgym.registry import PICTURES
 
@@ -61,8 +61,9 @@ class Schedule:
         outage: What the machine lacked, as `hpcgym.core.kernels.types.Jobs.outage`; None = nothing.
         eligible_time: Since when each could be scheduled, s, from where its wait counts; None =
             since its submission.
-        lost: Which jobs are done without a useful run, so that they have no start; None where none
-            can be. Metrics leave them out.
+        lost: Which jobs an outage took off for good, so that they have no start; None where that
+            cannot be. Metrics leave them out.
+        cancelled: Which jobs wait for what can no longer be, likewise.
     """
 
     workload: Workload
@@ -77,6 +78,7 @@ class Schedule:
     outage: IntArray | None = None
     eligible_time: IntArray | None = None
     lost: BoolArray | None = None
+    cancelled: BoolArray | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -89,14 +91,14 @@ class Schedule:
 
     @property
     def complete(self) -> bool:
-        """Tell whether every job has started, or is lost."""
+        """Tell whether every job has started, or is lost or cancelled."""
         return not self._waits.any()
 
     @property
     def _waits(self) -> BoolArray:
-        """Tell which jobs have not started and are not lost."""
-        waits: BoolArray = self.start_time < 0
-        return waits if self.lost is None else waits & ~self.lost
+        """Tell which jobs have not started, and are neither lost nor cancelled."""
+        waits: BoolArray = (self.start_time < 0) & ~without_run(self)
+        return waits
 
     @property
     def wait_time(self) -> IntArray:
@@ -174,9 +176,7 @@ class Schedule:
             summary = metrics.summary(self.jobs, *self._columns, outage=self.outage)
             if self.attempts is not None:
                 summary |= self.attempts.summary(self.jobs, int(summary["makespan"]))
-            if self.lost is not None:
-                summary |= {"complete": self.complete, "n_lost": int(self.lost.sum())}
-            return summary
+            return summary | {"complete": self.complete} | counts(self)
         if by not in get_args(Group):
             raise HpcgymError(unknown_name("group", by, get_args(Group)))
         import pandas as pd
@@ -186,15 +186,14 @@ class Schedule:
         else:
             labels, names = self._labels(by)
             self.refuse_unfinished("metrics by group")
-            made: Schedule = without_lost(self)
+            made: Schedule = useful_part(self)
             groups = metrics.summary_by(made._labels(by)[0], made.jobs, *made._columns)
             for label, record in groups.items():
                 if self.attempts is not None:
                     kills = self.attempts.kills[labels == label]
                     record["share_killed"] = float((kills > 0).mean())
                     record["kills_per_job"] = float(kills.mean())
-                if self.lost is not None:
-                    record["n_lost"] = int(self.lost[labels == label].sum())
+                record |= counts(self, labels == label)
             rows = {names.get(label, label): record for label, record in groups.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
 
@@ -288,7 +287,7 @@ class Schedule:
         Source: Carastan-Santos et al. 2019, figure 1.
         """
         self.refuse_unfinished("a weekly series")
-        made: Schedule = without_lost(self)
+        made: Schedule = useful_part(self)
         if metric not in metrics.JOB_METRICS:
             raise HpcgymError(unknown_name("metric", metric, metrics.JOB_METRICS))
         instants = {
@@ -357,14 +356,14 @@ class Schedule:
         """Return one row per job, with every metric and how the job was started.
 
         Times are on the workload's clock; add `workload.time_offset` for the log's own. `run_time`
-        is the executed one. `started` is "in_order", "backfilled", "lost" or "" (not yet). On a
-        machine of nodes the columns `PLACEMENT_COLUMNS` follow, with ids of nodes as "0-3,7", then
-        what jobs ask of them. `eligible_time` is there where jobs waited for others or were held.
+        is the executed one. `started` is "in_order", "backfilled", "lost", "cancelled" or "" (not
+        yet). On a machine of nodes the columns `PLACEMENT_COLUMNS` follow, with ids of nodes as
+        "0-3,7", then what jobs ask of them. `eligible_time` is there where jobs waited for others
+        or were held.
         """
         import pandas as pd
 
         jobs = self.workload
-        how = np.where(self.backfilled, "backfilled", "in_order")
         columns = {
             "job_id": jobs.job_id,
             "submit_time": jobs.submit_time,
@@ -378,7 +377,7 @@ class Schedule:
             "wait_time": self.wait_time,
             "backfilled": self.backfilled,
             "thresholded": self.thresholded,
-            "started": np.where(self.start_time >= 0, how, np.where(self._waits, "", "lost")),
+            "started": how_started(self),
             **self._node_columns(),
             **({} if self.attempts is None else self.attempts.columns(self.start_time >= 0)),
             **({} if self.eligible_time is None else {"eligible_time": self.eligible_time}),
@@ -490,10 +489,10 @@ class Schedule:
         """Write the simulated jobs as a log in the Standard Workload Format, gzipped as .gz.
 
         Field 2 is the submit time in the log's own base, field 3 the simulated wait, field 4 the
-        executed run time, both -1 of a lost job. A job that waited for others, or was held, was
-        submitted when it was eligible. Header and other fields are those of the log the workload
-        came from. A workload that came from none gets a header of its own, and -1 for what is
-        unknown.
+        executed run time, both -1 of a job without a useful run. A job that waited for others, or
+        was held, was submitted when it was eligible. Header and other fields are those of the log
+        the workload came from. A workload that came from none gets a header of its own, and -1 for
+        what is unknown.
 
         Raises:
             OutputError: The file exists and `force` is False, or it cannot be written.
@@ -513,7 +512,7 @@ class Schedule:
             "job_id": jobs.job_id,
             "submit_time": self.jobs.submit_time + jobs.time_offset,
             "wait_time": self.wait_time,
-            "run_time": np.where((self.start_time < 0) & ~self._waits, -1, self.run_time),
+            "run_time": np.where(without_run(self), -1, self.run_time),
         }
         if jobs.source is not None and jobs.source_row is not None:
             records = jobs.source.records.iloc[jobs.source_row].assign(**changed)
@@ -523,7 +522,7 @@ class Schedule:
         return replace(log, records=records)
 
     def refuse_unfinished(self, what: str) -> None:
-        """Raise an HpcgymError unless every job has started, or is lost."""
+        """Raise an HpcgymError unless every job has started, or is lost or cancelled."""
         if not self.complete:
             waiting = int(self._waits.sum())
             raise HpcgymError(
@@ -581,7 +580,7 @@ def simulate(
         chosen,
         placement=simulator.placement,
         attempts=attempts_of(simulator),
-        lost=lost_of(simulator),
+        **kinds_of(simulator),
         outage=simulator.episode.table.outage,
         eligible_time=None if simulator.episode.dependencies is None else simulator.eligible_time,
     )

@@ -150,7 +150,7 @@ class _StatefulRun(ChooserRun):
         start_time = state.start_time[0]
         end_time = {job: int(start_time[job] + table.run_time[job]) for job in ended}
         for job in ended:
-            if start_time[job] < 0 or state.flag[0, job] & s.FLAG_LOST:  # taken off the machine
+            if start_time[job] < 0 or state.flag[0, job] & s.FLAG_NO_RUN:  # taken off the machine
                 end_time[job] = int(state.killed_at[0, job])
         for job in sorted(started):
             self.n_busy += int(table.processors[job])

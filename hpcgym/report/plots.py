@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.errors import HpcgymError, unknown_name
-from hpcgym.lost import without_lost
+from hpcgym.lost import useful_part
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.heat_maps import draw_hours, draw_sizes
 from hpcgym.report.lines import draw_distribution, draw_usage
@@ -81,7 +81,7 @@ def plot_schedules(
         one.refuse_unfinished(f"a picture of {label}")
     view = View.of(labelled, days, jobs)
     if kind != "gantt":  # which shows attempts in vain, too
-        labelled = {label: without_lost(one) for label, one in labelled.items()}
+        labelled = {label: useful_part(one) for label, one in labelled.items()}
     figure = KINDS[kind](labelled, view)
     if path is not None:
         save(figure, path, force=force, dpi=dpi)

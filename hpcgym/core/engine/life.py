@@ -207,7 +207,7 @@ def lose(jobs: Jobs, sim: Sim, job: int) -> None:
     The caller sees to it that a pass is made. Writes what `interrupt` writes, and the job's flag.
     """
     interrupt(jobs, sim, job)
-    sim.flag[job] = s.FLAG_LOST
+    sim.flag[job] = s.FLAG_NO_RUN
 
 
 @kernel
