@@ -33,7 +33,7 @@ KINDS = ("lost", "cancelled")
 """Attributes of a `Schedule` that tell which jobs have no useful run, and why; None = none can."""
 
 
-def kinds_of(simulator: Simulator) -> dict[str, BoolArray | None]:
+def kinds_of(simulator: Simulator) -> dict[str, Any]:
     """Return which jobs a simulation lost and cancelled, as a `Schedule` has them."""
     jobs, settings = simulator.workload, simulator.settings
     loses = may_lose(settings.events, jobs)
@@ -91,6 +91,10 @@ def useful_part(schedule: Any) -> Any:
     columns: dict[str, Any] = {
         name: None if column is None else column[kept] for name, column in stated.items()
     }
+    if schedule.placement is not None:  # which has no nodes of the others
+        n_nodes = np.diff(schedule.placement.first)[kept]
+        first = np.concatenate([[0], np.cumsum(n_nodes)])
+        columns["placement"] = schedule.placement._replace(first=first)
     none: dict[str, Any] = dict.fromkeys(KINDS)
     workload = schedule.workload.select(kept)
     return replace(schedule, workload=workload, attempts=None, **columns, **none)

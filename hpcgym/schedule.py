@@ -236,7 +236,7 @@ class Schedule:
 
         Source: Specification, section 13, "Metrics".
         """
-        return node_metrics.fragmentation(self.jobs, self._usage())
+        return node_metrics.fragmentation(self.on_nodes()[0], self._usage())
 
     def usage(self) -> pd.DataFrame:
         """Return what is held, and who waits, from each instant of a change to the next one.
@@ -264,7 +264,9 @@ class Schedule:
         if self.placement is None:
             raise self._needs_nodes("resources and placements")
         self.refuse_unfinished("a metric of nodes")
-        return self.jobs, self.start_time, self.run_time, self.placement
+        made: Schedule = useful_part(self)
+        assert made.placement is not None
+        return made.jobs, made.start_time, made.run_time, made.placement
 
     def _needs_nodes(self, what: str) -> HpcgymError:
         """Return the error about what only a machine of nodes has."""

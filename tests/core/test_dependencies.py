@@ -322,6 +322,28 @@ def test_on_nodes_a_job_is_scheduled_as_one_submitted_when_it_is_eligible(
     assert got.fragmentation() == pytest.approx(theirs.fragmentation(), nan_ok=True)
 
 
+@given(rows=conditional_tables(), kind=one_of(("start", "feedback")))
+def test_metrics_of_nodes_are_those_of_the_jobs_that_are_not_cancelled(rows, kind):
+    rows = ending_later(rows)
+    machine = hpcgym.Machine((hpcgym.machine.NodeType(2, 2),))
+    got = hpcgym.simulate(workload_of(rows, machine=machine), dependencies=kind)
+    ran = np.ones(len(rows), dtype=bool) if got.cancelled is None else ~got.cancelled
+    alone = [job._replace(after=-1, eligible=-1, condition=0, fails=False) for job in rows]
+    eligible = got.jobs.submit_time[ran]
+    again = workload_of(alone, machine=machine).select(ran).resubmitted(eligible)
+    theirs = hpcgym.simulate(again)
+    order = np.flatnonzero(ran)[np.argsort(eligible, kind="stable")]
+    assert got.start_time[order].tolist() == theirs.start_time.tolist()
+    assert got.to_frame()["nodes"][order].tolist() == theirs.to_frame()["nodes"].tolist()
+    assert (got.to_frame()["nodes"][~ran] == "").all()
+    assert got.placement_metrics() == theirs.placement_metrics()
+    assert got.fragmentation() == pytest.approx(theirs.fragmentation(), nan_ok=True)
+    assert got.usage().equals(theirs.usage())
+    for by in ("resource", "partition", "class"):
+        ours = got.metrics(by).drop(columns="n_cancelled", errors="ignore")
+        pd.testing.assert_frame_equal(ours, theirs.metrics(by))
+
+
 COLUMNS_OF_WAITS = ("after", "think_time", "eligible")
 
 
