@@ -381,6 +381,9 @@ def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, policy):
     first = workload.select(np.arange(len(workload)) < 2_000)
     schedule = assert_equal(first, weekly_outages(5), policy=policy, threshold=200_000)
     assert schedule.attempts.kills.sum() > 0
+    half = replace(first, requeue=np.random.default_rng(0).random(len(first)) < 0.5)
+    schedule = assert_equal(half, weekly_outages(5), policy=policy, threshold=200_000)
+    assert 0 < schedule.lost.sum() < schedule.attempts.kills.sum()
 
 
 @pytest.mark.slow
