@@ -2,8 +2,9 @@
 
 A schedule has attempts where its mode may take a job off the machine again, as trials do, or an
 event, as outages do. The last
-attempt of a job is its useful run; the processor time of the others is waste, and so is the time
-that an attempt holds processors before it runs usefully or after it was killed.
+attempt of a job is its useful run, but for lost jobs, which have none. The processor time of the
+others is waste, and so is the time that an attempt holds processors before it runs usefully or
+after it was killed.
 
 Source: Specification, section 15.
 """
@@ -11,7 +12,7 @@ Source: Specification, section 15.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hpcgym.core.simulator import Simulator
     from hpcgym.core.workload import Workload
 
@@ -75,14 +78,42 @@ class Attempts:
         return dict(zip(ATTEMPT_COLUMNS, columns, strict=True))
 
     def summary(self, workload: Workload, makespan: int) -> dict[str, float]:
-        """Return the share of the machine wasted, of the jobs killed, and kills for each job."""
+        """Return the share of the machine wasted, of the jobs killed, and kills for each job.
+
+        The machine counts for the makespan, or longer, up to the end of the last attempt.
+        """
         wasted = int((self.wasted_time * workload.processors).sum())
         kills = self.kills
+        lasted = int(self.end.max() - workload.submit_time.min()) if len(self.end) else 0
         return {
-            "waste": wasted / max(makespan * workload.machine_processors, 1),
+            "waste": wasted / max(max(makespan, lasted) * workload.machine_processors, 1),
             "share_killed": float((kills > 0).mean()) if len(kills) else 0.0,
             "kills_per_job": float(kills.mean()) if len(kills) else 0.0,
         }
+
+
+def frame_of(schedule: Any, vain: Attempts) -> pd.DataFrame:
+    """Return what `Schedule.attempts_frame` does."""
+    import pandas as pd
+
+    jobs = schedule.workload
+    last = np.flatnonzero(schedule.start_time >= 0)
+    cut = jobs.run_time[last] > schedule.run_time[last]
+    rows = np.concatenate([vain.job, last])
+    ended = [np.array(REASONS)[vain.reason], np.where(cut, KILLED, COMPLETED)]
+    frame = pd.DataFrame(
+        {
+            "row": rows,
+            "job_id": jobs.job_id[rows],
+            "taken_time": np.concatenate([vain.taken, vain.last_taken[last]]),
+            "start_time": np.concatenate([vain.start, schedule.start_time[last]]),
+            "end_time": np.concatenate([vain.end, schedule.end_time[last]]),
+            "processors": jobs.processors[rows],
+            "reason": np.concatenate(ended),
+        }
+    ).sort_values(["row", "taken_time"], kind="stable", ignore_index=True)
+    frame.insert(1, "attempt", frame.groupby("row").cumcount() + 1)
+    return frame.drop(columns="row")[["job_id", "attempt", *frame.columns[3:]]]
 
 
 def attempts_of(simulator: Simulator) -> Attempts | None:

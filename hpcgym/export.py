@@ -12,6 +12,7 @@ import numpy as np
 
 from hpcgym.attempts import ATTEMPT_COLUMNS
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
+from hpcgym.lost import useful_part
 from hpcgym.output import writing
 from hpcgym.text_table import csv_style
 
@@ -118,6 +119,7 @@ def batsim_frame(schedule: Any) -> pd.DataFrame:
 
     A job that is cut at its request has not succeeded. One of 0 s holds no processor, and has no
     stretch. Its profile is its run time; no energy is consumed that we know of (-1).
+    Jobs without a useful run are left out.
 
     Raises:
         HpcgymError: The schedule is unfinished, or its jobs took turns on processors.
@@ -127,6 +129,7 @@ def batsim_frame(schedule: Any) -> pd.DataFrame:
     import pandas as pd
 
     schedule.refuse_unfinished("a table of Batsim")
+    schedule = useful_part(schedule)
     jobs, offset = schedule.workload, schedule.workload.time_offset
     is_cut = schedule.run_time < jobs.run_time
     submit_time = schedule.jobs.submit_time

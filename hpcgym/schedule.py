@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym import export
 from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
-from hpcgym.attempts import COMPLETED, KILLED, REASONS, Attempts, attempts_of
+from hpcgym.attempts import Attempts, attempts_of, frame_of
 from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import OwnSimulator, as_mode
 from hpcgym.core.nodes import Placement
@@ -22,6 +22,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, unknown_name
 from hpcgym.keywords import refuse_unknown, takes
+from hpcgym.lost import counts, how_started, kinds_of, useful_part, without_run
 from hpcgym.progress import steps
 from hpcgym.registry import PICTURES
 
@@ -60,6 +61,9 @@ class Schedule:
         outage: What the machine lacked, as `hpcgym.core.kernels.types.Jobs.outage`; None = nothing.
         eligible_time: Since when each could be scheduled, s, from where its wait counts; None =
             since its submission.
+        lost: Which jobs an outage took off for good, so that they have no start; None where that
+            cannot be. Metrics leave them out.
+        cancelled: Which jobs wait for what can no longer be, likewise.
     """
 
     workload: Workload
@@ -73,6 +77,8 @@ class Schedule:
     attempts: Attempts | None = None
     outage: IntArray | None = None
     eligible_time: IntArray | None = None
+    lost: BoolArray | None = None
+    cancelled: BoolArray | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -85,8 +91,14 @@ class Schedule:
 
     @property
     def complete(self) -> bool:
-        """Tell whether every job has started."""
-        return bool((self.start_time >= 0).all())
+        """Tell whether every job has started, or is lost or cancelled."""
+        return not self._waits.any()
+
+    @property
+    def _waits(self) -> BoolArray:
+        """Tell which jobs have not started, and are neither lost nor cancelled."""
+        waits: BoolArray = (self.start_time < 0) & ~without_run(self)
+        return waits
 
     @property
     def wait_time(self) -> IntArray:
@@ -160,12 +172,11 @@ class Schedule:
         Source: Specification, section 1, "Metrics", section 7 for the classes, and section 13 for
             partitions and resources.
         """
-        columns = (self._unbroken_start, self.run_time, self.backfilled, self.thresholded)
         if by is None:
-            summary = metrics.summary(self.jobs, *columns, outage=self.outage)
+            summary = metrics.summary(self.jobs, *self._columns, outage=self.outage)
             if self.attempts is not None:
                 summary |= self.attempts.summary(self.jobs, int(summary["makespan"]))
-            return summary
+            return summary | {"complete": self.complete} | counts(self)
         if by not in get_args(Group):
             raise HpcgymError(unknown_name("group", by, get_args(Group)))
         import pandas as pd
@@ -175,14 +186,21 @@ class Schedule:
         else:
             labels, names = self._labels(by)
             self.refuse_unfinished("metrics by group")
-            groups = metrics.summary_by(labels, self.jobs, *columns)
-            if self.attempts is not None:
-                for label, record in groups.items():
+            made: Schedule = useful_part(self)
+            groups = metrics.summary_by(made._labels(by)[0], made.jobs, *made._columns)
+            for label, record in groups.items():
+                if self.attempts is not None:
                     kills = self.attempts.kills[labels == label]
                     record["share_killed"] = float((kills > 0).mean())
                     record["kills_per_job"] = float(kills.mean())
+                record |= counts(self, labels == label)
             rows = {names.get(label, label): record for label, record in groups.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
+
+    @property
+    def _columns(self) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
+        """Return starts, run times and flags as `hpcgym.core.metrics` takes them."""
+        return self._unbroken_start, self.run_time, self.backfilled, self.thresholded
 
     def _labels(self, by: Group) -> tuple[IntArray, dict[int, str]]:
         """Return the group of each job as a number, and the names of groups that have one."""
@@ -218,7 +236,7 @@ class Schedule:
 
         Source: Specification, section 13, "Metrics".
         """
-        return node_metrics.fragmentation(self.jobs, self._usage())
+        return node_metrics.fragmentation(self.on_nodes()[0], self._usage())
 
     def usage(self) -> pd.DataFrame:
         """Return what is held, and who waits, from each instant of a change to the next one.
@@ -246,7 +264,9 @@ class Schedule:
         if self.placement is None:
             raise self._needs_nodes("resources and placements")
         self.refuse_unfinished("a metric of nodes")
-        return self.jobs, self.start_time, self.run_time, self.placement
+        made: Schedule = useful_part(self)
+        assert made.placement is not None
+        return made.jobs, made.start_time, made.run_time, made.placement
 
     def _needs_nodes(self, what: str) -> HpcgymError:
         """Return the error about what only a machine of nodes has."""
@@ -269,18 +289,19 @@ class Schedule:
         Source: Carastan-Santos et al. 2019, figure 1.
         """
         self.refuse_unfinished("a weekly series")
+        made: Schedule = useful_part(self)
         if metric not in metrics.JOB_METRICS:
             raise HpcgymError(unknown_name("metric", metric, metrics.JOB_METRICS))
         instants = {
-            "submit_time": self.jobs.submit_time,
-            "start_time": self.start_time,
-            "end_time": self.end_time,
+            "submit_time": made.jobs.submit_time,
+            "start_time": made.start_time,
+            "end_time": made.end_time,
         }
         if time not in instants:
             raise HpcgymError(unknown_name("time", time, instants))
         import pandas as pd
 
-        return pd.DataFrame(metrics.weekly(self.per_job()[metric], instants[time]))
+        return pd.DataFrame(metrics.weekly(made.per_job()[metric], instants[time]))
 
     def allocation(self) -> Allocation:
         """Return the processors that each job holds, chosen where the simulator counts them.
@@ -337,14 +358,14 @@ class Schedule:
         """Return one row per job, with every metric and how the job was started.
 
         Times are on the workload's clock; add `workload.time_offset` for the log's own. `run_time`
-        is the executed one. `started` is "in_order", "backfilled" or "" (not yet). On a machine of
-        nodes the columns `PLACEMENT_COLUMNS` follow, with ids of nodes as "0-3,7", then what jobs
-        ask of them. `eligible_time` is there where jobs waited for others or were held.
+        is the executed one. `started` is "in_order", "backfilled", "lost", "cancelled" or "" (not
+        yet). On a machine of nodes the columns `PLACEMENT_COLUMNS` follow, with ids of nodes as
+        "0-3,7", then what jobs ask of them. `eligible_time` is there where jobs waited for others
+        or were held.
         """
         import pandas as pd
 
         jobs = self.workload
-        how = np.where(self.backfilled, "backfilled", "in_order")
         columns = {
             "job_id": jobs.job_id,
             "submit_time": jobs.submit_time,
@@ -358,7 +379,7 @@ class Schedule:
             "wait_time": self.wait_time,
             "backfilled": self.backfilled,
             "thresholded": self.thresholded,
-            "started": np.where(self.start_time >= 0, how, ""),
+            "started": how_started(self),
             **self._node_columns(),
             **({} if self.attempts is None else self.attempts.columns(self.start_time >= 0)),
             **({} if self.eligible_time is None else {"eligible_time": self.eligible_time}),
@@ -376,32 +397,13 @@ class Schedule:
         Raises:
             HpcgymError: Nothing takes a job off the machine, so that each has one attempt.
         """
-        import pandas as pd
-
         vain = self.attempts
         if vain is None:
             raise HpcgymError(
                 f"{self.workload.name}: each job has one attempt; with trials, such as "
                 "backfill 'easy+trial', and with outages it may have more"
             )
-        jobs = self.workload
-        last = np.flatnonzero(self.start_time >= 0)
-        cut = jobs.run_time[last] > self.run_time[last]
-        rows = np.concatenate([vain.job, last])
-        ended = [np.array(REASONS)[vain.reason], np.where(cut, KILLED, COMPLETED)]
-        frame = pd.DataFrame(
-            {
-                "row": rows,
-                "job_id": jobs.job_id[rows],
-                "taken_time": np.concatenate([vain.taken, vain.last_taken[last]]),
-                "start_time": np.concatenate([vain.start, self.start_time[last]]),
-                "end_time": np.concatenate([vain.end, self.end_time[last]]),
-                "processors": jobs.processors[rows],
-                "reason": np.concatenate(ended),
-            }
-        ).sort_values(["row", "taken_time"], kind="stable", ignore_index=True)
-        frame.insert(1, "attempt", frame.groupby("row").cumcount() + 1)
-        return frame.drop(columns="row")[["job_id", "attempt", *frame.columns[3:]]]
+        return frame_of(self, vain)
 
     def _node_columns(self) -> dict[str, Any]:
         """Return the columns `PLACEMENT_COLUMNS`; none where processors are counted."""
@@ -489,9 +491,10 @@ class Schedule:
         """Write the simulated jobs as a log in the Standard Workload Format, gzipped as .gz.
 
         Field 2 is the submit time in the log's own base, field 3 the simulated wait, field 4 the
-        executed run time; a job that waited for others, or was held, was submitted when it was
-        eligible. Header and other fields are those of the log the workload came from. A
-        workload that came from none gets a header of its own, and -1 for what is unknown.
+        executed run time, both -1 of a job without a useful run. A job that waited for others, or
+        was held, was submitted when it was eligible. Header and other fields are those of the log
+        the workload came from. A workload that came from none gets a header of its own, and -1 for
+        what is unknown.
 
         Raises:
             OutputError: The file exists and `force` is False, or it cannot be written.
@@ -511,7 +514,7 @@ class Schedule:
             "job_id": jobs.job_id,
             "submit_time": self.jobs.submit_time + jobs.time_offset,
             "wait_time": self.wait_time,
-            "run_time": self.run_time,
+            "run_time": np.where(without_run(self), -1, self.run_time),
         }
         if jobs.source is not None and jobs.source_row is not None:
             records = jobs.source.records.iloc[jobs.source_row].assign(**changed)
@@ -521,9 +524,9 @@ class Schedule:
         return replace(log, records=records)
 
     def refuse_unfinished(self, what: str) -> None:
-        """Raise an HpcgymError unless every job has started."""
+        """Raise an HpcgymError unless every job has started, or is lost or cancelled."""
         if not self.complete:
-            waiting = int((self.start_time < 0).sum())
+            waiting = int(self._waits.sum())
             raise HpcgymError(
                 f"{self.workload.name}: {what} needs a finished schedule; "
                 f"{waiting} of {len(self)} jobs have not started"
@@ -579,6 +582,7 @@ def simulate(
         chosen,
         placement=simulator.placement,
         attempts=attempts_of(simulator),
+        **kinds_of(simulator),
         outage=simulator.episode.table.outage,
         eligible_time=None if simulator.episode.dependencies is None else simulator.eligible_time,
     )

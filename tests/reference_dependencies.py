@@ -29,10 +29,15 @@ class Job(NamedTuple):
     after: int = -1
     think_time: int = 0
     eligible: int = -1
+    condition: int = 0  # of the job before it: 0 = any end, 1 = success, 2 = failure
+    fails: bool = False  # even if it ends by itself
 
 
 class Life(NamedTuple):
-    """When a job became eligible and started, and whether it was beyond the threshold then."""
+    """When a job became eligible and started, and whether it was beyond the threshold then.
+
+    A cancelled job has the instant of that, and no start, -1.
+    """
 
     eligible_time: int
     start_time: int
@@ -113,6 +118,14 @@ def simulate(
                 extra -= q
             start(j, t)
 
+    def settle(j: int, t: int, failed: bool) -> None:
+        for k in others(j):
+            if jobs[k].condition == 0 or failed == (jobs[k].condition == 2):
+                begins[k] = max(earliest(k), t + jobs[k].think_time)
+            else:
+                lives[k] = Life(t, -1, False)
+                settle(k, t, failed=True)
+
     for j in range(n):
         if dependencies == "ignore" or jobs[j].after < 0:
             begins[j] = earliest(j)
@@ -120,8 +133,7 @@ def simulate(
         t = min([end(j) for j in running] + [g for j, g in begins.items() if j not in came])
         for j in sorted(j for j in running if end(j) == t):
             del running[j]
-            for k in others(j):
-                begins[k] = max(earliest(k), t + jobs[k].think_time)
+            settle(j, t, jobs[j].fails or jobs[j].run_time > jobs[j].requested_time)
         for j in sorted(j for j, g in begins.items() if j not in came and g == t):
             came[j] = len(came)
             waiting.append(j)

@@ -7,11 +7,11 @@ It follows section 15 of the specification, "Outages", step by step, and shares 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify
 from typing import Any, NamedTuple
 
-from reference import Machine
+from reference import Machine, Start
 
 
 class Outage(NamedTuple):
@@ -40,6 +40,9 @@ class WithOutages(Machine):
     """A machine with outages, which a subclass lists."""
 
     outages: Sequence[Outage] = ()
+    requeue: Collection[int] | None = (
+        None  # jobs that wait again where they are taken off; None = all
+    )
 
     def __init__(self, *settings: Any) -> None:
         """Begin with all processors there are."""
@@ -86,12 +89,15 @@ class WithOutages(Machine):
         return self.starts[j].start_time, j
 
     def take_off(self, j: int, t: int) -> None:
-        """Take job j off the machine: it waits again, and its work is lost."""
+        """Take job j off the machine: it waits again, and its work is lost; or the job is."""
         self.attempts.append(Attempt(j, self.starts[j].start_time, t, "node down"))
         self.ends = [end for end in self.ends if end[2] != j]
         heapify(self.ends)
         self.releases = [release for release in self.releases if release[1] != j]
         self.free += self.jobs[j].processors
+        if self.requeue is not None and j not in self.requeue:
+            self.starts[j] = Start(-1, False, False)
+            return
         self.started -= 1
         for ranking in self.rankings:
             ranking.add(j, self.first_score(ranking, j))

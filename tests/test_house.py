@@ -34,6 +34,7 @@ FLOORS = [
         "batch",
         "export",
         "gang",
+        "lost",
         "moldable",
         "policies",
         "schedule",

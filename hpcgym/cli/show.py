@@ -157,7 +157,9 @@ def _show_aligned(pairs: Mapping[str, str]) -> None:
 
 
 def show_metrics(metrics: Mapping[str, float], title: str) -> None:
-    """Print the metrics of a whole schedule, as of `hpcgym.core.metrics.summary`."""
+    """Print the metrics of a whole schedule, as of `hpcgym.Schedule.metrics`."""
+    from hpcgym.lost import KINDS
+
     names: list[str] = []
     rows: list[list[str]] = []
     for key, label in _JOB_METRICS.items():
@@ -181,6 +183,7 @@ def show_metrics(metrics: Mapping[str, float], title: str) -> None:
             "jobs": metrics["n_jobs"],
             "backfilled": metrics["n_backfilled"],
             "thresholded": metrics["n_thresholded"],
+            **{kind: metrics[f"n_{kind}"] for kind in KINDS if f"n_{kind}" in metrics},
             "zero run time": f"{number(metrics['n_zero_run_time'])} (these have no slowdown)",
             "utilisation": f"{metrics['utilisation']:.2%}",
             "makespan": f"{number(metrics['makespan'])} s ({duration(metrics['makespan'])})",

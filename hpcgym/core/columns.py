@@ -17,6 +17,9 @@ from hpcgym.machine import LARGEST_NUMBER
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+CONDITIONS = ("end", "success", "failure")
+"""What of the job before it a job waits for: any end, or one of that kind."""
+
 LARGEST_TIME = 2**52
 """Times (s) and areas stay below this, so that float64 holds them exactly."""
 
@@ -33,6 +36,7 @@ class JobColumn(NamedTuple):
         is_flag: Whether it is true or false.
         decides: Whether a schedule may depend on it, so that digests of jobs have it.
         optional: Whether a table has it only where it is given.
+        names: What frames and files say in place of 0, 1 and so on.
     """
 
     least: int | None = None
@@ -43,6 +47,7 @@ class JobColumn(NamedTuple):
     is_flag: bool = False
     decides: bool = True
     optional: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,8 +70,11 @@ class JobColumns:
         partition: Index of each job's partition in `machine.partitions`.
         after: Position of the job before it, -1 = none; in frames and files that job's id.
         think_time: Time between the end of that job and what it lets begin.
+        condition: What of that job lets it begin, a place in `CONDITIONS`.
+        fails: Whether the job fails even if it ends by itself; bool.
         eligible: Instant from which the job may be scheduled, -1 = its submission.
-        requeue: Whether the job may be killed and started again; bool. Modes with trials ask.
+        requeue: Whether the job may be killed and started again; bool. Modes with trials ask, and
+            outages lose a job that may not.
     """
 
     job_id: Annotated[IntArray, JobColumn(swf="job_id")]
@@ -84,6 +92,10 @@ class JobColumns:
     partition: Annotated[IntArray | None, JobColumn(0, default=0, on_nodes=True)] = None
     after: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
     think_time: Annotated[IntArray | None, JobColumn(0, default=0, optional=True)] = None
+    condition: Annotated[
+        IntArray | None, JobColumn(0, len(CONDITIONS) - 1, 0, optional=True, names=CONDITIONS)
+    ] = None
+    fails: Annotated[BoolArray | None, JobColumn(default=0, optional=True, is_flag=True)] = None
     eligible: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
     requeue: Annotated[BoolArray | None, JobColumn(default=1, optional=True, is_flag=True)] = None
 

@@ -40,6 +40,9 @@ NO_HEAD, PICK_STARTED = -1, -2
 FLAG_BACKFILLED, FLAG_THRESHOLDED, FLAG_HELD, FLAG_CAPPED = 1, 2, 4, 8
 # And of jobs that wait: on trial; guaranteed to stay; taken off the machine at this instant.
 FLAG_TRIAL, FLAG_GUARANTEED, FLAG_EVICTED = 16, 32, 64
+FLAG_NO_RUN = 128  # the job is done, without a useful run
+# When a job may come after the one before it, in the order of `hpcgym.core.columns.CONDITIONS`.
+AFTER_END, AFTER_SUCCESS, AFTER_FAILURE = 0, 1, 2
 
 # How an attempt ended that was not the job's last, in the order of `hpcgym.attempts.REASONS`.
 TRIAL_OVER, TRIAL_EVICTED, GAVE_WAY = 0, 1, 2

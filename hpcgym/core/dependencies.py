@@ -53,7 +53,7 @@ def dependencies_of(
         raise PolicyError(
             f"jobs of {workload.name} {why}, and {unable} cannot be beside that yet; {how}"
         )
-    return Dependencies(kind)
+    return Dependencies(kind, settings.kill_at_limit)
 
 
 def begin(rule: Dependencies, workload: Workload, kept: Jobs, table: Jobs, state: State) -> None:

@@ -21,7 +21,8 @@ place plus 1. Then it is asked these, too:
 | `RESERVE_AHEAD` | a waiting job that may not | nothing; it writes `shadow` and `extra` |
 | `FREE_AHEAD` | an instant, s, not past | the processors free then |
 
-A file whose event takes jobs off the machine says so by `REQUEUES`, as that of a mode does.
+A file whose event takes jobs off the machine says so by `REQUEUES`, as that of a mode does. It has
+a job `lose` where `Jobs.requeue` is 0 (`hpcgym.core.engine.life`), and `evict` all others.
 `moments.event_number(jobs, sim, k)` is number k of `Event.numbers`. At a reset all numbers that a
 part adds are 0.
 """
@@ -84,6 +85,16 @@ class Event(Mode):
 
 
 AnEvent = TypeVar("AnEvent", bound=Event)
+
+
+def may_lose(events: str | Sequence[str | Event], workload: Workload) -> bool:
+    """Tell whether events take jobs off the machine of which some must not be started again."""
+    stated = workload.requeue
+    return (
+        stated is not None
+        and not stated.all()
+        and any(event.requeues for event in as_events(events))
+    )
 
 
 def as_event(event: object) -> Event:

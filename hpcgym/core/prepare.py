@@ -22,7 +22,7 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
-from hpcgym.core.events import as_events, columns_of_events
+from hpcgym.core.events import as_events, columns_of_events, may_lose
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
@@ -221,7 +221,8 @@ def prepare(
 
     Raises:
         WorkloadError: Estimates or a policy's keys do not fit the workload.
-        PolicyError: An unknown `decide`, or two policies with different networks.
+        PolicyError: An unknown `decide`, two policies with different networks, or rewards where an
+            event may lose jobs.
     """
     refuse_on_nodes(workload, settings)
     policy = as_policy(settings.policy)
@@ -235,6 +236,15 @@ def prepare(
     if backfill_policy is policy and decide == "never":  # decisions set the primary order only
         backfill_policy = None
     others = list(extra_policies)
+    requeue = mode.requeueable(workload)
+    if may_lose(events, workload):
+        assert workload.requeue is not None
+        requeue = workload.requeue.astype(np.int64)
+        if reward_rate is not None:
+            raise PolicyError(
+                f"jobs of {workload.name} must not be started again (column requeue), and event "
+                f"'{events[0]}' may lose them; rewards count every job, so leave the column out"
+            )
     estimate = np.ascontiguousarray(estimates_of(workload, settings))
     n = len(workload)
     keys = np.empty((n, 2 + len(others)))
@@ -257,7 +267,7 @@ def prepare(
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
         **_columns_of_history(run_time, workload.history),
-        requeue=mode.requeueable(workload),
+        requeue=requeue,
         mode_pass=mode.number if mode.part else 0,
         **columns_of_events(events, workload),
         **columns_of(workload),

@@ -433,8 +433,8 @@ class Simulator:
     def eligible_time(self) -> NDArray[np.int64]:
         """Return from when on each job could be scheduled, shape (n_jobs,), s; `NEVER` = not known.
 
-        Waits count from there. It is the submission where jobs neither wait for others nor are
-        held.
+        Waits count from there. Of a cancelled job it is when that was cancelled. It is the
+        submission where jobs neither wait for others nor are held.
         """
         if self.episode.dependencies is None:
             return self.workload.submit_time
@@ -451,9 +451,16 @@ class Simulator:
 
     @property
     def start_time(self) -> NDArray[np.int64]:
-        """Return the start of each job, shape (n_jobs,), s, -1 = not started."""
+        """Return the start of each job, shape (n_jobs,), s, -1 = not started, lost or cancelled."""
         started: NDArray[np.int64] = self.state.start_time[0, : len(self.workload)]
-        return self.by_row(np.maximum(started, -1))
+        starts = self.by_row(np.maximum(started, -1))
+        starts[self.without_run] = -1
+        return starts
+
+    @property
+    def without_run(self) -> NDArray[np.bool_]:
+        """Tell which jobs are done without a useful run, lost or cancelled, shape (n_jobs,)."""
+        return self._has_flag(s.FLAG_NO_RUN)
 
     @property
     def backfilled(self) -> NDArray[np.bool_]:

@@ -164,6 +164,8 @@ class Workload(JobColumns):
                 if column.optional and key not in given:
                     continue
                 values = given[key] if key in given else np.full(n, column.default)
+                if column.names:
+                    values = _places(name, key, values)
                 columns[key] = (_flags if column.is_flag else _whole_numbers)(name, key, values, n)
         most = {"processors": int(machine_processors), "after": n - 1}
         if machine is not None:
@@ -362,10 +364,12 @@ class Workload(JobColumns):
         return pd.DataFrame({key: values.copy() for key, values in self.stated_columns().items()})
 
     def stated_columns(self) -> dict[str, Any]:
-        """Return the columns as frames and files state them: `after` holds ids, -1 = none."""
+        """Return the columns as frames and files state them: ids in `after`, -1 = none; names."""
         columns = self.columns()
         if self.after is not None:
             columns["after"] = ids_before(self.after, self.job_id)
+        for key in filter(lambda key: COLUMNS[key].names, columns):
+            columns[key] = np.array(COLUMNS[key].names)[columns[key]]
         return columns
 
     def __repr__(self) -> str:
@@ -406,6 +410,18 @@ def _flags(name: str, key: str, values: ArrayLike, n: int) -> BoolArray:
         came = f"shape {array.shape}" if array.shape != (n,) else f"{array[bad[0]]} in row {bad[0]}"
         raise WorkloadError(f"{name}: {key} must be {n} times true or false, got {came}")
     return array.astype(np.bool_)
+
+
+def _places(name: str, key: str, values: ArrayLike) -> ArrayLike:
+    """Return the places of names; what is no text stays as it is. Refuse an unknown name."""
+    array, names = np.asarray(values), COLUMNS[key].names
+    if array.dtype.kind not in "OUT":
+        return values
+    texts = array.tolist()
+    for row, text in enumerate(texts):
+        if text not in names:
+            raise WorkloadError(f"{name}: row {row}: {unknown_name(key, str(text), names)}")
+    return np.array([names.index(text) for text in texts], dtype=np.int64)
 
 
 def _refuse_uneven_chunks(name: str, columns: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from hpcgym.evaluation.content import content_digest
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.evaluation.waits import packed
+from hpcgym.lost import refuse_lost
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule, simulate
@@ -159,6 +160,7 @@ class Runner:
             for replica in replicas:
                 workload = self.replica(week, replica)
                 schedule = self.schedule(agent, workload)
+                refuse_lost(schedule)
                 key = {"agent": self.agents[agent].name, "week": number, "label": label}
                 metrics = {**schedule.metrics(), **metrics_on_nodes(schedule)}
                 waits = packed(schedule.wait_time)

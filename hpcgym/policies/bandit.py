@@ -184,8 +184,9 @@ def _rewards_of_all(simulator: Simulator, bandit: Bandit) -> NDArray[np.float64]
         tried = Simulator(part, settings)
         tried.run()
         run_time = tried.episode.table.run_time
+        ran = tried.start_time >= 0  # the others are lost
         turnaround = tried.start_time + run_time - part.submit_time
-        rewards.append(_inverse_mean_bsld(turnaround, run_time))
+        rewards.append(_inverse_mean_bsld(turnaround[ran], run_time[ran]) if ran.any() else 0.0)
     return np.array(rewards)
 
 

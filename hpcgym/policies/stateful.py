@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.core import constants as s
 from hpcgym.core.policy import Chooser, ChooserRun
 from hpcgym.errors import PolicyError
 
@@ -92,7 +93,10 @@ class StatefulPolicy(Chooser):
         """Take note of a start."""
 
     def ended(self, job: JobEvent) -> None:
-        """Take note of an end; the run time is `job.time - job.start_time`."""
+        """Take note of an end; the run time is `job.time - job.start_time`.
+
+        A job that is taken off the machine ends, too. If it waits again, `job.start_time` is -1.
+        """
 
     @abstractmethod
     def scores(self, queue: Queue) -> ArrayLike:
@@ -145,6 +149,9 @@ class _StatefulRun(ChooserRun):
         self.n_submitted, self.waiting, self.running = submitted.stop, waiting, running
         start_time = state.start_time[0]
         end_time = {job: int(start_time[job] + table.run_time[job]) for job in ended}
+        for job in ended:
+            if start_time[job] < 0 or state.flag[0, job] & s.FLAG_NO_RUN:  # taken off the machine
+                end_time[job] = int(state.killed_at[0, job])
         for job in sorted(started):
             self.n_busy += int(table.processors[job])
             self.policy.started(self._event(simulator, job, int(start_time[job])))

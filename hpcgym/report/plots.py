@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.errors import HpcgymError, unknown_name
+from hpcgym.lost import useful_part
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.heat_maps import draw_hours, draw_sizes
 from hpcgym.report.lines import draw_distribution, draw_usage
@@ -78,7 +79,10 @@ def plot_schedules(
         raise HpcgymError(f"a picture shows 1 to {MOST_SCHEDULES} schedules, got {len(labelled)}")
     for label, one in labelled.items():
         one.refuse_unfinished(f"a picture of {label}")
-    figure = KINDS[kind](labelled, View.of(labelled, days, jobs))
+    view = View.of(labelled, days, jobs)
+    if kind != "gantt":  # which shows attempts in vain, too
+        labelled = {label: useful_part(one) for label, one in labelled.items()}
+    figure = KINDS[kind](labelled, view)
     if path is not None:
         save(figure, path, force=force, dpi=dpi)
     return figure

@@ -61,13 +61,14 @@ FURTHER = {key: column for key, column in job_columns.COLUMNS.items() if not col
 NUMBERS |= {
     key: Column(1 - LARGEST_NUMBER if column.least is None else column.least, column.default)
     for key, column in FURTHER.items()
-    if not column.is_flag and key != "partition"
+    if not column.is_flag and not column.names and key != "partition"
 }
 NUMBERS["after"] = NUMBERS["job_id"]._replace(default=-1)
 FLAGS = tuple(key for key, column in FURTHER.items() if column.is_flag)
+CHOICES = tuple(key for key, column in FURTHER.items() if column.names)
 NAMES = ("user", "group", "executable", "queue")
 REQUIRED = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
-COLUMNS = (*NUMBERS, *FLAGS, "partition", *NAMES)
+COLUMNS = (*NUMBERS, *FLAGS, *CHOICES, "partition", *NAMES)
 
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -89,9 +90,10 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
 
     There may also be `cpus`, `gpus` and `memory_mb` of a chunk, `spread` and `exclusive` (true or
     false), `partition` by name, and `user`, `group`, `executable` and `queue`, as numbers or names.
-    `after` is the id of the job before a job, with `think_time` between them; `eligible` the
-    instant from which it may be scheduled. `on_bad_line="drop"` leaves rows with an error out and
-    lists them in `bad_lines`.
+    `after` is the id of the job before a job, with `think_time` between them; `condition` what of
+    that job it waits for, "end", "success" or "failure"; `fails` whether a job fails though it ends
+    by itself; `eligible` the instant from which it may be scheduled. `on_bad_line="drop"` leaves
+    rows with an error out and lists them in `bad_lines`.
 
     Raises:
         TraceError: The file cannot be read, a column is missing or unknown, or a value is wrong;
@@ -228,6 +230,8 @@ def _values(key: str, column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any
         return _numbers(column, NUMBERS[key])
     if key in FLAGS:
         return _truths(column, is_true=bool(FURTHER[key].default))
+    if key in CHOICES:
+        return _choices(column, FURTHER[key].names)
     if key in NAMES:
         return _named(column)
     codes, texts = _texts(column)
@@ -240,6 +244,8 @@ def _default(key: str, n: int) -> NDArray[Any]:
         return np.full(n, bool(FURTHER[key].default))
     if key == "partition":
         return np.full(n, "", dtype=object)
+    if key in CHOICES:
+        return np.full(n, FURTHER[key].default, dtype=np.int64)
     return np.full(n, NUMBERS[key].default if key in NUMBERS else -1, dtype=np.int64)
 
 
@@ -277,6 +283,16 @@ def _truths(column: pd.Series[Any], *, is_true: bool) -> tuple[NDArray[Any], NDA
     read = [known.get(text.casefold()) for text in texts]
     wrong = np.array([value is None for value in read])[codes]
     return np.array(read, dtype=bool)[codes], np.flatnonzero(wrong), "true, false, 1, 0"
+
+
+def _choices(
+    column: pd.Series[Any], names: tuple[str, ...]
+) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return a column of some names as their places; an empty cell means the first."""
+    codes, texts = _texts(column)
+    known = {"": 0} | {name: place for place, name in enumerate(names)}
+    read = np.array([known.get(text, -1) for text in texts], dtype=np.int64)[codes]
+    return np.maximum(read, 0), np.flatnonzero(read < 0), ", ".join(names)
 
 
 def _named(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:

@@ -82,9 +82,20 @@ def tables(draw, max_jobs=14):
     return rows
 
 
+@st.composite
+def conditional_tables(draw):
+    """Draw jobs of which some wait for a success or a failure, and some fail."""
+    return [
+        job._replace(condition=draw(st.integers(0, 2)), fails=draw(one_of((False, False, True))))
+        for job in draw(tables())
+    ]
+
+
 def workload_of(rows, **others):
     """Return rows as the package holds them, by one user each two jobs."""
     columns = dict(zip(reference.Job._fields, zip(*rows, strict=True), strict=True))
+    for key in ("condition", "fails"):  # optional ones
+        columns = {name: column for name, column in columns.items() if name != key or any(column)}
     given = {"user": np.arange(len(rows)) // 2, "machine_processors": 4} | others
     return hpcgym.Workload.from_arrays(**columns, **given)
 
@@ -160,7 +171,102 @@ def test_a_job_is_scheduled_as_one_submitted_when_it_is_eligible(
     assert eligible.tolist() == least.tolist()
 
 
-@given(rows=tables(), kind=one_of(KINDS), check=st.booleans())
+@given(
+    rows=conditional_tables(),
+    policy=st.sampled_from(tuple(reference.SCORES)),
+    backfill=one_of(("none", "easy")),
+    threshold=one_of((None, 0, 1, 5, 20)),
+    kind=one_of(KINDS),
+)
+def test_under_conditions_every_job_starts_or_is_cancelled_as_the_reference_says(
+    rows, policy, backfill, threshold, kind
+):
+    settings = {"backfill": backfill, "threshold": threshold, "dependencies": kind}
+    expected = reference.simulate(rows, 4, policy, **settings)
+    schedule = hpcgym.simulate(workload_of(rows), policy, **settings)
+    assert lives_of(schedule) == expected
+    assert schedule.complete
+    if schedule.cancelled is None:
+        assert kind == "ignore" or not any(job.condition for job in rows)
+        return
+    assert schedule.cancelled.tolist() == [life.start_time < 0 for life in expected]
+    metrics, ran = schedule.metrics(), ~schedule.cancelled
+    assert (metrics["n_jobs"], metrics["n_cancelled"]) == (ran.sum(), len(rows) - ran.sum())
+    assert metrics["max_wait_time"] == schedule.wait_time[ran].max()
+    assert metrics["makespan"] == schedule.end_time.max() - schedule.jobs.submit_time[ran].min()
+
+
+@given(
+    rows=conditional_tables(),
+    policy=st.sampled_from(ANY_ORDER) | st.sampled_from(OWN_ORDERS),
+    backfill=one_of(ANY_MODE),
+    threshold=one_of((None, 0, 5, 20)),
+    kind=one_of(("start", "feedback")),
+)
+def test_jobs_that_are_not_cancelled_are_scheduled_as_if_the_others_were_not_there(
+    rows, policy, backfill, threshold, kind
+):
+    rows = ending_later(rows)
+    settings = {"backfill": backfill, "threshold": threshold}
+    jobs = workload_of(rows)
+    got = hpcgym.simulate(jobs, policy, **settings, dependencies=kind)
+    ran = np.ones(len(rows), dtype=bool) if got.cancelled is None else ~got.cancelled
+    alone = [job._replace(after=-1, eligible=-1, condition=0, fails=False) for job in rows]
+    eligible = got.jobs.submit_time
+    again = workload_of(alone).select(ran).resubmitted(eligible[ran])
+    order = np.flatnonzero(ran)[np.argsort(eligible[ran], kind="stable")]
+    theirs = hpcgym.simulate(again, policy, **settings)
+    for key in ("start_time", "backfilled", "thresholded"):
+        assert getattr(got, key)[order].tolist() == getattr(theirs, key).tolist(), key
+    if got.attempts is not None:
+        assert got.attempts.wasted_time[order].tolist() == theirs.attempts.wasted_time.tolist()
+        assert got.attempts.wasted_time[~ran].sum() == 0
+
+
+def test_a_job_is_cancelled_where_its_condition_can_no_longer_hold():
+    """Job 0 is killed at its request; 1 wants its success, 2 its failure, 3 the failure of 1."""
+    rows = [
+        reference.Job(0, 9, 5, 4),
+        reference.Job(0, 1, 1, 1, 0, condition=1),
+        reference.Job(0, 1, 1, 1, 0, condition=2),
+        reference.Job(0, 1, 1, 1, 1, 3, condition=2),
+        reference.Job(0, 1, 1, 1, 1, condition=1),
+        reference.Job(0, 1, 1, 1, 2, condition=1),
+    ]
+    schedule = hpcgym.simulate(workload_of(rows), dependencies="start")
+    assert schedule.start_time.tolist() == [0, -1, 5, 8, -1, 6]
+    assert schedule.cancelled.tolist() == [False, True, False, False, True, False]
+    frame = schedule.to_frame()
+    assert frame["started"].tolist()[1] == "cancelled"
+    assert frame["condition"].tolist() == ["end", "success", "failure", "failure", *["success"] * 2]
+    runs_on = hpcgym.simulate(workload_of(rows), dependencies="start", kill_at_limit=False)
+    assert runs_on.start_time.tolist() == [0, 9, -1, -1, 10, -1]
+    rows[0] = rows[0]._replace(run_time=5)
+    assert hpcgym.simulate(workload_of(rows), dependencies="start").start_time[1] == 5
+    rows[0] = rows[0]._replace(fails=True)
+    assert hpcgym.simulate(workload_of(rows), dependencies="start").start_time[2] == 5
+
+
+def test_conditions_are_texts_in_frames_and_files(tmp_path):
+    rows = [reference.Job(0, 1, 1, 1), reference.Job(0, 1, 1, 1, 0, condition=1, fails=True)]
+    jobs = workload_of(rows, name="drawn")
+    frame = jobs.to_frame()
+    assert frame["condition"].tolist() == ["end", "success"]
+    again = hpcgym.Workload.from_frame(frame, machine_processors=4, name="drawn")
+    assert digest(again) == digest(jobs)
+    with pytest.raises(WorkloadError, match=r"row 1: unknown condition 'sucess'.*success"):
+        hpcgym.Workload.from_frame(frame.assign(condition=["end", "sucess"]), machine_processors=4)
+    path = tmp_path / "jobs.csv"
+    head = "job_id,submit_time,run_time,requested_time,chunks,after,condition,fails"
+    path.write_text(f"{head}\n1,0,1,1,1,,,true\n2,0,1,1,1,1,failure,\n3,0,1,1,1,1,end,0\n")
+    read, _ = clean(read_log(path), machine_processors=4)
+    assert read.condition.tolist() == [0, 2, 0] and read.fails.tolist() == [True, False, False]
+    path.write_text(f"{head}\n1,0,1,1,1,,,true\n2,0,1,1,1,1,fails,\n")
+    with pytest.raises(TraceError, match=r":3: condition is 'fails'; allowed: end, success, fail"):
+        read_log(path)
+
+
+@given(rows=tables() | conditional_tables(), kind=one_of(KINDS), check=st.booleans())
 def test_a_simulation_goes_on_from_a_copy_and_begins_anew(rows, kind, check):
     policy = BY_ID if check else "SMITH"
     settings = SchedulerSettings(policy, threshold=5, dependencies=kind)
@@ -214,6 +320,28 @@ def test_on_nodes_a_job_is_scheduled_as_one_submitted_when_it_is_eligible(
     assert ours == theirs.to_frame()[columns].to_numpy().tolist()
     assert got.metrics()["mean_wait_time"] == theirs.metrics()["mean_wait_time"]
     assert got.fragmentation() == pytest.approx(theirs.fragmentation(), nan_ok=True)
+
+
+@given(rows=conditional_tables(), kind=one_of(("start", "feedback")))
+def test_metrics_of_nodes_are_those_of_the_jobs_that_are_not_cancelled(rows, kind):
+    rows = ending_later(rows)
+    machine = hpcgym.Machine((hpcgym.machine.NodeType(2, 2),))
+    got = hpcgym.simulate(workload_of(rows, machine=machine), dependencies=kind)
+    ran = np.ones(len(rows), dtype=bool) if got.cancelled is None else ~got.cancelled
+    alone = [job._replace(after=-1, eligible=-1, condition=0, fails=False) for job in rows]
+    eligible = got.jobs.submit_time[ran]
+    again = workload_of(alone, machine=machine).select(ran).resubmitted(eligible)
+    theirs = hpcgym.simulate(again)
+    order = np.flatnonzero(ran)[np.argsort(eligible, kind="stable")]
+    assert got.start_time[order].tolist() == theirs.start_time.tolist()
+    assert got.to_frame()["nodes"][order].tolist() == theirs.to_frame()["nodes"].tolist()
+    assert (got.to_frame()["nodes"][~ran] == "").all()
+    assert got.placement_metrics() == theirs.placement_metrics()
+    assert got.fragmentation() == pytest.approx(theirs.fragmentation(), nan_ok=True)
+    assert got.usage().equals(theirs.usage())
+    for by in ("resource", "partition", "class"):
+        ours = got.metrics(by).drop(columns="n_cancelled", errors="ignore")
+        pd.testing.assert_frame_equal(ours, theirs.metrics(by))
 
 
 COLUMNS_OF_WAITS = ("after", "think_time", "eligible")

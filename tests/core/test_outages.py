@@ -1,5 +1,7 @@
 """Outages, announced or not: against the reference, and what holds of every schedule with them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,11 @@ import hpcgym
 from engines import by_reference, check_copies_go_on_alike, simulator_of, starts_again, whole
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import PolicyError
+from hpcgym.errors import EvaluationError, HpcgymError, PolicyError
+from hpcgym.export import batsim_frame
+from hpcgym.lost import refuse_lost
 from hpcgym.moldable import simulate_moldable
+from hpcgym.trace.swf import read_swf
 from reference_outages import Outage as Down
 from reference_outages import WithOutages
 from strategies import busy_workloads, one_of, policies, workloads
@@ -56,6 +61,7 @@ def reference_of(workload, events, **given):
     made, offset = [], workload.time_offset
 
     class Listed(WithOutages):
+        requeue = None if workload.requeue is None else np.flatnonzero(workload.requeue).tolist()
         outages = tuple(
             Down(one.from_ - offset, one.to - offset, one.processors, one.announced - offset)
             for one in events
@@ -157,6 +163,69 @@ def test_an_outage_that_takes_nothing_from_a_job_changes_no_start(workload, poli
     assert ahead.backfilled.tolist() == plain.backfilled.tolist()
 
 
+@st.composite
+def losing_cases(draw):
+    """Draw a case where some jobs must not be started again."""
+    workload, events, given = draw(cases())
+    flags = draw(st.integers(0, 2 ** len(workload) - 1))
+    requeue = (flags >> np.arange(len(workload)) & 1) == 1
+    return replace(workload, requeue=requeue), events, given
+
+
+@given(case=losing_cases())
+def test_where_jobs_are_lost_every_attempt_is_as_the_reference_says(case):
+    workload, events, given = case
+    schedule = assert_equal(workload, events, **given)
+    assert schedule.complete
+    if schedule.lost is None:
+        assert workload.requeue.all() or not events
+        return
+    # A job is lost once it is taken off, and no other is.
+    taken_off = schedule.attempts.kills > 0
+    assert schedule.lost.tolist() == (taken_off & ~workload.requeue).tolist()
+    assert schedule.attempts.kills[~workload.requeue].max(initial=0) <= 1
+    # Metrics are those of the jobs that ran usefully.
+    found, kept = schedule.metrics(), ~schedule.lost
+    assert (found["complete"], found["n_lost"]) == (True, schedule.lost.sum())
+    assert found["n_jobs"] == kept.sum()
+    if not kept.any():
+        return
+    waits = (schedule.start_time - workload.submit_time)[kept]
+    ends = schedule.end_time[kept]
+    assert found["max_wait_time"] == waits.max()
+    assert found["makespan"] == ends.max() - workload.submit_time[kept].min()
+    assert schedule.metrics(by="class")["n_jobs"].sum() == kept.sum()
+    assert schedule.series()["n_jobs"].sum() == kept.sum()
+    lasted = max(ends.max(), schedule.attempts.end.max(initial=0)) - workload.submit_time.min()
+    wasted = (schedule.attempts.wasted_time * workload.processors).sum()
+    assert found["waste"] == wasted / max(workload.machine_processors * lasted, 1)
+    if not callable(given["policy"]):
+        settings = {key: value for key, value in given.items() if key != "policy"}
+        many = hpcgym.simulate_many([workload], [given["policy"]], events=events, **settings)
+        for name in ("max_wait_time", "makespan", "utilisation", "max_bsld", "n_backfilled"):
+            assert many[name][0, 0] == found[name]
+
+
+@given(case=losing_cases())
+def test_where_jobs_are_lost_invariants_hold_and_copies_go_on_alike(case):
+    workload, events, given = case
+    policy = given.pop("policy")
+    simulator = simulator_of(workload, policy, events=events, **given)
+    plain = hpcgym.simulate(workload, policy, events=events, **given).start_time.tolist()
+    check_copies_go_on_alike(simulator)
+    assert starts_again(simulator) == plain
+
+
+@given(case=cases())
+def test_where_all_jobs_may_be_started_again_the_column_changes_nothing(case):
+    workload, events, given = case
+    stated = replace(workload, requeue=np.ones(len(workload), dtype=bool))
+    one, other = (hpcgym.simulate(jobs, events=events, **given) for jobs in (workload, stated))
+    assert one.metrics().keys() == other.metrics().keys()
+    assert one.start_time.tolist() == other.start_time.tolist()
+    assert other.lost is None
+
+
 def jobs_of(*rows, processors=4):
     """Return jobs given by submit time, run time, request and processors."""
     return hpcgym.Workload.from_arrays(
@@ -185,6 +254,88 @@ def test_an_unannounced_outage_takes_off_the_job_that_started_last():
     """Two jobs run; at 20 one processor goes down and the younger job begins anew at 30."""
     jobs = jobs_of((0, 100, 100, 2), (10, 100, 100, 2))
     assert starts(jobs, Outage(20, 30, 1, announced=20)) == [0, 30]
+
+
+def losing(*events):
+    """Return a schedule where the second of three jobs must not be started again."""
+    jobs = jobs_of((0, 100, 100, 2), (10, 100, 100, 2), (20, 5, 5, 1))
+    jobs = replace(jobs, requeue=np.array([True, False, True]))
+    return hpcgym.simulate(jobs, events=events or [Outage(20, 30, 1, announced=20)])
+
+
+def test_a_job_that_must_not_be_started_again_is_lost():
+    """At 20 one processor goes down, the younger job goes, and the third starts on what it had."""
+    schedule = losing()
+    assert schedule.start_time.tolist() == [0, -1, 20]
+    assert schedule.lost.tolist() == [False, True, False]
+    assert schedule.complete
+    assert schedule.attempts_frame()["reason"].tolist() == ["completed", "node down", "completed"]
+    frame = schedule.to_frame()
+    assert frame["started"].tolist() == ["in_order", "lost", "in_order"]
+    assert frame["end_time"].tolist() == [100, -1, 25]
+    assert frame["attempts"].tolist() == [1, 1, 1]
+    metrics = schedule.metrics()
+    assert (metrics["n_jobs"], metrics["n_lost"], metrics["max_wait_time"]) == (2, 1, 0)
+    assert metrics["waste"] == 20 / 400
+    assert metrics["share_killed"] == 1 / 3
+    assert metrics["utilisation"] == 205 / 390
+    by_user = schedule.metrics(by="user")
+    assert by_user[["n_jobs", "n_lost"]].iloc[0].tolist() == [2, 1]
+
+
+def test_the_work_of_a_job_lost_after_all_others_have_ended_is_waste_of_the_time_it_took():
+    jobs = replace(jobs_of((0, 10, 10, 2), (0, 100, 100, 2)), requeue=np.array([True, False]))
+    metrics = hpcgym.simulate(jobs, events=[Outage(50, 60, 3, announced=50)]).metrics()
+    assert (metrics["makespan"], metrics["waste"]) == (10, 100 / 200)
+
+
+def test_where_all_jobs_are_lost_no_mean_is_there():
+    jobs = replace(jobs_of((0, 100, 100, 2)), requeue=np.array([False]))
+    schedule = hpcgym.simulate(jobs, events=[Outage(50, 60, 3, announced=50)])
+    metrics = schedule.metrics()
+    assert (metrics["n_jobs"], metrics["n_lost"], metrics["complete"]) == (0, 1, True)
+    assert np.isnan(metrics["mean_bsld"])
+    with pytest.raises(HpcgymError, match="no job has a useful run"):
+        schedule.series()
+
+
+def test_lost_jobs_are_left_out_of_batsims_table_and_have_no_run_time_in_a_log(tmp_path):
+    schedule = losing()
+    assert batsim_frame(schedule)["job_id"].tolist() == [1, 3]
+    schedule.to_swf(tmp_path / "made.swf")
+    records = read_swf(tmp_path / "made.swf").records
+    assert records["run_time"].tolist() == [100, -1, 5]
+    assert records["wait_time"].tolist() == [0, -1, 0]
+
+
+def test_agents_are_not_compared_where_jobs_can_be_lost():
+    with pytest.raises(EvaluationError, match="leave the column out"):
+        refuse_lost(losing())
+    refuse_lost(hpcgym.simulate(jobs_of((0, 1, 1, 1)), events=[Outage(1, 2, 1)]))
+
+
+@pytest.mark.parametrize("kind", ["gantt", "usage", "distribution", "hours", "sizes"])
+def test_pictures_of_schedules_with_lost_jobs_are_drawn(kind):
+    assert losing().plot(kind) is not None
+
+
+def test_a_stateful_policy_is_told_when_jobs_are_taken_off():
+    """The second job is lost at 20; the third goes at 22, and waits again."""
+    told = []
+
+    class Noting(hpcgym.StatefulPolicy):
+        def ended(self, job):
+            told.append((job.job_id, job.time))
+
+        def scores(self, queue):
+            return queue.submit_time
+
+    jobs = jobs_of((0, 100, 100, 2), (10, 100, 100, 2), (20, 50, 50, 2))
+    jobs = replace(jobs, requeue=np.array([True, False, True]))
+    events = Outage(20, 30, 1, announced=20), Outage(22, 30, 1, announced=22)
+    schedule = hpcgym.simulate(jobs, Noting(), events=events)
+    assert schedule.lost.tolist() == [False, True, False]
+    assert (2, 20) in told
 
 
 def test_of_jobs_that_started_at_one_instant_the_later_is_taken_off():
@@ -230,6 +381,9 @@ def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, policy):
     first = workload.select(np.arange(len(workload)) < 2_000)
     schedule = assert_equal(first, weekly_outages(5), policy=policy, threshold=200_000)
     assert schedule.attempts.kills.sum() > 0
+    half = replace(first, requeue=np.random.default_rng(0).random(len(first)) < 0.5)
+    schedule = assert_equal(half, weekly_outages(5), policy=policy, threshold=200_000)
+    assert 0 < schedule.lost.sum() < schedule.attempts.kills.sum()
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 import hpcgym
 from hpcgym.core.observation_fields import ClusterField, JobField
 from hpcgym.core.parts.outages import Outage
+from hpcgym.errors import PolicyError
 from hpcgym.scenario.load import load_scenario
 
 DAY_S = 86_400
@@ -122,3 +123,13 @@ def test_what_is_shown_counts_known_outages():
             n_refused += not fits and wanted <= free[0]
         observation, _, is_over, *_ = env.step(1)
     assert n_ahead > 100 and n_refused > 10
+
+
+def test_jobs_that_an_outage_would_lose_are_refused_since_rewards_count_all():
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), action="policy")
+    env.reset(options={"episode": "week 4"})
+    jobs = env.unwrapped.schedule().workload
+    losing = replace(jobs, requeue=np.arange(len(jobs)) > 0)
+    with pytest.raises(PolicyError, match="must not be started again"):
+        env.reset(options={"workload": losing})
+    env.reset(options={"workload": replace(jobs, requeue=np.arange(len(jobs)) >= 0)})

@@ -9,6 +9,7 @@
 | `start` | fits, and is in no queue | runs; its entry is given back |
 | `end` | runs until now | has ended, and its processors are free |
 | `evict` | runs, and would run on | waits anew, as after `submit`; its work is lost |
+| `lose` | runs, and would run on | is done, without a useful run |
 | `put_on_trial` | waits, and fits what is idle | is on trial: it runs, and waits all the same |
 | `promote` | is on trial | runs since its trial began |
 | `take_back` | is on trial, not guaranteed | waits, where it waited all along; its work is lost |
@@ -186,20 +187,39 @@ def end(jobs: Jobs, sim: Sim) -> None:
 
 
 @kernel
-def evict(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Take a running job off the machine; it waits anew, and its key is one of this instant.
+def interrupt(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take a running job off the machine; the caller says what becomes of it.
 
-    The caller lets it `enter`, and sees to it that a pass is made. Writes both running lists,
-    `free`, what `wait` writes, and what parts write; `replan` becomes 1.
+    Writes both running lists, `free`, and what parts write; `replan` becomes 1.
     """
     remove_running(sim, job)
     at_vacate(jobs, sim, job)
     if remove_release(sim, job, sim.start_time[job] + jobs.estimate[job]):
         sim.free += jobs.processors[job]
         at_release(jobs, sim, job)
-    at_evict(jobs, sim, job)
     sim.replan = 1
     sim.settled_head = -1
+
+
+@kernel
+def lose(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take a running job off the machine for good; users' records do not learn of it.
+
+    The caller sees to it that a pass is made. Writes what `interrupt` writes, and the job's flag.
+    """
+    interrupt(jobs, sim, job)
+    sim.flag[job] = s.FLAG_NO_RUN
+
+
+@kernel
+def evict(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take a running job off the machine; it waits anew, and its key is one of this instant.
+
+    The caller lets it `enter`, and sees to it that a pass is made. Writes what `interrupt` and
+    `wait` write.
+    """
+    interrupt(jobs, sim, job)
+    at_evict(jobs, sim, job)
     sim.n_started -= 1
     sim.flag[job] = s.FLAG_EVICTED
     sim.shows_anew = 1  # what is known of its user may be more now

@@ -8,6 +8,9 @@ yet are numbered from `next_job` on, in any order: the first of them is the one 
 *Rows* are positions in the job table; the numbers of the kernels are *jobs*. Each simulation has
 its own copies of the columns of `Jobs`, whose rows it exchanges.
 
+A job whose condition can no longer hold is *cancelled*: it takes the number of the job to come
+next, and is done.
+
 Cost, for n jobs: O(log n) for a submission, and for each successor of a job that ends.
 
 Source: Specification, section 15, "Dependencies and holds".
@@ -39,24 +42,32 @@ class Dependencies(Event):
 
     Attributes:
         kind: As `SettingList.dependencies`.
+        kills: Whether jobs are killed at their requests, and then fail.
     """
 
     NAME: ClassVar[str] = "dependencies"
     COUNTS_PROCESSORS: ClassVar[bool] = False
 
     kind: str = "ignore"
+    kills: bool = True
 
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return n_jobs, then by row: where its successors begin, think time and earliest instant.
 
-        The successors themselves, by predecessor and position, come last.
+        The successors themselves follow, by predecessor and position; then, by row, conditions, and
+        1 for jobs that fail.
         """
         n = len(workload)
         after = predecessors_of(workload, self.kind)
         think_time = np.zeros(n) if workload.think_time is None else workload.think_time
         successors = np.argsort(after, kind="stable")
         first = np.searchsorted(after[successors], np.arange(n + 1))
-        columns = first, think_time, earliest_of(workload, self.kind), successors
+        condition = np.zeros(n) if workload.condition is None else workload.condition
+        fails = np.zeros(n, dtype=bool) if workload.fails is None else workload.fails
+        if self.kills:
+            fails = fails | (workload.run_time > workload.requested_time)
+        waits = think_time, earliest_of(workload, self.kind)
+        columns = first, *waits, successors, condition, fails
         numbers: list[int] = np.concatenate(columns).astype(np.int64).tolist()
         return [n, *numbers]
 
@@ -80,9 +91,11 @@ class DependencySim(Sim):
     """What dependencies add to a simulation."""
 
     n_coming: Counter  # jobs whose eligible instant is known, and to come
+    n_cancelled: Counter
 
     coming: IntVector = empty("jobs")  # heap of their rows, by (instant, row)
     comes_at: IntVector = empty("jobs")  # when each row becomes eligible, s; `NEVER` = not known
+    cancelled: IntVector = empty("jobs")  # the rows of cancelled jobs, in turn
     row_of: IntVector = empty("jobs")  # the row of each job
     job_of: IntVector = empty("jobs")  # the job of each row
 
@@ -190,18 +203,47 @@ def on_submit(jobs: Jobs, sim: DependencySim, job: int) -> None:
 
 
 @kernel
-def on_end(jobs: Jobs, sim: DependencySim, job: int) -> None:
-    """Find when the successors of a job that ends become eligible."""
+def cancel(jobs: Jobs, sim: DependencySim, row: int) -> None:
+    """Let the job of a row, which has not come, be done; the caller numbers the next anew."""
+    if sim.job_of[row] != sim.next_job:
+        renumber(jobs, sim, sim.job_of[row], sim.next_job)
+    job = sim.next_job
+    sim.next_job = job + 1
+    sim.n_started += 1
+    sim.comes_at[row] = jobs.submit_time[job] = sim.start_time[job] = sim.now
+    sim.flag[job] = s.FLAG_NO_RUN
+    if len(sim.wasted) > 0:
+        sim.wasted[job] = 0
+    sim.cancelled[sim.n_cancelled] = row
+    sim.n_cancelled += 1
+
+
+@kernel
+def release(jobs: Jobs, sim: DependencySim, row: int, failed: bool) -> None:
+    """Find when the successors of a job that is done become eligible, or cancel them."""
     n = event_number(jobs, sim, 0)
-    at = 1 + sim.row_of[job]
-    first, end = event_number(jobs, sim, at), event_number(jobs, sim, at + 1)
-    if first == end:
+    for place in range(event_number(jobs, sim, 1 + row), event_number(jobs, sim, 2 + row)):
+        other = event_number(jobs, sim, 2 + 3 * n + place)
+        condition = event_number(jobs, sim, 2 + 4 * n + other)
+        if condition != s.AFTER_END and (condition == s.AFTER_FAILURE) != failed:
+            cancel(jobs, sim, other)
+            continue
+        begun = sim.now + event_number(jobs, sim, 2 + n + other)
+        sim.comes_at[other] = max(begun, event_number(jobs, sim, 2 + 2 * n + other))
+        push_coming(sim, other)
+
+
+@kernel
+def on_end(jobs: Jobs, sim: DependencySim, job: int) -> None:
+    """Find what becomes of the jobs that wait for a job that ends, and for those cancelled then."""
+    n, row = event_number(jobs, sim, 0), sim.row_of[job]
+    if event_number(jobs, sim, 1 + row) == event_number(jobs, sim, 2 + row):
         return
-    for place in range(first, end):
-        row = event_number(jobs, sim, 2 + 3 * n + place)
-        begun = sim.now + event_number(jobs, sim, 2 + n + row)
-        sim.comes_at[row] = max(begun, event_number(jobs, sim, 2 + 2 * n + row))
-        push_coming(sim, row)
+    done = sim.n_cancelled
+    release(jobs, sim, row, event_number(jobs, sim, 2 + 5 * n + row) == 1)
+    while done < sim.n_cancelled:
+        release(jobs, sim, sim.cancelled[done], True)
+        done += 1
     number_next(jobs, sim)
 
 

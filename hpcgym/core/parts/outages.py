@@ -1,7 +1,8 @@
 """Outages: processors that the machine lacks for a time, announced or not.
 
 An outage that begins takes processors that are free. Where these are too few, the jobs that started
-last are taken off the machine until they suffice; such a job waits again, and its work is lost.
+last are taken off the machine until they suffice. Such a job waits again, and its work is lost; or,
+by its column `requeue`, the job is.
 From its announcement on, at the latest from its beginning, an outage is *known*, its end included.
 While one is known and not over, passes look ahead: a job may start if, by estimates, its processors
 are free until its estimated end. The head reserves the earliest instant from which its own are.
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, ClassVar
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_whole
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.life import enter, evict, note_attempt, start_waiting
+from hpcgym.core.engine.life import enter, evict, lose, note_attempt, start_waiting
 from hpcgym.core.events import Event
 from hpcgym.core.kernels.passes.easy_dynamic import make_primary_order
 from hpcgym.core.kernels.passes.profile import (
@@ -142,7 +143,10 @@ def begin(jobs: Jobs, sim: Sim) -> None:
 
 @kernel
 def take_off_last(jobs: Jobs, sim: Sim) -> None:
-    """Take the job that started last off the machine, of one instant the later; it waits again."""
+    """Take the job that started last off the machine, of one instant the later.
+
+    It waits again, or is lost.
+    """
     last = sim.ending_job[0]
     for place in range(1, sim.n_running):
         job = sim.ending_job[place]
@@ -151,6 +155,9 @@ def take_off_last(jobs: Jobs, sim: Sim) -> None:
     sim.taken[last] = sim.since[last] = sim.start_time[last]
     note_attempt(sim, last, s.NODE_DOWN)
     sim.taken[last] = -1
+    if len(jobs.requeue) > 0 and jobs.requeue[last] == 0:
+        lose(jobs, sim, last)
+        return
     evict(jobs, sim, last)
     enter(jobs, sim, last)
 

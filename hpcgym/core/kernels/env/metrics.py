@@ -8,6 +8,7 @@ import math
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import (
     FLAG_BACKFILLED,
+    FLAG_NO_RUN,
     FLAG_THRESHOLDED,
     OUTAGE_FROM,
     OUTAGE_PROCESSORS,
@@ -65,8 +66,8 @@ def count_job(jobs: Jobs, sim: Sim, job: int, start_time: int, metric: Float) ->
 def measure(jobs: Jobs, sim: Sim, metric: Float) -> None:
     """Write the `EPISODE_METRICS` of the schedule so far, shape (N_METRICS,).
 
-    Waiting jobs count as if they started now, jobs to come do not count. Makespan and utilisation
-    cover the jobs that have started. A metric that no job has is NaN.
+    Waiting jobs count as if they started now, jobs to come, lost or cancelled do not. Makespan and
+    utilisation cover the jobs that have started. A metric that no job has is NaN.
     """
     for column in range(N_METRICS):
         metric[column] = 0.0
@@ -75,6 +76,8 @@ def measure(jobs: Jobs, sim: Sim, metric: Float) -> None:
     work = 0.0
     for job in range(sim.n_jobs):
         start_time = sim.start_time[job]
+        if sim.flag[job] & FLAG_NO_RUN != 0:
+            continue
         if start_time >= 0:
             if first_submit < 0:  # jobs are in order of submission
                 first_submit = jobs.submit_time[job]
