@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from hpcgym.attempts import ATTEMPT_COLUMNS
+from hpcgym.core.predecessors import held_as_long
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
 from hpcgym.lost import useful_part
 from hpcgym.output import writing
@@ -77,6 +78,8 @@ def table_of(schedule: Any, columns: Columns = "default") -> pd.DataFrame:
     eligible = () if schedule.eligible_time is None else ("eligible_time",)
     for key in ("start_time", "end_time", *eligible):
         frame[key] = np.where(schedule.start_time >= 0, frame[key] + offset, -1)
+    if "eligible" in frame:
+        frame["eligible"] = held_as_long(frame["eligible"].to_numpy(), np.full(len(frame), offset))
     if columns == "all":
         return frame
     further = () if schedule.placement is None else PLACEMENT_COLUMNS

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.attempts import attempts_of
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
@@ -234,7 +235,8 @@ class _MoldingSimulator(Simulator):
             run_time=self.real_run_time,
             requested_time=table.requested_time,
         )
-        return Schedule(jobs, self.start_time, table.run_time, self.backfilled, self.thresholded)
+        columns = (self.start_time, table.run_time, self.backfilled, self.thresholded)
+        return Schedule(jobs, *columns, attempts=attempts_of(self))
 
     def _take_predictions(self) -> None:
         """Choose the shape of each job submitted now."""

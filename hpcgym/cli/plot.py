@@ -200,7 +200,10 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
     from hpcgym.schedule import Schedule
 
     try:
-        table = pd.read_csv(path, usecols=list(CSV_COLUMNS)).astype(np.int64)
+        known = {*CSV_COLUMNS, "eligible_time"}
+        table = pd.read_csv(path, usecols=lambda key: key in known).astype(np.int64)
+        if lacks := [key for key in CSV_COLUMNS if key not in table]:
+            raise ValueError(f"it lacks {', '.join(lacks)}")
     except (ValueError, UnicodeDecodeError) as error:
         raise HpcgymError(f"{path}: is no schedule of `hpcgym simulate`: {error}") from None
     table = table.sort_values("submit_time", kind="stable")
@@ -216,7 +219,11 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
     )
     start = np.where(table["start_time"] >= 0, table["start_time"] - offset, -1)
     backfilled = table["backfilled"].to_numpy(dtype=bool)
-    return Schedule(jobs, start, jobs.run_time, backfilled, np.zeros_like(backfilled))
+    eligible = None
+    if "eligible_time" in table:
+        eligible = np.where(start >= 0, table["eligible_time"] - offset, -1)
+    overdue = np.zeros_like(backfilled)
+    return Schedule(jobs, start, jobs.run_time, backfilled, overdue, eligible_time=eligible)
 
 
 def _most_held(table: pd.DataFrame) -> int:

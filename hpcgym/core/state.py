@@ -184,7 +184,8 @@ def allocate(
         "profile": n_running + 2 * (n_present + n_events) + 3,
         "onsets": min(n_jobs, 2 * (n_present + STARTED_KEPT)),
         "jobs": n_jobs,
-        "attempts": max(2 * s.MOST_KILLS, n_events) * n_jobs,  # an outage ends each job's once
+        # At one instant an outage takes off running jobs only.
+        "attempts": max(2 * s.MOST_KILLS * n_jobs, n_events * n_running),
         "fields of controls": len(ControlsField),
         "fields of trials": max(len(TrialField), len(JobTrialField)),
     }

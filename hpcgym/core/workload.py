@@ -245,7 +245,9 @@ class Workload(JobColumns):
         }
         if "after" in columns:
             ids = columns.get("job_id", np.arange(1, len(frame) + 1))
-            columns["after"] = positions_of(name, columns["after"], ids)
+            named = (("job_id", ids), ("after", frame["after"].fillna(-1).infer_objects()))
+            ids, after = (_whole_numbers(name, key, column, len(frame)) for key, column in named)
+            columns["after"] = positions_of(name, after, ids)
         return cls.from_arrays(
             **columns, machine_processors=machine_processors, name=name, machine=machine
         )

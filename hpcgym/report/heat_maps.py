@@ -41,7 +41,7 @@ def draw_hours(schedules: Labelled, view: View) -> Figure:
     """Draw submissions, and the mean bounded slowdown of each schedule, by hour and weekday."""
     first = next(iter(schedules.values()))
     figure, charts = _panels(1 + len(schedules), view.title(schedules), (5.5, 2.3))
-    hours = hours_of(first.workload, first.workload.submit_time)
+    hours = hours_of(first.workload, first.jobs.submit_time)
     jobs = view.submitted(first)
     counts = _counted(hours.weekday[jobs], hours.hour[jobs], (7, 24))
     image = _draw_cells(charts[0], np.where(counts, counts, np.nan), "Blues", None)
@@ -51,7 +51,7 @@ def draw_hours(schedules: Labelled, view: View) -> Figure:
     charts[0].set_title(f"submissions, {int(counts.sum()):,} jobs", loc="left", fontsize=9)
     means = {}
     for label, one in schedules.items():
-        own, chosen = hours_of(one.workload, one.workload.submit_time), view.submitted(one)
+        own, chosen = hours_of(one.workload, one.jobs.submit_time), view.submitted(one)
         means[label] = _mean(own.weekday[chosen], own.hour[chosen], one.bsld()[chosen], (7, 24))
     _draw_means(figure, charts[1:], means)
     for axes in charts:

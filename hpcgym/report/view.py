@@ -41,7 +41,7 @@ class View(NamedTuple):
         Raises:
             HpcgymError: The days are none, or no schedule has a job in them.
         """
-        first = min(int(one.workload.submit_time[0]) for one in schedules.values())
+        first = min(int(one.jobs.submit_time.min()) for one in schedules.values())
         last = max(int(one.end_time.max()) for one in schedules.values())
         if days is None:
             return cls(first, max(last, first + 1), False, jobs)
@@ -66,7 +66,7 @@ class View(NamedTuple):
         Raises:
             HpcgymError: None was.
         """
-        time = schedule.workload.submit_time
+        time = schedule.jobs.submit_time
         chosen: BoolArray = (time >= self.first) & (time < self.last)
         if not chosen.any():
             raise HpcgymError(f"{schedule.workload.name}: no job was submitted in {self._days}")

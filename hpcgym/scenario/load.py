@@ -153,6 +153,12 @@ def _with_outages(document: dict[str, Any]) -> dict[str, Any]:
         raise ScenarioError(f"outage must be tables [[outage]], got {outages!r}")
     if not outages or not isinstance(events, str):
         return scheduler
+    episode = document.get("episode")
+    if isinstance(episode, dict) and episode.get("kind") == "resampled":
+        raise ScenarioError(
+            "[[outage]]: its times are those of the log's clock, and resampled weeks have no place "
+            'there; choose kind = "week", or leave the outages out'
+        )
     texts = [_outage_of(f"[[outage]] {number}", one) for number, one in enumerate(outages, 1)]
     return scheduler | {"events": ";".join(filter(None, [events, *texts]))}
 

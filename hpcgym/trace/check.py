@@ -48,7 +48,7 @@ class LogCheck:
         lacks: What no job has, or the header lacks, and what follows from that.
         cleaning: The report of cleaning with default options, or None where that fails.
         refusal: Why it fails, or None.
-        dependencies: What fields 17 and 18, or a column, say of jobs that are after others.
+        dependencies: What fields 17 and 18 say of jobs that are after others.
     """
 
     log: SwfLog

@@ -448,15 +448,16 @@ class _Table:
         all_ids = self.log.records["job_id"].to_numpy().astype(np.int64)
         named = after != -1
         found, n_alike = find_ids(after, all_ids)
+        unread = named & (n_alike == 0) & bool(self.log.bad_lines)  # perhaps on a line left out
         self._refuse_rows(
-            named & (n_alike != 1),
+            named & (n_alike != 1) & ~unread,
             lambda row: (
                 f"job {ids[row]} is after job {after[row]}, {why_unknown(int(n_alike[row]))}"
             ),
         )
         place = np.full(len(all_ids), -1)
         place[rows] = np.arange(len(rows))
-        kept = np.where(named, place[found], -1)
+        kept = np.where(named & ~unread, place[found], -1)
         if len(circle := find_cycle(kept)):
             raise TraceError(
                 f"{place_of(self.log, int(rows[circle[0]]))}: {text_of_cycle(circle, ids)}"

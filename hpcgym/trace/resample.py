@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.columns import COLUMNS
 from hpcgym.core.predecessors import held_as_long
 from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError, unknown_name
@@ -102,9 +103,11 @@ def join_weeks(parts: Sequence[Workload]) -> Workload:
             )
     starts = np.repeat(WEEK_S * np.arange(len(parts)), [len(part) for part in parts])
     columns = [part.columns() for part in parts]
-    joined: dict[str, Any] = {
-        key: np.concatenate([part[key] for part in columns]) for key in columns[0]
-    }
+    joined: dict[str, Any] = {}
+    for key in dict.fromkeys(key for part in columns for key in part):
+        usual = [np.full(len(part), COLUMNS[key].default) for part in parts]
+        filled = [part.get(key, other) for part, other in zip(columns, usual, strict=True)]
+        joined[key] = np.concatenate(filled)
     joined |= {"submit_time": joined["submit_time"] + starts, "wait_time": None}
     if "eligible" in joined:
         joined["eligible"] = held_as_long(joined["eligible"], starts)

@@ -145,7 +145,7 @@ class Trial:
         """
         if self.users == 1 and workload.requeue is None:
             return np.empty(0, dtype=np.int64)
-        (week,) = luck_of(np.array([workload.time_offset]), self.seed)
+        (week,) = luck_of(np.array([workload.time_offset + workload.job_id.sum()]), self.seed)
         found = (luck_of(workload.user, int(week * 2**53)) < self.users).astype(np.int64)
         return found if workload.requeue is None else found * workload.requeue
 
