@@ -11,7 +11,6 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from hypothesis import given
 from hypothesis import strategies as st
-from test_nodes_env import HETERO, SOME, Case, busy_case, drawn
 
 import reference_nodes
 from env_cases import ACTIONS, env_of, episodes_of, random_action
@@ -21,6 +20,7 @@ from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 from hpcgym.scenario.episodes import Episodes
+from nodes_env_cases import HETERO, SOME, Case, busy_case, drawn
 
 TRIED = "easy+trial:limit=120"
 
