@@ -259,3 +259,20 @@ def replay(keywords: dict[str, Any], seed: int, steps: int) -> list[bytes]:
         if terminated:
             shown, info = env.reset()
     return seen
+
+
+def assert_vector_plays_alike(**keywords):
+    """Play an episode alone and in a vector by the same actions; compare every step."""
+    alone = gymnasium.make("HPCBatch-v0", **keywords)
+    vector = gymnasium.make_vec("HPCBatch-v0", num_envs=2, **keywords)
+    vector.action_space.seed(3)
+    alone.reset(seed=5)
+    vector.reset(seed=5)
+    is_over = False
+    while not is_over:
+        actions = vector.action_space.sample()
+        observation, reward, is_over, *_ = alone.step(actions[0])
+        observations, rewards, are_over, *_ = vector.step(actions)
+        assert (reward, is_over) == (rewards[0], are_over[0])
+        for key, shown in () if is_over else observation.items():
+            np.testing.assert_array_equal(shown, observations[key][0])

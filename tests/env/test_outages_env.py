@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hpcgym
+from env_cases import assert_vector_plays_alike
 from hpcgym.core.observation_fields import ClusterField, JobField
 from hpcgym.core.parts.outages import Outage
 from hpcgym.errors import PolicyError
@@ -39,20 +40,7 @@ def run(env, act):
 
 @pytest.mark.parametrize("action", ["policy", "order", "job", "weights"])
 def test_vector_equals_the_scalar_environment_where_processors_are_down(action):
-    keywords = {"scenario": scenario(), "action": action}
-    alone = gymnasium.make("HPCBatch-v0", **keywords)
-    vector = gymnasium.make_vec("HPCBatch-v0", num_envs=2, **keywords)
-    vector.action_space.seed(3)
-    alone.reset(seed=5)
-    vector.reset(seed=5)
-    is_over = False
-    while not is_over:
-        actions = vector.action_space.sample()
-        observation, reward, is_over, *_ = alone.step(actions[0])
-        observations, rewards, are_over, *_ = vector.step(actions)
-        assert (reward, is_over) == (rewards[0], are_over[0])
-        for key, shown in () if is_over else observation.items():
-            np.testing.assert_array_equal(shown, observations[key][0])
+    assert_vector_plays_alike(scenario=scenario(), action=action)
 
 
 @pytest.mark.parametrize(("policy", "base"), [("FCFS", "SAF"), ("SAF", "FCFS"), ("WFP3", "SAF")])

@@ -1,10 +1,10 @@
 """The environment where jobs go on trial: vectors, rewards, and what observations keep."""
 
 import gymnasium
-import numpy as np
 import pytest
 
 import hpcgym  # noqa: F401
+from env_cases import assert_vector_plays_alike
 
 MODES = [
     "easy:cap=0.95,by=request,widest=0.2,pressed=0.25+trial:young=1800,victim=0.25,overhead=30",
@@ -16,20 +16,7 @@ SCENARIO = "synthetic-256-weeks"
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("action", ["policy", "order"])
 def test_vector_equals_the_scalar_environment_where_jobs_go_on_trial(action, mode):
-    keywords = {"scenario": SCENARIO, "action": action, "backfill": mode}
-    alone = gymnasium.make("HPCBatch-v0", **keywords)
-    vector = gymnasium.make_vec("HPCBatch-v0", num_envs=2, **keywords)
-    vector.action_space.seed(3)
-    alone.reset(seed=5)
-    vector.reset(seed=5)
-    is_over = False
-    while not is_over:
-        actions = vector.action_space.sample()
-        observation, reward, is_over, *_ = alone.step(actions[0])
-        observations, rewards, are_over, *_ = vector.step(actions)
-        assert (reward, is_over) == (rewards[0], are_over[0])
-        for key, shown in () if is_over else observation.items():
-            np.testing.assert_array_equal(shown, observations[key][0])
+    assert_vector_plays_alike(scenario=SCENARIO, action=action, backfill=mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
