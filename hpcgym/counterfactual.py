@@ -373,9 +373,12 @@ class Branches:
         open_jobs = np.sort(np.concatenate([running, simulator.waiting, np.arange(coming, n)]))
         run_time = table.run_time.copy()
         run_time[open_jobs] = self._drawn(future, open_jobs, generator)
+        started = state.start_time[0, running]
+        run_time[running] = np.maximum(run_time[running], now + 1 - started)
         submit_time = table.submit_time.copy()
-        moved = generator.integers(-future.jitter, future.jitter + 1, n - coming)
-        submit_time[coming:] = np.maximum(submit_time[coming:] + moved, now + 1)
+        if future.jitter:
+            moved = generator.integers(-future.jitter, future.jitter + 1, n - coming)
+            submit_time[coming:] = np.maximum(submit_time[coming:] + moved, now + 1)
         source = np.concatenate(
             [np.arange(coming), coming + np.argsort(submit_time[coming:], kind="stable")]
         )
@@ -386,7 +389,7 @@ class Branches:
             if len(getattr(whole, name)) == n
         }
         columns["feature"][:, s.FEATURE_SUBMIT] = columns["submit_time"]
-        ends = np.maximum(state.start_time[0, running] + run_time[running], now + 1)
+        ends = started + run_time[running]
         in_turn = np.lexsort((running, ends))[::-1]
         twin.state.ending_time[0, : len(running)] = ends[in_turn]
         twin.state.ending_job[0, : len(running)] = running[in_turn]

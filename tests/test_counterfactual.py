@@ -163,3 +163,205 @@ def test_a_rollout_of_the_base_is_the_episode(settings, decide):
             assert branches.rollout().base_start_time.tolist() == played
         n += 1
     assert n and simulator.start_time.tolist() == played
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_what_the_base_does_anyway_changes_nothing(settings):
+    simulator = simulator_of(drawn(11), settings)
+    branches = Branches(simulator)
+    for _ in decisions_of(simulator):
+        jobs = branches.decisions().jobs
+        order = simulator.waiting[np.lexsort((simulator.waiting, scores(simulator)))]
+        is_overdue = simulator.waiting < simulator.state.next_overdue[0]
+        order = [*np.sort(simulator.waiting[is_overdue]), *order]
+        assert jobs.tolist() == list(dict.fromkeys(int(job) for job in order))
+        own = [first(jobs[0]), last(jobs[-1]), under(simulator.episode.policy)]
+        for until in ("merge", "horizon", "end"):
+            found = branches.branch(own, until=until, horizon=3000)
+            assert not found.slowdown.any() and not found.total.any()
+
+
+def test_a_branch_reads_the_simulation_and_leaves_it_as_it_is():
+    workload = drawn(12)
+    settings = {"policy": "SMITH-REGRESSION", "threshold": 3000}
+    simulator = simulator_of(workload, settings)
+    branches = Branches(simulator)
+    for _ in decisions_of(simulator, most=99):
+        jobs = branches.decisions().jobs
+        for future in ("same", "jitter", "resample"):
+            branches.branch([first(jobs[-1]), under("LCFS")], 5000, future=future)
+    assert simulator.start_time.tolist() == hpcgym.simulate(workload, **settings).start_time.tolist()
+
+
+def test_a_horizon_counts_waiting_jobs_as_if_they_started_then():
+    workload = drawn(3)
+    simulator = simulator_of(workload, {"policy": "SAF"})
+    branches = Branches(simulator)
+    for _ in decisions_of(simulator):
+        jobs, limit = branches.decisions().jobs, simulator.now + 700
+        submitted = workload.submit_time <= limit
+        options = [first(job) for job in jobs]
+        for duration in (0, 4000):
+            found = branches.branch(options, duration, until="horizon", horizon=700)
+            base = np.minimum(twin_of(simulator), limit)
+            for row, option in enumerate(options):
+                starts = np.minimum(twin_of(simulator, option, duration), limit)
+                change = slowdown(workload, starts) - slowdown(workload, base)
+                np.testing.assert_allclose(found.slowdown[row], np.where(submitted, change, 0))
+
+
+@pytest.mark.parametrize("policy", ["SAF", "SMITH-REGRESSION"])
+@pytest.mark.parametrize(
+    "future", [Future(0.3, seed=2), Future(jitter=900), Future("records", 900, seed=5)], ids=str
+)
+def test_another_future_is_another_workload_with_the_same_past(policy, future):
+    settings = {"policy": policy}
+    for seed in range(4):
+        workload = drawn(seed)
+        simulator = simulator_of(workload, settings)
+        branches = Branches(simulator)
+        for _ in decisions_of(simulator):
+            jobs = branches.decisions().jobs
+            options = [first(job) for job in jobs]
+            found = branches.branch(options, 1000, until="end", future=future)
+            merged = branches.branch(options, 1000, future=future)
+            np.testing.assert_allclose(merged.slowdown, found.slowdown, atol=1e-9)
+            table, source = branches._plan(branches._ready(1)[0], future)
+            other = hpcgym.Workload.from_arrays(
+                table.submit_time,
+                table.run_time,
+                table.requested_time,
+                table.processors,
+                user=workload.user[source],
+                machine_processors=8,
+            )
+            played = simulator_of(other, settings)
+            while played.run() and played.now < simulator.now:
+                pass
+            back = np.argsort(source)
+            assert played.now == simulator.now
+            assert played.waiting.tolist() == simulator.waiting.tolist()
+            assert found.base_start_time.tolist() == twin_of(played)[back].tolist()
+            for row, option in enumerate(options):
+                starts = twin_of(played, option, 1000)[back]
+                assert found.start_time[row].tolist() == starts.tolist()
+            ended = played.start_time + workload.run_time <= simulator.now
+            ended &= simulator.start_time >= 0
+            assert (table.run_time == workload.run_time[source])[ended].all()
+            assert (np.sort(source) == np.arange(len(workload))).all()
+            if future.run_times == "exact":
+                assert (table.run_time == workload.run_time[source]).all()
+
+
+def test_drawn_run_times_are_those_of_the_users_records_or_the_request():
+    workload = drawn(5, n_jobs=60)
+    simulator = simulator_of(workload, {"policy": "SAF"})
+    branches = Branches(simulator)
+    for _ in decisions_of(simulator, every=5, most=6):
+        plan, source = branches._plan(branches._ready(1)[0], Future("records"))
+        started = simulator.start_time
+        ended = (started >= 0) & (started + workload.run_time <= simulator.now)
+        for row, job in enumerate(source):
+            if not ended[job]:
+                known = workload.run_time[ended & (workload.user == workload.user[job])]
+                allowed = {*np.minimum(known, workload.requested_time[job])}
+                assert plan.run_time[row] in allowed | {workload.requested_time[job]}
+
+
+def test_features_know_nothing_of_what_is_to_come():
+    workload = drawn(6, n_jobs=40)
+    for policy in ("SAF", "SMITH-REGRESSION", "SMITH-HISTORY"):
+        simulator = simulator_of(workload, {"policy": policy})
+        branches, seen = Branches(simulator), 0
+        for _ in decisions_of(simulator, every=2, most=5):
+            shown = branches.decisions()
+            assert shown.features.shape == (len(shown.jobs), len(FEATURES))
+            assert np.isfinite(shown.features).all()
+            started = simulator.start_time
+            left = (started < 0) | (started + workload.run_time > simulator.now)
+            run_time = np.where(left, workload.requested_time, workload.run_time)
+            coming = workload.submit_time > simulator.now
+            columns = workload.columns(~coming | (np.arange(len(workload)) % 2 == 0))
+            kept = np.flatnonzero(~coming | (np.arange(len(workload)) % 2 == 0))
+            other = hpcgym.Workload.from_arrays(
+                **columns | {"run_time": run_time[kept], "wait_time": None},
+                machine_processors=8,
+            )
+            again = simulator_of(other, {"policy": policy})
+            while again.run() and again.now < simulator.now:
+                pass
+            repeated = Branches(again).decisions()
+            assert repeated.jobs.tolist() == shown.jobs.tolist()
+            np.testing.assert_array_equal(repeated.features, shown.features)
+            seen += len(shown.jobs)
+        assert seen > 10
+
+
+def test_threads_find_the_same():
+    simulator = simulator_of(drawn(8), {"policy": "SAF"})
+    alone, together = Branches(simulator), Branches(simulator, threads=3)
+    for _ in decisions_of(simulator):
+        options = [first(job) for job in alone.decisions().jobs] + [under("LCFS")]
+        one, other = alone.branch(options, 900), together.branch(options, 900)
+        np.testing.assert_array_equal(one.slowdown, other.slowdown)
+        np.testing.assert_array_equal(one.merged_at, other.merged_at)
+
+
+def test_another_policy_to_the_end_is_its_schedule_from_now_on():
+    workload = drawn(9)
+    simulator = simulator_of(workload, {"policy": "SAF"})
+    branches = Branches(simulator)
+    for _ in decisions_of(simulator):
+        found = branches.rollout("LCFS")
+        assert found.start_time[0].tolist() == twin_of(simulator, under("LCFS"), 10**9).tolist()
+
+
+def at_decision(**settings):
+    simulator = simulator_of(drawn(1), {"policy": "SAF", **settings})
+    assert simulator.run()
+    return simulator
+
+
+def test_what_cannot_be_is_refused_with_what_is_allowed():
+    branches = Branches(at_decision())
+    job = branches.decisions().jobs[0]
+    for options, keywords, text in [
+        (first(25), {}, "job 25 does not wait; waiting: "),
+        (Option("middle", job), {}, "made by first, last or under"),
+        ("first", {}, "made by first, last or under"),
+        (under("PLANNER"), {}, "PLANNER decides in Python"),
+        (first(job), {"duration": -1}, "duration, in s, must be a whole number from 0"),
+        (first(job), {"until": "merged"}, "unknown until 'merged'; did you mean 'merge'"),
+        (first(job), {"until": "horizon", "horizon": 0}, "horizon, in s, must be"),
+        (first(job), {"future": "sane"}, "unknown future 'sane'; did you mean 'same'"),
+    ]:
+        with pytest.raises(PolicyError, match=text):
+            branches.branch(options, **keywords)
+    with pytest.raises(PolicyError, match="run_times must be 'exact', 'records' or a share"):
+        Future("drawn")
+    with pytest.raises(PolicyError, match="jitter, in s, must be"):
+        Future(jitter=-1)
+    fresh = simulator_of(drawn(1), {"policy": "SAF"})
+    with pytest.raises(PolicyError, match=r"at no decision at 0 s; make it with decide="):
+        Branches(fresh).decisions()
+    plain = hpcgym.Simulator(drawn(1), decide="contested")
+    assert plain.run()
+    with pytest.raises(PolicyError, match=r"extra_policies=\[hpcgym.as_policy"):
+        Branches(plain).rollout(future="resample")
+    with pytest.raises(PolicyError, match="another future needs"):
+        Branches(at_decision(backfill="easy+trial")).rollout(future="jitter")
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"policy": "DYNP"}, "policy DYNP decides in Python"),
+        ({"policy": lambda jobs: jobs.area}, "decides in Python"),
+        ({"estimates": lambda job: 60}, "a predictor works in Python"),
+        ({"events": "outage:processors=1,from=0,to=9"}, "branches know no event"),
+    ],
+)
+def test_simulations_that_cannot_branch_are_refused(settings, text):
+    simulator = hpcgym.Simulator(drawn(1), hpcgym.SchedulerSettings(**settings))
+    with pytest.raises(PolicyError, match=text):
+        Branches(simulator)
