@@ -280,10 +280,7 @@ class Branches:
                 _addresses([twin._sim.address for twin in own]),
                 np.array([_KINDS[one.kind] for one in ran], dtype=np.int64),
                 np.array([one.job for one in ran], dtype=np.int64),
-                np.array([one.policy.rule if one.policy else 0 for one in ran], dtype=np.int64),
-                np.array(
-                    [one.policy.parameters if one.policy else np.zeros(s.N_WEIGHTS) for one in ran]
-                ).reshape(len(ran), s.N_WEIGHTS),
+                *_rules_of(ran),
                 end,
                 limit,
                 merges,
@@ -304,6 +301,18 @@ class Branches:
         base = started[places[int(np.argmax([(started[at] >= 0).sum() for at in places]))]]
         branched = np.delete(started, places, axis=0)
         return _changes(chosen, table, base, branched, merged_at, limit, plan)
+
+    def take(self, option: Option) -> None:
+        """Take an option in the simulation itself, at this pass; `run` then goes on.
+
+        Raises:
+            PolicyError: The simulation is at no decision, or the option cannot be.
+        """
+        simulator = self._at_decision()
+        self._refuse_option(option)
+        rule, weight = _rules_of([option])
+        address = simulator._jobs.address, simulator._sim.address
+        kernels.take(*address, _KINDS[option.kind], option.job, rule[0], weight[0])
 
     def rollout(
         self,
@@ -447,6 +456,16 @@ def _addresses(each: Sequence[Any]) -> NDArray[Any]:
     listed = np.empty(len(each), dtype=np.int64 if IS_COMPILED else object)
     listed[:] = each if IS_COMPILED else [*each]
     return listed
+
+
+def _rules_of(options: Sequence[Option]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return rules and parameters, shape (n_options,) and (n_options, N_WEIGHTS); 0 = none."""
+    rule = np.zeros(len(options), dtype=np.int64)
+    weight = np.zeros((len(options), s.N_WEIGHTS))
+    for row, option in enumerate(options):
+        if option.policy is not None:
+            rule[row], weight[row] = option.policy.rule, option.policy.parameters
+    return rule, weight
 
 
 def _slowdown(table: Jobs, start_time: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Counterfactuals: branches of a decision against copies that are simulated to the end in Python."""
+"""Branches of a decision against deep copies that are simulated to the end in Python."""
 
 from copy import deepcopy
 
@@ -190,7 +190,9 @@ def test_a_branch_reads_the_simulation_and_leaves_it_as_it_is():
         jobs = branches.decisions().jobs
         for future in ("same", "jitter", "resample"):
             branches.branch([first(jobs[-1]), under("LCFS")], 5000, future=future)
-    assert simulator.start_time.tolist() == hpcgym.simulate(workload, **settings).start_time.tolist()
+    assert (
+        simulator.start_time.tolist() == hpcgym.simulate(workload, **settings).start_time.tolist()
+    )
 
 
 def test_a_horizon_counts_waiting_jobs_as_if_they_started_then():
@@ -365,3 +367,22 @@ def test_simulations_that_cannot_branch_are_refused(settings, text):
     simulator = hpcgym.Simulator(drawn(1), hpcgym.SchedulerSettings(**settings))
     with pytest.raises(PolicyError, match=text):
         Branches(simulator)
+
+
+@pytest.mark.parametrize("policy", ["SAF", "SMITH-REGRESSION"])
+def test_an_option_taken_in_the_simulation_is_its_branch(policy):
+    for take_it in (first, last):
+        simulator = simulator_of(drawn(2), {"policy": policy})
+        branches = Branches(simulator)
+        for _ in decisions_of(simulator):
+            option = take_it(branches.decisions().jobs[len(simulator.waiting) // 2])
+            found = branches.branch(option, until="end")
+            went_on = deepcopy(simulator)
+            Branches(went_on).take(option)
+            while went_on.run():
+                pass
+            assert went_on.start_time.tolist() == found.start_time[0].tolist()
+    assert simulator.run() and not simulator.start_time.all()
+    Branches(simulator).take(under("LCFS"))
+    while simulator.run():
+        pass

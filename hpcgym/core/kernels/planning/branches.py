@@ -34,19 +34,35 @@ CHECK_S = 900
 
 
 @kernel
-def take_option(jobs: Jobs, sim: Sim, kind: int, job: int, rule: int, weight: Float) -> None:
-    """Order this pass as an option says; `rule` and `weight`, shape (N_WEIGHTS,), order the others.
+def own_order(sim: Sim, weight: Float) -> int:
+    """Return the rule of the primary order; write its parameters, shape (N_WEIGHTS,)."""
+    is_static = sim.order_rule == s.BY_BASE
+    which = s.BASE_ORDER if is_static else s.PASS_ORDER
+    for column in range(s.N_WEIGHTS):
+        weight[column] = sim.weight[which, column]
+    return sim.base_rule if is_static else sim.order_rule
 
-    Jobs beyond the threshold go first whatever it says. Writes keys of `PASS_ORDER`, the rule's
-    parameters, `ordered` and `scratch`.
+
+@kernel
+def take_option(jobs: Jobs, sim: Sim, kind: int, job: int, rule: int, weight: Float) -> None:
+    """Order this pass as an option says; `rule` and `weight` are those of a `RULE`.
+
+    Jobs beyond the threshold go first whatever it says. Writes keys of `PASS_ORDER`, `ordered` and
+    `scratch`.
     """
+    own_weight = np.empty(s.N_WEIGHTS)
+    own_rule = own_order(sim, own_weight)
     if kind == RULE:
         order_by_rule(jobs, sim, rule, weight)
-        return
-    rank_waiting(jobs, sim, rule, weight, 0.0)
-    if not is_overdue(sim, job):
-        place = -1.0 if kind == FIRST else float(sim.n_waiting)
-        sim.key[s.PASS_ORDER, entry_of(sim, job)] = place
+    else:
+        rank_waiting(jobs, sim, own_rule, own_weight, 0.0)
+        if not is_overdue(sim, job):
+            place = -1.0 if kind == FIRST else float(sim.n_waiting)
+            sim.key[s.PASS_ORDER, entry_of(sim, job)] = place
+    # The keys stand until the pass is made. Later passes go by the own rule again.
+    if sim.order_rule != s.BY_BASE:
+        for column in range(s.N_WEIGHTS):
+            sim.weight[s.PASS_ORDER, column] = own_weight[column]
 
 
 @kernel
@@ -57,20 +73,10 @@ def begin_branch(
 
     Returns what `run` returns; the simulation is at a pass that is still to be made, or at its end.
     """
-    is_static = sim.order_rule == s.BY_BASE
-    own_rule = sim.base_rule if is_static else sim.order_rule
-    own_weight = np.empty(s.N_WEIGHTS)
-    for column in range(s.N_WEIGHTS):
-        own_weight[column] = sim.weight[s.BASE_ORDER if is_static else s.PASS_ORDER, column]
-    if kind != RULE:
-        rule, weight = own_rule, own_weight
     sim.decide = s.DECIDE_CONTESTED
     status = s.STATUS_DECISION
     while status == s.STATUS_DECISION:
         take_option(jobs, sim, kind, job, rule, weight)
-        for column in range(s.N_WEIGHTS):  # the keys stand until the pass is made
-            if not is_static:
-                sim.weight[s.PASS_ORDER, column] = own_weight[column]
         if end <= sim.now:
             break
         status = run(jobs, sim)
@@ -136,8 +142,7 @@ def same_queue(jobs: Jobs, sim: Sim, other_jobs: Jobs, other: Sim) -> bool:
         if (
             sim.key[s.BASE_ORDER, entry] != other.key[s.BASE_ORDER, other_entry]
             or jobs.estimate[job] != other_jobs.estimate[job]
-            or jobs.feature[job, s.FEATURE_ESTIMATE]
-            != other_jobs.feature[job, s.FEATURE_ESTIMATE]
+            or jobs.feature[job, s.FEATURE_ESTIMATE] != other_jobs.feature[job, s.FEATURE_ESTIMATE]
         ):
             return False
         if sim.backfill_order_is_static == 1 and (
@@ -216,9 +221,7 @@ def run_branches(
     for row in range(len(merged_at)):
         merged_at[row] = RUNS
         branch_jobs, branch = open_jobs(jobs[row + 1]), open_sim(sims[row + 1])
-        status = begin_branch(
-            branch_jobs, branch, kind[row], job[row], rule[row], weight[row], end
-        )
+        status = begin_branch(branch_jobs, branch, kind[row], job[row], rule[row], weight[row], end)
         if status < 0:
             return status
         if status == s.STATUS_DONE:
@@ -273,6 +276,12 @@ def draw_run_times(jobs: int, sim: int, listed: Int, chance: Float, run_time: In
 
 
 @kernel
+def take(jobs: int, sim: int, kind: int, job: int, rule: int, weight: Float) -> None:
+    """Take an option at this pass: `take_option`."""
+    take_option(open_jobs(jobs), open_sim(sim), kind, job, rule, weight)
+
+
+@kernel
 def rank_now(jobs: int, sim: int, listed: Int, rank: Float) -> None:
     """List the waiting jobs in base order, and their ranks in the primary order of this instant.
 
@@ -280,13 +289,8 @@ def rank_now(jobs: int, sim: int, listed: Int, rank: Float) -> None:
     `rank_waiting` writes.
     """
     opened, simulation = open_jobs(jobs), open_sim(sim)
-    is_static = simulation.order_rule == s.BY_BASE
-    rule = simulation.base_rule if is_static else simulation.order_rule
     weight = np.empty(s.N_WEIGHTS)
-    for column in range(s.N_WEIGHTS):
-        which = s.BASE_ORDER if is_static else s.PASS_ORDER
-        weight[column] = simulation.weight[which, column]
-    rank_waiting(opened, simulation, rule, weight, 0.0)
+    rank_waiting(opened, simulation, own_order(simulation, weight), weight, 0.0)
     list_jobs(simulation, s.BASE_ORDER, listed)
     for place in range(len(listed)):
         rank[place] = simulation.key[s.PASS_ORDER, entry_of(simulation, listed[place])]
