@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.simulator import Simulator
     from hpcgym.core.workload import Workload
+    from hpcgym.counterfactual import Branches
     from hpcgym.env.reward import register_reward
     from hpcgym.errors import HpcgymError
     from hpcgym.evaluation import evaluate
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Branches": "hpcgym.counterfactual",
     "HpcgymError": "hpcgym.errors",
     "Machine": "hpcgym.machine",
     "OwnBackfill": "hpcgym.core.own_backfill",
@@ -63,6 +65,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Branches",
     "HpcgymError",
     "Machine",
     "OwnBackfill",

@@ -32,6 +32,7 @@ FLOORS = [
         "allocation",
         "attempts",
         "batch",
+        "counterfactual",
         "export",
         "gang",
         "lost",
