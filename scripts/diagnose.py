@@ -2,8 +2,8 @@
 
     python scripts/diagnose.py SMITH-REGRESSION --scenario synthetic-busy-weeks
 
-Three weeks are planned by branches of every contested pass, with more or less knowledge of what is
-to come. Twelve weeks are labelled and learnt from, out of fold. docs/counterfactuals.md explains
+Two weeks are planned by branches of every contested pass, with more or less knowledge of what is
+to come. Nine weeks are labelled and learnt from, out of fold. docs/counterfactuals.md explains
 the tables.
 """
 
@@ -28,8 +28,8 @@ def main() -> int:
     )
     parser.add_argument("agent", help="name of a rule, or path of its card")
     parser.add_argument("--scenario", required=True, metavar="NAME")
-    parser.add_argument("--weeks", type=int, default=3, help="weeks that are planned")
-    parser.add_argument("--learning-weeks", type=int, default=12, help="weeks that are learnt from")
+    parser.add_argument("--weeks", type=int, default=2, help="weeks that are planned")
+    parser.add_argument("--learning-weeks", type=int, default=9, help="weeks that are learnt from")
     parser.add_argument("--samples", type=int, default=2, help="futures at each decision")
     options = parser.parse_args()
     try:

@@ -46,10 +46,7 @@ class Trees:
 
 
 def fit(features: FloatArray, target: FloatArray) -> Trees:
-    """Fit trees to the squared error by gradient boosting over binned features.
-
-    Source: Friedman 2001, Greedy function approximation.
-    """
+    """Fit trees to the squared error by gradient boosting over binned features."""
     n, n_features = features.shape
     edges = np.quantile(features, np.linspace(0, 1, N_BINS + 1)[1:-1], axis=0)
     bins = np.empty((n_features, n), dtype=np.int64)
