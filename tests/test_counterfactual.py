@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import hpcgym
+from hpcgym.core import constants as s
+from hpcgym.core.compiler.struct import IS_COMPILED
+from hpcgym.core.kernels.planning import branches as kernels
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.counterfactual import FEATURES, Branches, Future, Option, first, last, under
 from hpcgym.errors import PolicyError
@@ -149,6 +152,107 @@ def test_branches_are_copies_that_are_simulated_to_the_end(settings):
     assert changed
     keeps = ("relaxed", "trial", "pyss")
     assert (merged > 0) != any(word in str(settings) for word in keeps)
+
+
+MERGING = [SETTINGS[0], SETTINGS[1], SETTINGS[3], SETTINGS[4], SETTINGS[7], SETTINGS[8]]
+
+
+@pytest.mark.parametrize("settings", MERGING, ids=str)
+def test_a_branch_that_has_merged_differs_no_more(settings):
+    merged = 0
+    for seed in range(5):
+        # Few kinds of long jobs: states often differ by one job, or by whose it is.
+        generator = np.random.default_rng(seed)
+        run_time = generator.choice([900, 1800, 5400], 30)
+        workload = hpcgym.Workload.from_arrays(
+            np.sort(generator.integers(0, 60_000, 30)),
+            run_time,
+            run_time * generator.choice([1, 2], 30),
+            generator.choice([1, 4, 8], 30),
+            user=generator.integers(0, 2, 30),
+            machine_processors=8,
+        )
+        simulator = simulator_of(workload, settings)
+        branches = Branches(simulator)
+        for _ in decisions_of(simulator, every=2, most=5):
+            options = [first(job) for job in branches.decisions().jobs]
+            found = branches.branch(options)
+            to_end = branches.branch(options, until="end")
+            np.testing.assert_allclose(found.slowdown, to_end.slowdown, atol=1e-9)
+            merged += (found.merged_at >= 0).sum()
+    assert merged
+
+
+def waiting_entry(sim):
+    return kernels.entry_of(sim, int(sim.scratch[0]))
+
+
+CHANGED = {
+    "an end": lambda sim: sim.ending_time.__setitem__(0, sim.ending_time[0] + 1),
+    "a running job": lambda sim: sim.ending_job.__setitem__(0, 29),
+    "an estimated end": lambda sim: sim.release_time.__setitem__(0, sim.release_time[0] + 1),
+    "a job under the cap": lambda sim: sim.flag.__setitem__(
+        sim.ending_job[0], sim.flag[sim.ending_job[0]] ^ s.FLAG_CAPPED
+    ),
+    "a pass that is due": lambda sim: setattr(sim, "pass_due", 1 - sim.pass_due),
+    "free processors": lambda sim: setattr(sim, "free", sim.free + 1),
+    "jobs to come": lambda sim: setattr(sim, "next_job", sim.next_job + 1),
+    "overdue jobs": lambda sim: setattr(sim, "n_overdue", sim.n_overdue + 1),
+    "a waiting job": lambda sim: sim.node_child.__setitem__(
+        (sim.node_child[sim.group_order[0, 0], 0], 0), 29
+    ),
+    "a key": lambda sim: sim.key.__setitem__((0, waiting_entry(sim)), -1e9),
+    "a key of the backfill order": lambda sim: sim.key.__setitem__((1, waiting_entry(sim)), -1e9),
+    "what a job costs": lambda sim: sim.inverse.__setitem__(waiting_entry(sim), 7.0),
+    "a coefficient": lambda sim: sim.coefficient.__setitem__(
+        (1, 3), np.nextafter(sim.coefficient[1, 3], 9)
+    ),
+    "squares": lambda sim: sim.squares.__setitem__((0, 1), np.nextafter(sim.squares[0, 1], 9)),
+    "a record": lambda sim: sim.history_job.__setitem__((0, 0), 29),
+    "a count of records": lambda sim: sim.history_completed.__setitem__(
+        1, sim.history_completed[1] + 1
+    ),
+}
+
+
+@pytest.mark.skipif(IS_COMPILED, reason="calls a kernel within others")
+@pytest.mark.parametrize("what", CHANGED)
+def test_states_that_differ_in_anything_that_matters_have_not_merged(what):
+    workload = drawn(4, n_jobs=30)
+    settings = {"policy": "SMITH-REGRESSION", "backfill_order": "SPF", "correction": "reqtime"}
+    settings["estimates"] = "recent"
+    simulator = simulator_of(workload, settings)
+    at_decision = simulator.run()
+    while at_decision and simulator.state.n_ended[0] < 5:
+        at_decision = simulator.run()
+    assert at_decision and simulator.state.n_running[0]
+    twin = simulator.copy()
+
+    def have_merged():
+        return kernels.have_merged(
+            simulator._jobs.address, simulator._sim.address, twin._jobs.address, twin._sim.address
+        )
+
+    assert have_merged()
+    CHANGED[what](twin._sim.fields)
+    assert not have_merged()
+
+
+@pytest.mark.skipif(IS_COMPILED, reason="calls a kernel within others")
+def test_estimates_that_differ_keep_states_apart():
+    settings = {"policy": "SAF", "correction": "reqtime", "estimates": "recent"}
+    simulator = simulator_of(drawn(4, n_jobs=30), settings)
+    assert simulator.run() and simulator.state.n_running[0]
+    waits, runs = simulator.waiting[-1], simulator.running[-1]
+    for name, where in [
+        ("estimate", (0, waits)),
+        ("estimate", (0, runs)),
+        ("feature", (0, waits, s.FEATURE_ESTIMATE)),
+    ]:
+        twin = simulator.copy()
+        twin.state.arrays[name][where] += 1
+        own = simulator._jobs.address, simulator._sim.address
+        assert not kernels.have_merged(*own, twin._jobs.address, twin._sim.address)
 
 
 @pytest.mark.parametrize("decide", ["contested", "event", 500])
