@@ -182,7 +182,13 @@ class Branches:
         >>> branches = Branches(simulator)
         >>> while simulator.run():
         ...     jobs = branches.decisions().jobs
-        ...     print(simulator.now, jobs, branches.branch([first(job) for job in jobs]).total)
+        ...     changes = branches.branch([first(job) for job in jobs])
+        ...     print(simulator.now, jobs, changes.total.round(1))
+        0 [0 1 2 3] [  0.    1.    0.  -10.8]
+        60 [1 3 4 5 6 7] [0.  0.  1.  4.8 2.3 7.7]
+        70 [4 5 6 7] [ 0.   5.8 -1.2  2. ]
+        80 [5 6 7] [ 0.  -2.7 -0.7]
+        140 [6 7] [0.  0.8]
     """
 
     def __init__(self, simulator: Simulator, *, threads: int = 1) -> None:

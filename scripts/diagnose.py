@@ -2,7 +2,7 @@
 
     python scripts/diagnose.py SMITH-REGRESSION --scenario synthetic-busy-weeks
 
-Two weeks are planned by branches of every contested pass, with more or less knowledge of what is
+Two weeks are planned by branches of contested passes, with more or less knowledge of what is
 to come. Nine weeks are labelled and learnt from, out of fold. docs/counterfactuals.md explains
 the tables.
 """
@@ -69,7 +69,8 @@ def rule(name: str) -> RuleAgent:
 
 def spread(n: int, most: int) -> list[int]:
     """Return positions of some weeks, spread over all."""
-    return [int(place) for place in np.linspace(0, n - 1, min(most, n)).round()]
+    most = min(most, n)
+    return [int(place) for place in (np.arange(most) + 0.5) * n / most]
 
 
 if __name__ == "__main__":

@@ -34,6 +34,9 @@ FloatArray = NDArray[np.float64]
 DURATION_S = 3_600
 """For how long an option holds, s."""
 
+PAUSE_S = 1_800
+"""Time between two decisions at which options are tried, s; contested passes come in bursts."""
+
 HORIZON_S = 86_400
 """How far a planner looks, s."""
 
@@ -106,12 +109,12 @@ def planned(week: Week, futures: Sequence[Future]) -> float:
     """Return the sum that a planner reaches which takes the best option by its futures.
 
     An option is taken if its mean change over the futures is below 0 by a standard error. It holds
-    until its job starts or `DURATION_S` have passed; at each decision a better one may replace it,
-    or none.
+    until its job starts or `DURATION_S` have passed; at later decisions a better one may replace
+    it, or none.
     """
     simulator, branches = branches_of(week)
     held: Option | None = None
-    end = 0
+    end = due = 0
 
     def changes(options: Sequence[Option], duration: int) -> FloatArray:
         found = [
@@ -121,13 +124,18 @@ def planned(week: Week, futures: Sequence[Future]) -> float:
         return np.mean(found, axis=0) + np.std(found, axis=0) / max(len(found) - 1, 1) ** 0.5
 
     while simulator.run():
+        if held is not None and (simulator.now >= end or held.job not in simulator.waiting):
+            held = None
+        if simulator.now < due:
+            if held is not None:
+                branches.take(held)
+            continue
+        due = simulator.now + PAUSE_S
         decision = branches.decisions()
         tried = [first(decision.jobs[place]) for place in options_at(simulator, decision)]
         tried.append(last(decision.jobs[0]))
         change = changes(tried, DURATION_S)
         kept = 0.0
-        if held is not None and (simulator.now >= end or held.job not in decision.jobs):
-            held = None
         if held is not None:
             kept = float(changes([held], end - simulator.now)[0])
             held = held if kept < 0 else None
@@ -155,11 +163,15 @@ def ladder(weeks: Sequence[Week], samples: int, seed: int = 0) -> pd.DataFrame:
 
 
 def label(weeks: Sequence[Week]) -> Labels:
-    """Try options at every contested pass of the base's own schedules, with the exact future."""
+    """Try options at contested passes of the base's own schedules, with the exact future."""
     found: list[tuple[FloatArray, FloatArray, FloatArray, int, int]] = []
     for number, week in enumerate(weeks):
         simulator, branches = branches_of(week)
+        due = 0
         while simulator.run():
+            if simulator.now < due:
+                continue
+            due = simulator.now + PAUSE_S
             decision = branches.decisions()
             places = options_at(simulator, decision)
             tried = [first(decision.jobs[place]) for place in places]
@@ -205,13 +217,14 @@ def play(week: Week, trees: Trees, bound: float, knows: bool) -> float:
     """
     simulator, branches = branches_of(week)
     held: Option | None = None
-    end = 0
+    end = due = 0
     while simulator.run():
-        decision = branches.decisions()
-        if held is not None and (simulator.now >= end or held.job not in decision.jobs):
+        if held is not None and (simulator.now >= end or held.job not in simulator.waiting):
             held = None
-        places = options_at(simulator, decision)
-        if held is None and places:
+        if held is None and simulator.now >= due:
+            due = simulator.now + PAUSE_S
+            decision = branches.decisions()
+            places = options_at(simulator, decision)
             features = decision.features[places]
             if knows:
                 features = np.hstack([features, true_features(week, decision)[places]])
