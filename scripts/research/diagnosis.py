@@ -37,9 +37,6 @@ DURATION_S = 3_600
 PAUSE_S = 1_800
 """Time between two decisions at which options are tried, s; contested passes come in bursts."""
 
-HORIZON_S = 86_400
-"""How far a planner looks, s."""
-
 MOST_OPTIONS = 6
 """Jobs that may go first; those that fit now are tried before others."""
 
@@ -117,10 +114,7 @@ def planned(week: Week, futures: Sequence[Future]) -> float:
     end = due = 0
 
     def changes(options: Sequence[Option], duration: int) -> FloatArray:
-        found = [
-            branches.branch(options, duration, until="horizon", horizon=HORIZON_S, future=one).total
-            for one in futures
-        ]
+        found = [branches.branch(options, duration, future=one).total for one in futures]
         return np.mean(found, axis=0) + np.std(found, axis=0) / max(len(found) - 1, 1) ** 0.5
 
     while simulator.run():
