@@ -237,6 +237,7 @@ class Sim(Columned):
     looks_ahead: Counter
     """Place of the event that makes the passes, plus 1; 0 = none: no known outage is to come."""
     last_outage: Counter  # when the last outage begins, s
+    n_cancelled: Counter  # jobs that are done without having come, the last ones
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
