@@ -68,9 +68,9 @@ def cancelled_jobs(workload: Workload, rule: Dependencies | None) -> NDArray[np.
     Whether a job fails does not depend on when it runs.
     """
     cancelled = np.zeros(len(workload), dtype=np.bool_)
-    if rule is None or workload.condition is None:
+    if rule is None or not rule.cancels(workload):
         return cancelled
-    after, condition = predecessors_of(workload, rule.kind), workload.condition
+    after, condition = predecessors_of(workload, rule.kind), np.asarray(workload.condition)
     fails = failing(workload, rule.kills)
     conditional = (after >= 0) & (condition != s.AFTER_END)
     while True:  # each round settles the next jobs of all chains

@@ -91,7 +91,7 @@ class Simulator:
             extra_policies=extra_policies,
             check_invariants=check_invariants,
             full_passes=full_passes,
-            no_waits="" if decide == "never" else f"decide={decide!r}",
+            no_waits="" if decide == "never" else f"a simulator with decide={decide!r}",
         )
         self._open()
         self.reset()

@@ -55,6 +55,10 @@ class Dependencies(Event):
     kind: str = "ignore"
     kills: bool = True
 
+    def cancels(self, workload: Workload) -> bool:
+        """Tell whether jobs of a workload may be cancelled."""
+        return self.kind != "ignore" and workload.condition is not None
+
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return n_jobs, then by row: where its successors begin, think time and earliest instant.
 
