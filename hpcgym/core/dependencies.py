@@ -118,6 +118,6 @@ def lay_out(table: Jobs, state: State, env: int, kept: Jobs, *, estimates: bool)
     comes_at = np.full(n, s.NEVER)
     comes_at[: came + coming] = state.comes_at[env, row[: came + coming]]
     if len(table.reward_onset):
-        table.reward_onset += comes_at - table.submit_time
+        table.reward_onset[:] += comes_at - table.submit_time
     table.submit_time[:] = comes_at
     table.feature[: came + coming, s.FEATURE_SUBMIT] = comes_at[: came + coming]
