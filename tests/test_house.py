@@ -202,6 +202,7 @@ STORED_IN = {
     "ControlsField": "parts/cost_benefit.py",
     "TrialField": "parts/trials.py",
     "JobTrialField": "parts/trials.py",
+    "RunningField": "parts/trial_fields.py",
 }
 """The kernels that store the fields of each list."""
 

@@ -314,7 +314,9 @@ class EnvConfig:
             prepared.setting.show_expected = EXPECTATIONS[self.expectations]
             prepared.setting.expect |= EXPECTATIONS[self.expectations]
         prepared.setting.show_controls = int(self.controls)
-        prepared.setting.show_trials = int(self._kind.SHOWS_TRIALS)
+        if self._kind.SHOWS_TRIALS:
+            prepared.setting.show_trials = 1
+            prepared.setting.hears |= s.ON_END  # run times of completed jobs are counted
         if self._kind.AFTER_PASS:
             # No decision sets the order of a pass, and the base order is that of the slots.
             order = as_policy(self.settings.policy)

@@ -135,6 +135,12 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
         TABLE OF TrialField
 
+        Behind these `cluster` has 16 rows of running jobs, those first that have run least by
+        processors times age: jobs that may be killed and are not on trial. Rows behind the last
+        job are 0.
+
+        TABLE OF RunningField
+
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
         Fields of your own (`fields`) come last in each row, or last in `cluster`.
