@@ -1,6 +1,7 @@
 """Environments in which jobs wait for others: what they schedule, pay and show."""
 
 import pickle
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 from dependent_cases import conditional_tables, ending_later, tables, workload_of
+from hpcgym.core.compiler.struct import IS_COMPILED
 from hpcgym.core.dependencies import cancelled_jobs
 from hpcgym.core.parts.dependencies import Dependencies
 from hpcgym.env import buffers
@@ -279,3 +281,38 @@ def test_an_episode_can_be_drawn_at_any_time(rows, kind):
         assert (frame.started.end_time[running] == np.maximum(ends, env.now)[running]).all()
         assert env.render()
         is_over = env.step(env.action_space.sample())[2]
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="takes minutes uncompiled")
+@pytest.mark.parametrize("kind", ["start", "feedback"])
+def test_a_whole_log_with_drawn_dependencies_is_played_as_it_is_simulated(kind):
+    """A third of the jobs of 10,000 are after a drawn one of their user, under any condition."""
+    log = hpcgym.load_workload("synthetic-256")
+    generator, n = np.random.default_rng(1), len(log)
+    last: dict[int, int] = {}
+    after = np.full(n, -1)
+    for job, user in enumerate(log.user.tolist()):
+        if generator.random() < 1 / 3:
+            after[job] = last.get(user, -1)
+        last[user] = job
+    jobs = replace(
+        log,
+        after=after,
+        think_time=generator.integers(0, 3_600, n),
+        condition=generator.choice([0, 0, 0, 1, 2], n),
+        fails=generator.random(n) < 0.3,
+        eligible=np.where(generator.random(n) < 0.1, log.submit_time + 7_200, -1),
+    )
+    scheduler = {"threshold_s": 100_000, "dependencies": kind}
+    env = env_of(jobs, ["SPF"], {"baseline": "SAF"}, **scheduler)
+    total, _ = play(env)
+    got, settings = env.schedule(), {"threshold": 100_000, "dependencies": kind}
+    expected, saf = (hpcgym.simulate(jobs, name, **settings) for name in ("SPF", "SAF"))
+    for key in ("start_time", "backfilled", "thresholded", "eligible_time", "cancelled"):
+        np.testing.assert_array_equal(getattr(got, key), getattr(expected, key), key)
+    assert got.cancelled.sum() > 300 and (got.eligible_time > jobs.submit_time).sum() > 2_000
+    paid = saf.metrics()["mean_bsld"] - expected.metrics()["mean_bsld"]
+    assert total == pytest.approx(paid, rel=1e-9)
+    many = hpcgym.simulate_many([jobs], ["SPF", "SAF", "SPF"], **settings)["mean_bsld"][0]
+    alone = [one.metrics()["mean_bsld"] for one in (expected, saf, expected)]
+    assert many == pytest.approx(alone)

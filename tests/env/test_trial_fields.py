@@ -1,5 +1,7 @@
 """What is shown about trials of chances to end and of running jobs: against the reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -103,8 +105,6 @@ def test_chances_and_running_jobs_are_those_of_the_reference(action, workload, m
 def test_they_are_so_where_many_run_and_some_may_not_be_killed(action):
     workload = busy_workload(3, n=90, processors=64)
     flags = luck_of(workload.job_id, 1) < 0.8
-    from dataclasses import replace
-
     workload = replace(workload, requeue=flags)
     keywords = {"action": action, "n_slots": 8}
     keywords["backfill"] = "easy+trial:limit=300,young=1800,request=600"
@@ -114,7 +114,7 @@ def test_they_are_so_where_many_run_and_some_may_not_be_killed(action):
 
 
 def test_a_user_counts_the_more_the_more_jobs_have_ended():
-    """Nobody knows: 1/2; four long jobs of the user: 1/4; jobs that ran less than it say nothing."""
+    """Nothing known: 1/2; four long jobs: 1/4; jobs that ran shorter than it say nothing."""
     assert reference.chance([], [], 0, 300) == 0.5
     assert reference.chance([900] * 4, [], 0, 300) == 0.25
     assert reference.chance([100] * 4, [], 200, 300) == 0.5
