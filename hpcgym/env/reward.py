@@ -132,7 +132,8 @@ def as_reward(reward: object) -> Reward:
 
     A rate is a function that is called with each `RewardedJob` of an episode. It returns what a
     second of waiting costs, 1/s, alone or with the instant from which it costs, s; by default that
-    is the submission. Instead of a function two arrays can be given, rates and instants, each of
+    is the submission. Where jobs wait for others, the instant moves with the job's submission to
+    when it is eligible. Instead of a function two arrays can be given, rates and instants, each of
     shape (n_jobs,); they fit episodes of so many jobs only. The rewards then sum to minus the mean
     cost of the jobs. `path/to/file.py:name` and `module:name` name a rate or a `Reward` there.
 

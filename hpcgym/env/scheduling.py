@@ -182,10 +182,10 @@ schedule; -1 until the episode is over |
         `reset(seed=...)` draws the episode; `options={"episode": 7}` names it.
 
     Episode End:
-        Terminated when every job has started. Truncated only after `horizon` steps, or by
-        Gymnasium's `TimeLimit` around it (`max_episode_steps`). Waiting jobs then count as if they
-        started at that instant, in the last reward and in the metrics, and `complete` is 0. An
-        episode in which no order ever matters ends in its first step.
+        Terminated when every job has started, or is cancelled. Truncated only after `horizon`
+        steps, or by Gymnasium's `TimeLimit` around it (`max_episode_steps`). Waiting jobs then
+        count as if they started at that instant, in the last reward and in the metrics, and
+        `complete` is 0. An episode in which no order ever matters ends in its first step.
 
     Arguments:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
