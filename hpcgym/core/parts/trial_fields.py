@@ -23,6 +23,7 @@ from hpcgym.core.observation_fields import SHOWN_RUNNING, RunningField, TrialFie
 from hpcgym.core.parts.cost_benefit import log_time
 
 N_CLASSES = s.SIZE_CLASSES
+FIRST_ROW, N_COLUMNS = len(TrialField), len(RunningField)
 DRAWN_AS = 4.0
 """The share of all completed jobs weighs as much as so many jobs of the user."""
 
@@ -114,9 +115,9 @@ def show_running(jobs: Jobs, sim: Sim, shown: Single) -> None:
     """
     add_up_classes(sim)
     n = list_running(jobs, sim)
-    place = len(TrialField)
+    place = FIRST_ROW
     for row in range(SHOWN_RUNNING):
-        for column in range(len(RunningField)):
+        for column in range(N_COLUMNS):
             shown[place + column] = np.float32(0.0)
         if row < n:
             job = sim.scratch[row]
@@ -129,4 +130,4 @@ def show_running(jobs: Jobs, sim: Sim, shown: Single) -> None:
             shown[place + RunningField.LOG_REQUEST] = log_time(float(jobs.requested_time[job]))
             gave_way = sim.n_gave_way[job] / s.MOST_KILLS
             shown[place + RunningField.RUNNING_GAVE_WAY] = np.float32(gave_way)
-        place += len(RunningField)
+        place += N_COLUMNS
