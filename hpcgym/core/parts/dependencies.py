@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.moments import event_number
 from hpcgym.core.events import Event
-from hpcgym.core.kernels.types import Counter, Float, Int, IntVector, Jobs, Sim, empty
+from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.workload import Workload
 
 HEARS = s.ON_SUBMIT | s.ON_END | s.COUNT_COMING
@@ -152,13 +152,13 @@ def pop_coming(sim: DependencySim) -> None:
 
 
 @kernel(inlined=True)
-def exchange(column: Int, one: int, other: int) -> None:
+def exchange(column: NDArray[Any], one: int, other: int) -> None:
     """Exchange two elements of a column."""
     column[one], column[other] = column[other], column[one]
 
 
 @kernel
-def exchange_rows(table: Float, one: int, other: int) -> None:
+def exchange_rows(table: NDArray[Any], one: int, other: int) -> None:
     """Exchange two rows of a table."""
     for column in range(table.shape[1]):
         kept = table[one, column]
