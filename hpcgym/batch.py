@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.compiler.struct import Struct
+from hpcgym.core.dependencies import begin, own_columns
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.own_backfill import refuse_own
@@ -134,14 +135,22 @@ class _Worker:
 
     def run(self, ready: _Ready, orders: _Orders, block: _Block) -> FloatArray:
         """Simulate and measure the cells of one block, shape (n_cells, N_METRICS)."""
-        episode = ready.episode
+        episode, rule = ready.episode, ready.episode.dependencies
+        if rule is not None and block.end > block.first + 1:  # each exchanges rows of its own table
+            cells = range(block.first, block.end)
+            alone = [block._replace(first=cell, end=cell + 1) for cell in cells]
+            return np.concatenate([self.run(ready, orders, cell) for cell in alone])
         n = len(episode.workload)
         part = slice(block.first, block.end)
         keys = self.keys[:n]
         keys[:] = episode.table.keys[:, :2]  # of primary and backfill order
-        table = own_table(episode.table, self.state, 0)._replace(keys=keys)
+        kept = episode.table._replace(keys=keys)
+        table = own_table(kept if rule is None else own_columns(kept), self.state, 0)
         jobs = Struct(table)
         setting = SettingRows(orders.setting.rows[part].copy())
+        if rule is not None:
+            begin(table, self.state, 0, kept)
+            setting.events_hear |= rule.hears
         setting.n_jobs = n
         setting.machine_processors = episode.workload.machine_processors
         setting.week_start = episode.workload.week_start
@@ -233,7 +242,6 @@ def simulate_many(
             many[row],
             extra_policies=asking,
             keep_history=needs_history,
-            no_waits="simulate_many",
         )
         _ = episode.initial  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])

@@ -37,8 +37,8 @@ def kinds_of(simulator: Simulator) -> dict[str, Any]:
     """Return which jobs a simulation lost and cancelled, as a `Schedule` has them."""
     jobs, settings = simulator.workload, simulator.settings
     loses = may_lose(settings.events, jobs)
-    cancels = jobs.condition is not None and settings.dependencies != "ignore"
-    can = zip(KINDS, (loses, cancels), strict=True)
+    rule = simulator.episode.dependencies
+    can = zip(KINDS, (loses, rule is not None and rule.cancels(jobs)), strict=True)
     return {kind: simulator.without_run if is_possible else None for kind, is_possible in can}
 
 

@@ -153,7 +153,8 @@ USES_OF_A_PART = {
 
 def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
     parts = PACKAGE / "core" / "parts"
-    no_modes = {parts / f"{name}.py" for name in ("__init__", "waiting_cost", "dependencies")}
+    kept = ("__init__", "waiting_cost", "dependencies", "trial_fields")
+    no_modes = {parts / f"{name}.py" for name in kept}
     for part in sorted(set(parts.glob("*.py")) - no_modes):
         name = f"hpcgym.core.parts.{part.stem}"
         named = {
@@ -203,6 +204,7 @@ STORED_IN = {
     "ControlsField": "parts/cost_benefit.py",
     "TrialField": "parts/trials.py",
     "JobTrialField": "parts/trials.py",
+    "RunningField": "parts/trial_fields.py",
 }
 """The kernels that store the fields of each list."""
 
@@ -653,7 +655,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 48_300
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 49_900
 
 
 def test_the_house_plan_names_every_module():

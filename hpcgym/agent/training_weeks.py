@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from hpcgym.errors import CardError, ScenarioError, TraceError
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.slicing import cleaned_log, size_of
+from hpcgym.scenario.slicing import cleaned_log, taken_by
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
 from hpcgym.trace.catalogue import digest_of, find_trace, is_same_text, name_without_version
 from hpcgym.trace.split import WEEK_S
@@ -163,11 +163,11 @@ def _seconds_later(one: Scenario, other: Scenario) -> int | None:
 
     It begins at the first job that cleaning keeps. It is unknown for two versions of a log.
     """
-    if (one.trace, size_of(one)) == (other.trace, size_of(other)):
+    if (one.trace, taken_by(one)) == (other.trace, taken_by(other)):
         return 0
     if not _is_same_text(one, other):
         return None
-    first, second = (cleaned_log(cut.trace, *size_of(cut))[1].time_offset for cut in (one, other))
+    first, second = (cleaned_log(cut.trace, *taken_by(cut))[1].time_offset for cut in (one, other))
     return first - second
 
 

@@ -143,6 +143,7 @@ MAKE_PASS = 0
 ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k for k in range(8))
 NEXT_INSTANT, ON_INSTANT = 2**8, 2**9
 ON_TRIAL_END, AFTER_PASS, SHOW_TRIALS = 2**10, 2**11, 2**12
+COUNT_COMING = 2**16  # jobs that come now, of an event only
 # What the event at `Sim.looks_ahead` is asked besides, as is `MAKE_PASS`.
 FITS_AHEAD, RESERVE_AHEAD, FREE_AHEAD = 2**20, 2**21, 2**22
 # Columns of `Jobs.outage`.

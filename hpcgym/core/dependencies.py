@@ -1,4 +1,6 @@
-"""Whether jobs of a workload wait out of sight, what then cannot be, and how their rows begin.
+"""Whether jobs of a workload wait out of sight, what then cannot be, and who is cancelled.
+
+Where they wait, each simulation has a table of its own, whose rows its kernels exchange.
 
 The kernels, and what rows are, are in `hpcgym.core.parts.dependencies`.
 
@@ -8,10 +10,11 @@ Source: Specification, section 15, "Dependencies and holds".
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.kernels.types import Jobs
-from hpcgym.core.parts.dependencies import Dependencies, earliest_of, predecessors_of
+from hpcgym.core.parts.dependencies import Dependencies, failing, predecessors_of
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import State
 from hpcgym.core.workload import Workload
@@ -21,9 +24,12 @@ EXCHANGED = (
     *("submit_time", "run_time", "estimate", "requested_time", "processors", "size_class"),
     *("feature", "user", "keys"),
 )
-"""Columns of `Jobs` by which jobs differ, but for those that only environments have."""
+"""Columns of `Jobs` by which jobs differ."""
 
 EXCHANGED_ON_NODES = ("chunks", "shape", "request", "placed_first")
+
+EXCHANGED_IF_GIVEN = ("requeue", "reward_rate", "reward_onset", "field")
+"""Columns that are empty where they mean nothing; the last three are of environments."""
 
 
 def dependencies_of(
@@ -56,22 +62,23 @@ def dependencies_of(
     return Dependencies(kind, settings.kill_at_limit)
 
 
-def begin(rule: Dependencies, workload: Workload, kept: Jobs, table: Jobs, state: State) -> None:
-    """Give jobs their numbers as they come; those come last that wait for another job.
+def cancelled_jobs(workload: Workload, rule: Dependencies | None) -> NDArray[np.bool_]:
+    """Tell which jobs are cancelled, shape (n_jobs,), whatever the schedule is.
 
-    Writes the state, after its reset, and its own `table` of the jobs in `kept`.
+    Whether a job fails does not depend on when it runs.
     """
-    n = len(workload)
-    waits = predecessors_of(workload, rule.kind) >= 0
-    earliest = earliest_of(workload, rule.kind)
-    row = np.lexsort((earliest, waits))
-    n_coming = n - int(waits.sum())
-    state.n_coming[0] = n_coming
-    state.coming[0, :n_coming] = row[:n_coming]  # in order, so a heap
-    state.comes_at[0, :n] = np.where(waits, s.NEVER, earliest)
-    state.row_of[0, :n] = row
-    state.job_of[0, row] = np.arange(n)
-    lay_out(table, state, kept, estimates=True)
+    cancelled = np.zeros(len(workload), dtype=np.bool_)
+    if rule is None or not rule.cancels(workload):
+        return cancelled
+    after, condition = predecessors_of(workload, rule.kind), np.asarray(workload.condition)
+    fails = failing(workload, rule.kills)
+    conditional = (after >= 0) & (condition != s.AFTER_END)
+    while True:  # each round settles the next jobs of all chains
+        holds = (fails | cancelled)[after] == (condition == s.AFTER_FAILURE)
+        found = conditional & ~holds
+        if (found == cancelled).all():
+            return cancelled
+        cancelled = found
 
 
 def own_columns(table: Jobs) -> Jobs:
@@ -83,17 +90,34 @@ def own_columns(table: Jobs) -> Jobs:
 def exchanged(table: Jobs) -> tuple[str, ...]:
     """Return the columns that a simulation exchanges."""
     names = EXCHANGED + (EXCHANGED_ON_NODES if table.nodes_pass else ())
-    return (*names, "requeue") if len(table.requeue) else names
+    return names + tuple(name for name in EXCHANGED_IF_GIVEN if len(getattr(table, name)))
 
 
-def lay_out(table: Jobs, state: State, kept: Jobs, *, estimates: bool) -> None:
+def begin(table: Jobs, state: State, env: int, kept: Jobs) -> None:
+    """Let each row be its job, as an episode begins; write a simulation's own table of `kept`."""
+    n = len(table.run_time)
+    state.row_of[env, :n] = state.job_of[env, :n] = np.arange(n)
+    state.comes_at[env, :n] = s.NEVER  # until the clock moves
+    for name in exchanged(table):
+        getattr(table, name)[:] = getattr(kept, name)
+
+
+def lay_out(table: Jobs, state: State, env: int, kept: Jobs, *, estimates: bool) -> None:
     """Write a simulation's own table of the jobs in `kept`, as its state numbers them.
 
     `estimates` tells whether to write estimates, too, which a simulation may have changed.
     """
-    row = state.row_of[0, : len(table.run_time)]
+    n, came = len(table.run_time), int(state.next_job[env])
+    row = state.row_of[env, :n]
     for name in exchanged(table):
         if estimates or name not in ("estimate", "feature"):
             getattr(table, name)[:] = getattr(kept, name)[row]
-    table.submit_time[:] = state.comes_at[0, row]
-    table.feature[:, s.FEATURE_SUBMIT] = table.submit_time
+    if state.has_begun[env] == 0:
+        return
+    coming = int(state.n_coming[env] > 0)
+    comes_at = np.full(n, s.NEVER)
+    comes_at[: came + coming] = state.comes_at[env, row[: came + coming]]
+    if len(table.reward_onset):
+        table.reward_onset[:] += comes_at - table.submit_time
+    table.submit_time[:] = comes_at
+    table.feature[: came + coming, s.FEATURE_SUBMIT] = comes_at[: came + coming]

@@ -178,6 +178,11 @@ class JobTrialField(ObservationField):
     GAVE_WAY = "x, how often it gave way", "x / 9"
     LOG_RAN = "longest run of these attempts and of its present trial, s", "as log_wait_time"
     MAY_BE_LENT = "it may go on trial once the pass has ended", "0 or 1"
+    CHANCE_TO_END = (
+        "P(run time <= limit | run time > ran), the limit of trials and ran as in log_ran, by the "
+        "user's last jobs and all completed ones",
+        "itself",
+    )
 
 
 class TrialField(ObservationField):
@@ -187,6 +192,24 @@ class TrialField(ObservationField):
     TRIAL_PROCESSORS = "x, processors of jobs on trial", "x / M"
     GUARANTEED_PROCESSORS = "x, of these, those of guaranteed trials", "x / M"
     YOUNG_PROCESSORS = "x, processors of running jobs that may give way now", "x / M"
+
+
+class RunningField(ObservationField):
+    """What is shown of running jobs with these actions, in rows behind `TrialField`.
+
+    The rows are of SHOWN_RUNNING jobs that run, off trial, and may be killed: those first that have
+    run least by processors times age, in which order jobs give way.
+    """
+
+    LOG_AGE = "age, s", "as log_wait_time of `jobs`"
+    RUNNING_PROCESSORS = "processors q", "q / M"
+    LOG_TIME_LEFT = "time to the end by estimate, s", "as log_age"
+    LOG_REQUEST = "requested time, s", "as log_age"
+    RUNNING_GAVE_WAY = "x, how often it gave way", "x / 9"
+
+
+SHOWN_RUNNING = 16
+"""Running jobs that are shown one by one."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +284,9 @@ N_HISTORY_FIELDS = JobField.LOG_EXPECTED_RUN_TIME_RATIO - JobField.USER_LOG_COMP
 
 N_KEPT_FIELDS = JobField.USER_LOG_EXPECTED_BOUND - JobField.USER_LOG_COMPLETED
 """Those of them, the first ones, that only a completion of the user changes."""
+
+N_TRIAL_FIELDS = len(TrialField) + SHOWN_RUNNING * len(RunningField)
+"""Fields of the cluster about trials."""
 
 MAY_BE_LENT = len(JobField) + JobTrialField.MAY_BE_LENT
 """Place of that field in the row of a job, where processors are counted."""

@@ -92,7 +92,8 @@ class PreparedEpisode:
         is_deep = self.setting.backfill > s.BACKFILL_EASY and not tries
         depth = float(self.backfill_parameter[0]) if is_deep else 1.0
         n_users = len(self.workload.history.completed)
-        return Room(len(self.workload), n_users, sizes_of(self.table, depth))
+        sizes, waits = sizes_of(self.table, depth), self.dependencies is not None
+        return Room(len(self.workload), n_users, sizes, waits=waits)
 
     @cached_property
     def initial(self) -> Struct[InitialState]:
@@ -198,7 +199,7 @@ def prepare(
     reward_rate: NDArray[np.float64] | None = None,
     reward_onset: NDArray[np.int64] | None = None,
     field: NDArray[np.float32] | None = None,
-    no_waits: str = "an environment",
+    no_waits: str = "",
 ) -> PreparedEpisode:
     """Prepare a workload for the kernels.
 

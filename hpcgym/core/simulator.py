@@ -91,7 +91,7 @@ class Simulator:
             extra_policies=extra_policies,
             check_invariants=check_invariants,
             full_passes=full_passes,
-            no_waits="" if decide == "never" else f"decide={decide!r}",
+            no_waits="" if decide == "never" else f"a simulator with decide={decide!r}",
         )
         self._open()
         self.reset()
@@ -115,8 +115,7 @@ class Simulator:
         """Set the clock back to 0: an empty machine, no job submitted."""
         entry_points.begin(self._sim.address, self.episode.initial.address)
         if self.episode.dependencies is not None:
-            kept = self.episode.table
-            begin(self.episode.dependencies, self.workload, kept, self._table, self.state)
+            begin(self._table, self.state, 0, self.episode.table)
         chooser = self.episode.policy.chooser
         self._chooser_run: ChooserRun | None = None if chooser is None else chooser.begin()
         self._own_passes = own_passes(self.settings)
@@ -513,7 +512,7 @@ class Simulator:
         copy_into(self.state, state)
         if self.episode.dependencies is not None:
             moved = self.settings.moves_estimates
-            lay_out(self._table, self.state, self.episode.table, estimates=not moved)
+            lay_out(self._table, self.state, 0, self.episode.table, estimates=not moved)
 
     def _take_memory_of(self, other: Simulator) -> None:
         """Copy what the policy and the mode of another simulation remember in Python."""

@@ -29,7 +29,7 @@ from hpcgym.core.compiler.struct import (
 )
 from hpcgym.core.kernels.types import Jobs, Sim, additions_of
 from hpcgym.core.nodes import NodeSizes, Placement
-from hpcgym.core.observation_fields import ControlsField, JobTrialField, TrialField
+from hpcgym.core.observation_fields import N_TRIAL_FIELDS, ControlsField, JobTrialField
 from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.errors import PolicyError
 
@@ -108,15 +108,18 @@ class Room(NamedTuple):
     nodes: NodeSizes = NodeSizes()
     present: int | None = None
     """Jobs that wait or run at once, at most; None = all. Only states have a limit."""
+    waits: bool = False  # whether jobs wait out of sight for others, or are held
 
     def holds(self, other: Room) -> bool:
         """Tell whether a state with this room has room for an episode of another size."""
-        return other.jobs <= self.jobs and other.users <= self.users and other.nodes.fit(self.nodes)
+        fits = other.jobs <= self.jobs and other.users <= self.users
+        return fits and other.nodes.fit(self.nodes) and other.waits <= self.waits
 
     def grown(self, other: Room) -> Room:
         """Return room for both, rounded up to powers of two, so that a state grows seldom."""
         jobs, users = max(self.jobs, other.jobs), max(self.users, other.users)
-        return Room(_rounded(jobs), _rounded(users), self.nodes.joined(other.nodes), self.present)
+        nodes, waits = self.nodes.joined(other.nodes), self.waits or other.waits
+        return Room(_rounded(jobs), _rounded(users), nodes, self.present, waits)
 
 
 def _rounded(number: int) -> int:
@@ -158,7 +161,9 @@ def allocate(
         n_queues: Queues that are kept, 1 if no backfill order is.
         n_events: Events of a simulation, each of which may be an outage.
     """
-    n_jobs, n_users, sizes, limit = room
+    n_jobs, n_users, sizes, limit, waits = room
+    if waits:
+        parts = {*parts, s.BACKFILL_PART + loaders.place_of("hpcgym.core.parts.dependencies")}
     n_present = n_jobs if limit is None else min(n_jobs, limit)
     n_running = min(2 * machine_processors, n_present)  # pyss: ends of one instant overlap starts
     half = s.NODE_CHILDREN // 2
@@ -187,7 +192,8 @@ def allocate(
         # At one instant an outage takes off running jobs only.
         "attempts": max(2 * s.MOST_KILLS * n_jobs, n_events * n_running),
         "fields of controls": len(ControlsField),
-        "fields of trials": max(len(TrialField), len(JobTrialField)),
+        "fields of trials": max(N_TRIAL_FIELDS, len(JobTrialField)),
+        "classes of run times": s.SIZE_CLASSES,
     }
     lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)
     lengths |= sizes.lengths()

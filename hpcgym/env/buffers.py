@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.core.compiler.struct import IS_COMPILED, Struct
 from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
-from hpcgym.core.kernels.types import Batch
+from hpcgym.core.kernels.types import Batch, Jobs
 from hpcgym.core.state import Room, State, addresses_of, allocate, copy_into, row_of
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
@@ -137,6 +137,7 @@ class EnvBuffers:
         self._copies: list[Copies] = []
         self._n_begun = 0
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
+        self._jobs: dict[int, Struct[Jobs]] = {}
         self.results = StepResults(
             payment=np.zeros((3, n_envs)),
             tally=np.zeros((2, n_envs), dtype=np.int64),
@@ -177,6 +178,10 @@ class EnvBuffers:
         rows, row = self._moved[env]
         return rows.state, row
 
+    def jobs_of(self, env: int) -> Struct[Jobs]:
+        """Return the jobs of an environment's episode as kernels take them."""
+        return self._jobs[env]
+
     def begin(
         self, envs: NDArray[np.int64], episodes: Sequence[EnvEpisode], *, others_step: bool = False
     ) -> int:
@@ -192,7 +197,7 @@ class EnvBuffers:
         for env, episode in zip(envs.tolist(), episodes, strict=True):
             self.episodes[env] = episode
             self._move(env, episode.n_present)
-            self._bind_episode(env, episode)
+            self._bind_episode(env, episode, begins=True)
         self._n_begun += len(envs)
         if self._n_begun > len(self.episodes) // 8:
             self._order_by_episode()
@@ -374,17 +379,19 @@ class EnvBuffers:
             self._bind_sim(env)
         for env, episode in enumerate(self.episodes):
             if episode is not None:
-                self._bind_episode(env, episode)
+                self._bind_episode(env, episode, begins=False)
 
     def _bind_sim(self, env: int) -> None:
         """Write down the address of an environment's simulation."""
         rows, row = self._moved.get(env, (self, env))
         self.batch.address[env, kernels.SIM] = rows.addresses[row]
 
-    def _bind_episode(self, env: int, episode: EnvEpisode) -> None:
-        """Write down the addresses of an environment's episode."""
+    def _bind_episode(self, env: int, episode: EnvEpisode, *, begins: bool) -> None:
+        """Write down the addresses of an environment's episode, which begins or goes on."""
         address: Any = self.batch.address
-        address[env, kernels.JOBS] = episode.jobs.address
+        if begins or env not in self._jobs:
+            self._jobs[env] = episode.jobs_in(*self.place_of(env), begins=begins)
+        address[env, kernels.JOBS] = self._jobs[env].address
         address[env, kernels.INITIAL_STATE] = episode.prepared.initial.address
         address[env, kernels.REWARD_PLAN] = episode.reward_plan.address
 
@@ -393,7 +400,7 @@ class EnvBuffers:
         kept = self.__dict__.copy()
         for key in ("shown", "addresses", "_action_specs", "_struct"):
             del kept[key]
-        kept["_copies"] = []
+        kept["_copies"], kept["_jobs"] = [], {}
         kept["batch"] = self.batch._replace(
             address=np.zeros_like(self.batch.address), out=np.zeros_like(self.batch.out)
         )

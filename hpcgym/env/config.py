@@ -16,13 +16,14 @@ from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.action import kind_of
 from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
+from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionReader, Scale, action_spec_of, unit_divisors
-from hpcgym.env.episode import EnvEpisode, starts_under
+from hpcgym.env.episode import EnvEpisode, played_under
 from hpcgym.env.observation import (
     EXPECTATIONS,
     N_SLOTS,
@@ -295,7 +296,8 @@ class EnvConfig:
         run_time = executed_run_time(workload, settings.kill_at_limit)
         cost = self._reward.cost_of(workload, run_time)
         if self._reward.by_baseline and self._baseline is not None:
-            cost = in_units_of(cost, starts_under(self._baseline, workload))
+            rule = dependencies_of(workload, settings, settings.no_waits)
+            cost = in_units_of(cost, played_under(self._baseline, workload, rule, cost))
         estimate = estimates_of(workload, settings)
         prepared = prepare(
             workload,
@@ -312,7 +314,9 @@ class EnvConfig:
             prepared.setting.show_expected = EXPECTATIONS[self.expectations]
             prepared.setting.expect |= EXPECTATIONS[self.expectations]
         prepared.setting.show_controls = int(self.controls)
-        prepared.setting.show_trials = int(self._kind.SHOWS_TRIALS)
+        if self._kind.SHOWS_TRIALS:
+            prepared.setting.show_trials = 1
+            prepared.setting.hears |= s.ON_END  # run times of completed jobs are counted
         if self._kind.AFTER_PASS:
             # No decision sets the order of a pass, and the base order is that of the slots.
             order = as_policy(self.settings.policy)

@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.compiler.struct import Struct
+from hpcgym.core.dependencies import begin, cancelled_jobs, lay_out, own_columns
 from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.observation_fields import OwnField
+from hpcgym.core.parts.dependencies import Dependencies
 from hpcgym.core.prepare import PreparedEpisode
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import State, placement_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import columns_of_fields
-from hpcgym.env.reward import Cost, Reward, reward_plan_of
+from hpcgym.env.reward import Cost, Played, Reward, reward_plan_of
+from hpcgym.lost import counts, useful_part
 from hpcgym.schedule import Schedule
 
 
@@ -61,40 +64,75 @@ class EnvEpisode:
         return len(self.workload)
 
     @cached_property
-    def jobs(self) -> Struct[Jobs]:
-        """Return the jobs as kernels take them."""
+    def _shared(self) -> Jobs:
+        """Return the jobs with the fields of the user's own."""
         columns: Any = columns_of_fields(self.own_fields)
-        return Struct(self.table._replace(**columns))
+        return self.table._replace(**columns)
+
+    @cached_property
+    def _jobs(self) -> Struct[Jobs]:
+        """Return the jobs as kernels take them, for all simulations that move none."""
+        return Struct(self._shared)
+
+    def jobs_in(self, state: State, env: int, *, begins: bool) -> Struct[Jobs]:
+        """Return the jobs as kernels take them in row `env` of a state.
+
+        Where jobs wait for others, the row has jobs of its own, as an episode begins with them or,
+        without `begins`, as the row numbers them. Writes the row.
+        """
+        if self.prepared.dependencies is None:
+            return self._jobs
+        own = own_columns(self._shared)
+        if begins:
+            begin(own, state, env, self._shared)
+        else:
+            lay_out(own, state, env, self._shared, estimates=True)
+        return Struct(own)
+
+    def rows(self, state: State, env: int, jobs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return positions in the job table of jobs as row `env` of a state numbers them."""
+        if self.prepared.dependencies is None:
+            return jobs
+        found: NDArray[np.int64] = state.row_of[env, jobs]
+        return found
 
     @cached_property
     def reward_plan(self) -> Struct[RewardPlan]:
         """Return how rewards are paid; simulates the baseline on this episode once, if any."""
-        start_time = None if self.baseline is None else starts_under(self.baseline, self.workload)
-        return reward_plan_of(self.reward.form, self.cost, self.workload.submit_time, start_time)
+        rule = self.prepared.dependencies
+        played = played_under(self.baseline, self.workload, rule, self.cost)
+        return reward_plan_of(self.reward.form, played, self.baseline is not None)
 
     def schedule(self, state: State, env: int) -> Schedule:
         """Return the schedule that row `env` of a state has made so far, start -1 = not started."""
-        flag = state.flag[env, : self.n_jobs]
-        start_time = np.maximum(state.start_time[env, : self.n_jobs], -1)
+        n, rule = self.n_jobs, self.prepared.dependencies
+        job = slice(n) if rule is None else state.job_of[env, :n].copy()
+        flag = state.flag[env, job]
+        without_run = (flag & s.FLAG_NO_RUN) != 0
+        start_time = np.where(without_run, -1, np.maximum(state.start_time[env, job], -1))
+        cancels = rule is not None and rule.cancels(self.workload)
         return Schedule(
             workload=self.workload,
             start_time=start_time,
             run_time=self.table.run_time.copy(),
             backfilled=(flag & s.FLAG_BACKFILLED) != 0,
             thresholded=(flag & s.FLAG_THRESHOLDED) != 0,
-            placement=placement_of(self.table, state, env, start_time),
+            placement=placement_of(self.table, state, env, start_time, job),
             outage=self.table.outage,
+            eligible_time=None if rule is None else state.comes_at[env, :n].copy(),
+            cancelled=without_run if cancels else None,
         )
 
     def metrics(self, state: State, env: int) -> dict[str, float]:
         """Return the metrics of that schedule; waiting jobs count as if they started now."""
         made = self.schedule(state, env)
-        return metrics.summary(
-            made.workload,
-            made.start_time,
-            made.run_time,
-            made.backfilled,
-            made.thresholded,
+        useful = useful_part(made)
+        return counts(made) | metrics.summary(
+            useful.jobs,
+            useful.start_time,
+            useful.run_time,
+            useful.backfilled,
+            useful.thresholded,
             now=int(state.now[env]),
             outage=made.outage,
         )
@@ -105,8 +143,22 @@ class EnvEpisode:
         return {key: value for key, value in kept if not isinstance(value, Struct)}
 
 
-def starts_under(settings: SchedulerSettings, workload: Workload) -> NDArray[np.int64]:
-    """Simulate a workload under a baseline's scheduler; return the start times, s."""
-    simulator = Simulator(workload, settings)
-    simulator.run()
-    return simulator.start_time
+def played_under(
+    settings: SchedulerSettings | None, workload: Workload, rule: Dependencies | None, cost: Cost
+) -> Played:
+    """Simulate a workload under a baseline's scheduler, and return what it played.
+
+    Without one, each job starts at its submission. `rule` is what makes jobs wait, and `cost` what
+    waiting costs each, counted from its submission on.
+    """
+    submit_time = start_time = workload.submit_time
+    if settings is not None:
+        simulator = Simulator(workload, settings)
+        simulator.run()
+        submit_time, start_time = simulator.eligible_time, simulator.start_time
+    if rule is None:
+        return Played(cost, submit_time, start_time)
+    ran = ~cancelled_jobs(workload, rule)
+    onset = cost.onset - workload.submit_time + submit_time
+    counted = Cost(cost.at_submission, cost.rate[ran], onset[ran])
+    return Played(counted, submit_time[ran], start_time[ran])

@@ -19,6 +19,7 @@ from hpcgym.core.nodes import shown_partitions
 from hpcgym.core.observation_fields import (
     N_STATIC_FIELDS,
     OWN_FIELDS,
+    SHOWN_RUNNING,
     ClusterField,
     ControlsField,
     JobField,
@@ -26,6 +27,7 @@ from hpcgym.core.observation_fields import (
     NodesField,
     ObservationField,
     OwnField,
+    RunningField,
     TrialField,
 )
 from hpcgym.errors import ScenarioError, unknown_name
@@ -76,7 +78,8 @@ def fields_of(
     of_job: list[AnyField] = [*JobField, *(() if machine is None else NodesField)]
     of_cluster: list[AnyField] = [*ClusterField, *(ControlsField if controls else ())]
     if trials:
-        of_job, of_cluster = [*of_job, *JobTrialField], [*of_cluster, *TrialField]
+        of_job, running = [*of_job, *JobTrialField], [*RunningField] * SHOWN_RUNNING
+        of_cluster = [*of_cluster, *TrialField, *running]
     for field in own:
         (of_job if field.is_of_job else of_cluster).append(field)
     return of_job, of_cluster

@@ -1,6 +1,6 @@
 """Rewards: the cost of waiting, paid as it accrues, at starts or at the end, alone or paired.
 
-With N jobs in the episode, the cost of job j by the instant t is
+With N jobs in the episode, cancelled ones aside, the cost of job j by the instant t is
 b_j(t) = b_0 + rate_j max(0, min(s_j, t) - onset_j): its bounded slowdown if it started at t. A
 paired reward subtracts the baseline's reward over the same intervals.
 
@@ -132,7 +132,8 @@ def as_reward(reward: object) -> Reward:
 
     A rate is a function that is called with each `RewardedJob` of an episode. It returns what a
     second of waiting costs, 1/s, alone or with the instant from which it costs, s; by default that
-    is the submission. Instead of a function two arrays can be given, rates and instants, each of
+    is the submission. Where jobs wait for others, the instant moves with the job's submission to
+    when it is eligible. Instead of a function two arrays can be given, rates and instants, each of
     shape (n_jobs,); they fit episodes of so many jobs only. The rewards then sum to minus the mean
     cost of the jobs. `path/to/file.py:name` and `module:name` name a rate or a `Reward` there.
 
@@ -252,29 +253,42 @@ def _rate_and_onset(reward: Rate, job: RewardedJob) -> tuple[float, float]:
     return rate, onset
 
 
-def in_units_of(cost: Cost, baseline_start_time: IntArray) -> Cost:
+class Played(NamedTuple):
+    """The jobs of a schedule that were not cancelled: what waiting costs them, and their times, s.
+
+    Attributes:
+        cost: What waiting costs each, from when it was eligible on.
+        submit_time: When each was eligible.
+        start_time: Its start.
+    """
+
+    cost: Cost
+    submit_time: IntArray
+    start_time: IntArray
+
+
+def in_units_of(cost: Cost, baseline: Played) -> Cost:
     """Return the cost divided by the baseline's mean cost, so that the baseline's mean is 1.
 
     Without this a few weeks dominate a sum over weeks.
 
     Example:
-        >>> in_units_of(Cost(1.0, np.array([0.1]), np.array([6])), np.array([36])).rate
+        >>> cost = Cost(1.0, np.array([0.1]), np.array([6]))
+        >>> in_units_of(cost, Played(cost, np.array([0]), np.array([36]))).rate
         array([0.025])
     """
-    waited = np.maximum(baseline_start_time - cost.onset, 0)
-    unit = cost.at_submission + float((cost.rate * waited).mean())
+    waited = np.maximum(baseline.start_time - baseline.cost.onset, 0)
+    unit = cost.at_submission + float((baseline.cost.rate * waited).mean())
     return Cost(cost.at_submission / unit, cost.rate / unit, cost.onset)
 
 
-def reward_plan_of(
-    form: int, cost: Cost, submit_time: IntArray, baseline_start_time: IntArray | None
-) -> Struct[RewardPlan]:
+def reward_plan_of(form: int, played: Played, is_paired: bool) -> Struct[RewardPlan]:
     """Return how kernels pay the rewards of an episode; `form` is `PAY_*`.
 
-    Without a paired baseline the starts are None. With one, its cost is a function of the clock:
-    piecewise linear until jobs start, then constant.
+    With a paired baseline, `played` is its schedule. Its cost is a function of the clock: piecewise
+    linear until jobs start, then constant. Without one, each job starts when it is eligible.
     """
-    start = submit_time if baseline_start_time is None else baseline_start_time
+    cost, submit_time, start = played
     waits = start > cost.onset
     moment = np.concatenate([cost.onset[waits], start[waits]])
     change = np.concatenate([cost.rate[waits], -cost.rate[waits]])
@@ -286,11 +300,11 @@ def reward_plan_of(
     started_cost = np.concatenate([[0.0], np.cumsum(own[by_start])])
     fields = RewardPlan(
         form=form,
-        is_paired=int(baseline_start_time is not None),
+        is_paired=int(is_paired),
         n_jobs=len(start),
         at_submission=cost.at_submission,
         baseline_total=float(started_cost[-1]),
-        submit_time=submit_time,
+        submit_time=np.sort(submit_time, kind="stable"),
         moment=moment[order],
         slope=slope,
         passed=passed[: len(moment)],

@@ -135,6 +135,12 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
         TABLE OF TrialField
 
+        Behind these `cluster` has 16 rows of running jobs, those first that have run least by
+        processors times age: jobs that may be killed and are not on trial. Rows behind the last
+        job are 0.
+
+        TABLE OF RunningField
+
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
         Fields of your own (`fields`) come last in each row, or last in `cluster`.
@@ -176,10 +182,10 @@ schedule; -1 until the episode is over |
         `reset(seed=...)` draws the episode; `options={"episode": 7}` names it.
 
     Episode End:
-        Terminated when every job has started. Truncated only after `horizon` steps, or by
-        Gymnasium's `TimeLimit` around it (`max_episode_steps`). Waiting jobs then count as if they
-        started at that instant, in the last reward and in the metrics, and `complete` is 0. An
-        episode in which no order ever matters ends in its first step.
+        Terminated when every job has started, or is cancelled. Truncated only after `horizon`
+        steps, or by Gymnasium's `TimeLimit` around it (`max_episode_steps`). Waiting jobs then
+        count as if they started at that instant, in the last reward and in the metrics, and
+        `complete` is 0. An episode in which no order ever matters ends in its first step.
 
     Arguments:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
@@ -258,7 +264,8 @@ schedule; -1 until the episode is over |
         drawn = self._config.draw({} if options is None else options, self.np_random)
         self._label, self._number, self._episode = drawn
         self._make_room(self._episode)
-        jobs, sim = self._episode.jobs.address, self._sim.address
+        self._jobs = self._episode.jobs_in(self._begun_state, 0, begins=True)
+        jobs, sim = self._jobs.address, self._sim.address
         entry_points.begin(sim, self._episode.prepared.initial.address)
         self._own_passes = own_passes(self.settings)
         while entry_points.run(jobs, sim) == s.STATUS_OWN_PASS:
@@ -289,7 +296,7 @@ schedule; -1 until the episode is over |
             raise ActionError("no episode is under way; call reset()")
         index, values = self._config.reader.read(action)
         shown, parts = self._empty()
-        jobs, plan = episode.jobs.address, episode.reward_plan.address
+        jobs, plan = self._jobs.address, episode.reward_plan.address
         sim, spec = self._sim.address, self._action_spec.address
         arguments = (jobs, sim, spec, plan, self._slot, index, values, *parts)
         while (status := entry_points.step(*arguments)) == s.STATUS_OWN_PASS:
@@ -321,8 +328,7 @@ schedule; -1 until the episode is over |
     def _make_own_pass(self) -> None:
         """Let the mode in Python make the pass that is due."""
         assert self._own_passes is not None
-        episode = self._begun_episode
-        self._own_passes.make(episode.workload, episode.jobs, self._sim)
+        self._own_passes.make(self._begun_episode.workload, self._jobs, self._sim)
 
     def truncate(self) -> tuple[float, dict[str, Any]]:
         """End the episode at this decision, as a time limit does, for a wrapper of your own.
@@ -353,7 +359,7 @@ schedule; -1 until the episode is over |
             info[terms[1]] = float(sim.baseline_term)
         if self._is_over:
             measured = np.empty(N_METRICS)
-            entry_points.measure(self._begun_episode.jobs.address, self._sim.address, measured)
+            entry_points.measure(self._jobs.address, self._sim.address, measured)
             metrics = metrics_of(measured)
         info.update(metrics)
         return info
@@ -396,7 +402,7 @@ schedule; -1 until the episode is over |
         """
         if policy.is_python or policy.rule == s.RULE_KEYS:
             raise PolicyError(f"{policy.name} orders in Python or by keys, and not by a rule")
-        state, jobs, sim = self._begun_state, self._begun_episode.jobs, self._sim
+        state, jobs, sim = self._begun_state, self._jobs, self._sim
         weight = np.array(policy.parameters)
         entry_points.order_by_rule(jobs.address, sim.address, policy.rule, weight)
         state.ordered[0] = 0  # the pass is still to be decided
@@ -443,7 +449,7 @@ schedule; -1 until the episode is over |
 
         episode, state = self._begun_episode, self._begun_state
         title = f"{self.episodes.scenario.name}, {self._label}"
-        frame = take_snapshot(title, episode, state, 0, self._sim)
+        frame = take_snapshot(title, episode, self._jobs, state, 0, self._sim)
         if self._viewer is None:
             fps, size = self.metadata["render_fps"], self._frame_size
             self._viewer = Viewer(self.render_mode, fps, size)  # type: ignore[arg-type]
@@ -501,6 +507,8 @@ schedule; -1 until the episode is over |
         self._action_spec = self._config.action_spec()
         if self._state is not None:
             self._sim = sim_of(self._state, 0)
+            if self._episode is not None:
+                self._jobs = self._episode.jobs_in(self._state, 0, begins=False)
 
 
 SchedulingEnv.__doc__ = with_tables(

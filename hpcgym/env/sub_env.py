@@ -116,7 +116,8 @@ class SubEnv:
         episode, buffers = self._episode, self._vector.buffers
         title = f"{self.episodes.scenario.name}, {self.label}"
         state, row = buffers.place_of(self._env)
-        frame = take_snapshot(title, episode, state, row, sim_of(state, row))
+        jobs = buffers.jobs_of(self._env)
+        frame = take_snapshot(title, episode, jobs, state, row, sim_of(state, row))
         viewers = self._vector.viewers
         if self._env not in viewers:
             fps, size = self._vector.metadata["render_fps"], self._vector.frame_size

@@ -13,6 +13,7 @@ import numpy as np
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
+from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.prepare import refuse_on_nodes
 from hpcgym.core.workload import Workload
@@ -21,7 +22,7 @@ from hpcgym.evaluation.content import content_digest
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.evaluation.waits import packed
-from hpcgym.lost import refuse_lost
+from hpcgym.lost import refuse_lost, without_run
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule, simulate
@@ -76,20 +77,25 @@ class Copies:
 
 
 def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
-    """Return the agents that cannot schedule the machine of some episodes, and why.
+    """Return the agents that cannot schedule some episodes, and why.
 
-    Those are agents that count processors, on a machine of nodes.
+    Those are agents that count processors, on a machine of nodes, and agents that know no jobs that
+    wait for others, or are held.
 
     Example:
         >>> misfits([load_agent("DYNP")], Episodes("hetero-64-weeks"))["DYNP"]
         'DYNP plans with counts of processors; it cannot schedule a machine of nodes'
     """
-    if episodes.scenario.machine.nodes is None:
+    workload, waits = episodes.workload(0), episodes.settings.dependencies != "ignore"
+    if episodes.scenario.machine.nodes is None and not waits and workload.eligible is None:
         return {}
     found = {}
     for agent in agents:
         try:
-            refuse_on_nodes(episodes.workload(0), _settings_of(agent, episodes.settings))
+            settings = _settings_of(agent, episodes.settings)
+            dependencies_of(workload, settings, settings.no_waits)
+            if workload.machine is not None:
+                refuse_on_nodes(workload, settings)
         except PolicyError as error:
             found[agent.name] = str(error)
     return found
@@ -163,7 +169,7 @@ class Runner:
                 refuse_lost(schedule)
                 key = {"agent": self.agents[agent].name, "week": number, "label": label}
                 metrics = {**schedule.metrics(), **metrics_on_nodes(schedule)}
-                waits = packed(schedule.wait_time)
+                waits = packed(schedule.wait_time[~without_run(schedule)])
                 rows.append({**key, "replica": replica, **metrics, WAITS: waits})
                 work.advance()
         return rows

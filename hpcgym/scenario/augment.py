@@ -160,6 +160,12 @@ class AugmentedEpisodes(Episodes):
             maker: Maker = partial(resample_week, join_weeks(weeks))
             self._makers.append((augmentation.resampled, "resampled week", maker))
         if augmentation.generated:
+            if self.settings.dependencies != "ignore":
+                raise ScenarioError(
+                    f"{self.scenario.name}: generated weeks say of no job which is before it, and "
+                    f"[scheduler] dependencies is {self.settings.dependencies!r}; use resampled "
+                    "weeks"
+                )
             maker = _generated_week_maker(weeks, self.largest_request)
             self._makers.append((augmentation.generated, "generated week", maker))
 

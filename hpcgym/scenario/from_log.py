@@ -68,7 +68,8 @@ def episodes_of_log(
         **in_trace,
     )
     scheduler = spec.SchedulerSpec(**in_scheduler)
-    workload, report = cleaned_log(trace, processors, machine, scheduler.placement)
+    waits = scheduler.dependencies != "ignore"
+    workload, report = cleaned_log(trace, processors, machine, scheduler.placement, waits)
     has_weeks = int(workload.submit_time[-1]) >= 2 * WEEK_S
     episode: spec.EpisodeSpec = spec.WeekEpisodes() if has_weeks else spec.WholeEpisode()
     description = f"{'Weeks' if has_weeks else 'The whole'} of {workload.name}."

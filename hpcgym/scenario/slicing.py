@@ -26,12 +26,20 @@ LabelledWorkload: TypeAlias = tuple[str, Workload]
 Cleaned: TypeAlias = tuple[Workload, CleaningReport]
 
 
-class Size(NamedTuple):
-    """The size of a machine: its processors, or its nodes and the rule that places jobs on them."""
+class Takes(NamedTuple):
+    """What decides which jobs of a log are taken, and what of each, besides the trace itself.
+
+    Attributes:
+        processors: Those of the machine; None = what its nodes have, or the log states.
+        nodes: Its nodes; None = processors are counted.
+        placement: Where jobs run on nodes.
+        dependencies: Whether fields 17 and 18 of an SWF log are read.
+    """
 
     processors: int | None
     nodes: Machine | None
     placement: str
+    dependencies: bool
 
 
 @dataclass(frozen=True)
@@ -71,13 +79,15 @@ def slice_log(scenario: spec.Scenario) -> tuple[Workload, CleaningReport, Slices
         TraceError: The log cannot be found, read, cleaned or cut.
     """
     path, stamp = _located(scenario.trace)
-    key = path, stamp, scenario.trace, size_of(scenario)
+    key = path, stamp, scenario.trace, taken_by(scenario)
     return *_cleaned(*key), _sliced(*key, scenario.episode)
 
 
-def size_of(scenario: spec.Scenario) -> Size:
-    """Return what decides which jobs of a log a scenario's machine can run."""
-    return Size(scenario.machine.processors, scenario.machine.nodes, scenario.scheduler.placement)
+def taken_by(scenario: spec.Scenario) -> Takes:
+    """Return what decides which jobs of a log a scenario takes."""
+    machine, scheduler = scenario.machine, scenario.scheduler
+    waits = scheduler.dependencies != "ignore"
+    return Takes(machine.processors, machine.nodes, scheduler.placement, waits)
 
 
 def cleaned_log(
@@ -85,6 +95,7 @@ def cleaned_log(
     processors: int | None,
     nodes: Machine | None = None,
     placement: str = "lowest",
+    dependencies: bool = False,
 ) -> Cleaned:
     """Read and clean a log, unless this process has done so.
 
@@ -99,7 +110,7 @@ def cleaned_log(
         >>> cleaned_log(spec.TraceSpec(name="tiny", missing_request="drop"), None)[0]
         Workload('tiny', 8 jobs, 4 processors)
     """
-    return _cleaned(*_located(trace), trace, Size(processors, nodes, placement))
+    return _cleaned(*_located(trace), trace, Takes(processors, nodes, placement, dependencies))
 
 
 def slice_workload(log: Workload, episode: spec.EpisodeSpec) -> Slices:
@@ -217,24 +228,29 @@ def _located(trace: spec.TraceSpec) -> tuple[Path, tuple[int, int]]:
 
 
 @lru_cache(maxsize=4)
-def _cleaned(path: Path, stamp: tuple[int, int], trace: spec.TraceSpec, size: Size) -> Cleaned:
+def _cleaned(path: Path, stamp: tuple[int, int], trace: spec.TraceSpec, takes: Takes) -> Cleaned:
     """Read and clean a log; `stamp` is in the key of the cache only."""
     return clean(
         read_log(path, on_bad_line=trace.on_bad_line),
-        machine_processors=size.processors,
+        machine_processors=takes.processors,
         missing_request=trace.missing_request,
         max_request=trace.max_request_s,
         minimum_run_time=trace.minimum_run_time_s,
         seed=0 if trace.tsafrir_seed is None else trace.tsafrir_seed,
-        machine=size.nodes,
-        placement=size.placement,
+        machine=takes.nodes,
+        placement=takes.placement,
+        dependencies=takes.dependencies,
         requested_memory=trace.requested_memory,
     )
 
 
 @lru_cache(maxsize=4)
 def _sliced(
-    path: Path, stamp: tuple[int, int], trace: spec.TraceSpec, size: Size, episode: spec.EpisodeSpec
+    path: Path,
+    stamp: tuple[int, int],
+    trace: spec.TraceSpec,
+    takes: Takes,
+    episode: spec.EpisodeSpec,
 ) -> Slices:
     """Cut a cleaned log."""
-    return slice_workload(_cleaned(path, stamp, trace, size)[0], episode)
+    return slice_workload(_cleaned(path, stamp, trace, takes)[0], episode)

@@ -313,14 +313,9 @@ class SchedulerSpec(_SchedulerKeys):  # type: ignore[misc]  # which keys, the se
                 except PolicyError as error:
                     raise ScenarioError(f"[scheduler] {key}: {error}") from None
         try:
-            settings = self.settings
+            _ = self.settings
         except PolicyError as error:
             raise self.contradiction(str(error)) from None
-        if settings.dependencies != "ignore":
-            raise self.contradiction(
-                f"dependencies {settings.dependencies!r}: environments and evaluations do not "
-                "know jobs that wait for others yet; hpcgym.simulate and hpcgym simulate do"
-            )
 
     @property
     def settings(self) -> SchedulerSettings:

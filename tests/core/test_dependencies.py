@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 import reference_dependencies as reference
+from dependent_cases import conditional_tables, ending_later, tables, workload_of
 from hpcgym.cli import app
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.constants import FEATURE_SUBMIT, N_WEIGHTS
@@ -30,7 +31,7 @@ from hpcgym.trace import clean, read_swf, resample, scale_load, write_swf
 from hpcgym.trace.resample import jitter, join_weeks, resample_week
 from hpcgym.trace.swf import log_of
 from hpcgym.trace.tables import read_log
-from strategies import one_of, requests_for, sizes_up_to
+from strategies import one_of
 
 KINDS = ("ignore", "start", "feedback")
 ANY_MODE = (
@@ -53,60 +54,6 @@ def keys_by_id(workload):
 BY_ID = Policy("BY-ID", KEYS, np.zeros(N_WEIGHTS), keys=keys_by_id)
 OWN_ORDERS = (BY_ID, by_formula)
 ANY_ORDER = ("FCFS", "SAF", "SPF", "LCFS", "WFP3", "F1", "SMITH", "SAF-HISTORY", "SMITH-REGRESSION")
-
-
-@st.composite
-def tables(draw, max_jobs=14):
-    """Draw jobs in chains and fans, some of which are after later ones, held, or both."""
-    n = draw(st.integers(1, max_jobs))
-    turn = draw(st.permutations(range(n)))  # a job is after jobs of an earlier turn only
-    place = {job: at for at, job in enumerate(turn)}
-    submit_time, rows = 0, []
-    for job in range(n):
-        submit_time += draw(one_of((0, 0, 0, 1, 2, 5, 10)))
-        run_time = draw(one_of((0, 0, 1, 2, 5, 5, 10, 60)))
-        before = turn[: place[job]]
-        after = draw(st.sampled_from(before)) if before and draw(st.booleans()) else -1
-        held = draw(one_of((-1, -1, -1, 0, 1, 5, 20, 60)))
-        rows.append(
-            reference.Job(
-                submit_time,
-                run_time,
-                draw(requests_for(run_time)),
-                draw(sizes_up_to(4)),
-                after,
-                draw(one_of((0, 0, 1, 5, 40))),
-                submit_time + held if held >= 0 else -1,
-            )
-        )
-    return rows
-
-
-@st.composite
-def conditional_tables(draw):
-    """Draw jobs of which some wait for a success or a failure, and some fail."""
-    return [
-        job._replace(condition=draw(st.integers(0, 2)), fails=draw(one_of((False, False, True))))
-        for job in draw(tables())
-    ]
-
-
-def workload_of(rows, **others):
-    """Return rows as the package holds them, by one user each two jobs."""
-    columns = dict(zip(reference.Job._fields, zip(*rows, strict=True), strict=True))
-    for key in ("condition", "fails"):  # optional ones
-        columns = {name: column for name, column in columns.items() if name != key or any(column)}
-    given = {"user": np.arange(len(rows)) // 2, "machine_processors": 4} | others
-    return hpcgym.Workload.from_arrays(**columns, **given)
-
-
-def ending_later(rows):
-    """Return jobs of which those before others run a second: none comes in a later round."""
-    before = {job.after for job in rows}
-    return [
-        job._replace(run_time=max(job.run_time, 1)) if row in before else job
-        for row, job in enumerate(rows)
-    ]
 
 
 def lives_of(schedule):
@@ -320,6 +267,28 @@ def test_on_nodes_a_job_is_scheduled_as_one_submitted_when_it_is_eligible(
     assert ours == theirs.to_frame()[columns].to_numpy().tolist()
     assert got.metrics()["mean_wait_time"] == theirs.metrics()["mean_wait_time"]
     assert got.fragmentation() == pytest.approx(theirs.fragmentation(), nan_ok=True)
+
+
+@given(
+    rows=st.lists(tables() | conditional_tables(), min_size=1, max_size=2),
+    backfill=one_of(ANY_MODE),
+    threshold=one_of((None, 5)),
+    kind=one_of(KINDS),
+    estimates=one_of((("requested", "none"), ("recent", "reqtime"))),
+)
+def test_many_are_scheduled_as_each_alone(rows, backfill, threshold, kind, estimates):
+    many = [workload_of(each) for each in rows]
+    correction = "none" if "trial" in backfill else estimates[1]
+    settings = {"backfill": backfill, "threshold": threshold, "dependencies": kind}
+    settings |= {"estimates": estimates[0], "correction": correction}
+    policies = ["SAF", BY_ID, "SMITH-REGRESSION", "SAF", "LCFS"]
+    got = hpcgym.simulate_many(many, policies, threads=1, **settings)
+    for row, jobs in enumerate(many):
+        for column, policy in enumerate(policies):
+            alone = hpcgym.simulate(jobs, policy, **settings).metrics()
+            for key in ("mean_wait_time", "max_bsld", "n_thresholded", "makespan", "utilisation"):
+                expected = pytest.approx(alone[key], nan_ok=True)
+                assert got[key][row, column] == expected, (key, policy)
 
 
 @given(rows=conditional_tables(), kind=one_of(("start", "feedback")))
@@ -601,15 +570,20 @@ HELD = """job_id,submit_time,run_time,requested_time,chunks,eligible
 """
 
 
-def test_an_environment_refuses_held_jobs_with_the_reason(tmp_path):
+def test_an_environment_shows_a_held_job_when_its_hold_ends(tmp_path):
     path = tmp_path / "held.csv"
     path.write_text(HELD)
     episodes, _ = episodes_of_log(path, processors=2)
-    assert hpcgym.simulate(episodes.workload(0)).start_time.tolist() == [5, 1]
-    with pytest.raises(
-        PolicyError, match=r"are held \(column eligible\), and an environment cannot"
-    ):
-        gymnasium.make("HPCBatch-v0", scenario=episodes).reset(seed=1)
+    expected = hpcgym.simulate(episodes.workload(0)).start_time.tolist()
+    assert expected == [5, 1]
+    env = gymnasium.make("HPCBatch-v0", scenario=episodes, decide="event").unwrapped
+    shown, _ = env.reset(seed=1)
+    assert (env.now, shown["action_mask"].sum()) == (1, 1)
+    shown, *_ = env.step(env.action_space.sample())
+    assert (env.now, shown["action_mask"].sum()) == (5, 1)
+    env.step(env.action_space.sample())
+    assert env.schedule().start_time.tolist() == expected
+    assert env.metrics()["max_wait_time"] == 0
 
 
 def test_the_command_reads_and_simulates_dependencies(tmp_path):
@@ -628,9 +602,9 @@ def test_the_command_reads_and_simulates_dependencies(tmp_path):
     path.write_text(SWF.replace(" 1 5\n", " 4 5\n"))
     said = printed("traces", "check", path)
     assert "dependencies cannot be simulated" in said and "log.swf:3: job 2 is after job 4" in said
-    assert "do not know jobs that wait" in printed(
-        *("evaluate", "--log", path, "-a", "SAF", "--dependencies", "start")
-    )
+    path.write_text(SWF)
+    said = printed("evaluate", "--log", path, "-a", "SAF", "-a", "DYNP", "--dependencies", "start")
+    assert "1.00" in said and "DYNP, which chooses as it goes" in " ".join(said.split())
 
 
 def test_what_cannot_be_beside_waiting_jobs_is_refused_with_the_reason():
@@ -645,13 +619,11 @@ def test_what_cannot_be_beside_waiting_jobs_is_refused_with_the_reason():
         ):
             with pytest.raises(PolicyError, match=named):
                 hpcgym.simulate(jobs, **settings, **others)
-        with pytest.raises(PolicyError, match="simulate_many"):
-            hpcgym.simulate_many([jobs], ["SAF"], **settings)
         with pytest.raises(PolicyError, match="decide"):
             Simulator(jobs, SchedulerSettings(**settings), decide="contested")
     with pytest.raises(PolicyError, match="does not say which jobs are after others"):
         hpcgym.simulate(hpcgym.load_workload("tiny"), **waits)
     with pytest.raises(WorkloadError, match="after itself"):
         workload_of([reference.Job(0, 1, 1, 1, 0)])
-    with pytest.raises(HpcgymError, match="environments and evaluations do not know"):
-        SchedulerSpec(dependencies="feedback")
+    with pytest.raises(HpcgymError, match=r"\[scheduler\] dependencies 'feedback' let jobs wait"):
+        SchedulerSpec(dependencies="feedback", policy="DYNP")

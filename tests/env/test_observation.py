@@ -31,6 +31,7 @@ from hpcgym.core.observation_fields import (
     JobField,
     JobTrialField,
     NodesField,
+    RunningField,
     TrialField,
 )
 from hpcgym.env.observation import (
@@ -46,13 +47,13 @@ from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.scenario.load import load_scenario
 
 BUSY = busy_workload(6, n=400)
-TRIAL_FIELDS = [field.field_name for field in (*JobTrialField, *TrialField)]
+TRIAL_FIELDS = [field.field_name for field in (*JobTrialField, *TrialField, *RunningField)]
 
 
 def look(env: SchedulingEnv) -> Observation:
     """See the state of an environment as it is, without a step."""
     shown, parts = env._empty()
-    jobs, sim = env._episode.jobs.address, env._sim.address
+    jobs, sim = env._jobs.address, env._sim.address
     entry_points.observe(jobs, sim, env._slot.copy(), *parts)
     return shown
 
@@ -414,7 +415,10 @@ def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
     assert shown == [
         f"| {field:d} `{name}` | {field.meaning} | {field.formula} | {field.low} | {field.high} |"
         for field, name in zip(
-            (*JobField, *NodesField, *ClusterField, *ControlsField, *JobTrialField, *TrialField),
+            (
+                *(*JobField, *NodesField, *ClusterField, *ControlsField),
+                *(*JobTrialField, *TrialField, *RunningField),
+            ),
             (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS, *CONTROLS_FIELDS, *TRIAL_FIELDS),
             strict=True,
         )

@@ -32,6 +32,12 @@ LEFT_AND_RIGHT = Machine(
     (Partition("all", "0-3"), Partition("gpu", "2-3", tier=1)),
 )
 
+
+def snapshot_of(env):
+    """Return the frame that an environment would show."""
+    return take_snapshot("t", env._begun_episode, env._jobs, env._begun_state, 0, env._sim)
+
+
 SCENARIO = """
 description = "Twelve nodes on three switches, two of four partitions joined."
 [trace]
@@ -162,7 +168,7 @@ def frames_of(scenario, n: int = 40, *, every: int = 4) -> list[Frame]:
     shown = []
     for step in range(n * every):
         if step % every == 0:
-            shown.append(take_snapshot("t", env._begun_episode, env._begun_state, 0, env._sim))
+            shown.append(snapshot_of(env))
         env.step(env.action_space.sample())
     return shown
 
@@ -272,7 +278,7 @@ def test_a_head_is_its_components_first_misfit_and_starts_when_estimates_let_it(
     components_seen = set()
     for _ in range(150):
         env.step(env.action_space.sample())
-        frame = take_snapshot("t", env._begun_episode, env._begun_state, 0, env._sim)
+        frame = snapshot_of(env)
         workload, machine, nodes = env.workload, env.workload.machine, frame.nodes
         first = {}
         for job in frame.waiting.job.tolist():

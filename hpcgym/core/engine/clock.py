@@ -135,12 +135,11 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
 
     Writes `now`, what completions change, `pass_due`, and `settled_head` = -1 if a job ended.
     """
+    # First: the jobs to come may be numbered by the event.
+    event = next_event(jobs, sim) if sim.events_hear != 0 else s.NEVER
     now = next_instant(jobs, sim)
-    event_due = False
-    if sim.events_hear != 0:
-        event = next_event(jobs, sim)
-        event_due = event <= now
-        now = min(now, event)
+    event_due = event < s.NEVER and event <= now
+    now = min(now, event)
     mode_due = False
     if sim.hears & s.NEXT_INSTANT != 0:
         instant = ask_mode(jobs.mode_pass, jobs, sim, s.NEXT_INSTANT, 0)
@@ -227,6 +226,9 @@ def decision_due(jobs: Jobs, sim: Sim) -> bool:
 @kernel
 def has_room(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether the lists of waiting and running jobs have room for those submitted now."""
+    if sim.events_hear & s.COUNT_COMING != 0:
+        n_coming = tell_events(jobs, sim, s.COUNT_COMING, 0)
+        return sim.n_running + sim.n_waiting + n_coming <= len(sim.scratch)
     coming = sim.next_job
     while coming < sim.n_jobs and jobs.submit_time[coming] == sim.now:
         coming += 1

@@ -42,7 +42,7 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
     ):
         return CAPACITY_BROKEN
     if (
-        sim.n_started + sim.n_waiting != sim.next_job
+        sim.n_started + sim.n_waiting != sim.next_job + sim.n_cancelled
         or list_jobs(sim, s.BASE_ORDER, sim.scratch) != sim.n_waiting
     ):
         return COUNT_BROKEN

@@ -237,6 +237,8 @@ class Sim(Columned):
     looks_ahead: Counter
     """Place of the event that makes the passes, plus 1; 0 = none: no known outage is to come."""
     last_outage: Counter  # when the last outage begins, s
+    n_timed: Counter  # completed jobs that `ended_in_class` counts
+    n_cancelled: Counter  # jobs that are done without having come, the last ones
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -299,7 +301,11 @@ class Sim(Columned):
     shown_controls: SingleVector = empty("fields of controls if controls")
     """What observations show for controls, in the columns `ControlsField`."""
     shown_trials: SingleVector = empty("fields of trials if controls")
-    """What they show about trials, in the columns `TrialField`, or of a job in `JobTrialField`."""
+    """What they show about trials: `TrialField` and rows of `RunningField`, or `JobTrialField`."""
+    ended_in_class: IntVector = empty("classes of run times if attempts and fields")
+    """Completed jobs by class of run time, once `n_timed` is not 0."""
+    ended_up_to: IntVector = empty("classes of run times if attempts and fields")
+    """Completed jobs up to each class, within an observation."""
 
     history_job: Annotated[ShortTable, OF_USER] = zeros("users if history", RING_JOBS)
     """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""

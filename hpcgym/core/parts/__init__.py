@@ -31,5 +31,5 @@ The module of a mode that takes jobs off the machine says so by `REQUEUES`, so t
 keeps what is known of attempts.
 At a reset all numbers of a part are 0; arrays are as they were. The modules are listed in
 `hpcgym.core.loaders.PARTS`, the classes in `hpcgym.core.backfill.MODES`. `waiting_cost` is no mode:
-`hpcgym.core.engine.moments` calls it.
+`hpcgym.core.engine.moments` calls it. Nor is `trial_fields`, which `trials` calls.
 """

@@ -6,10 +6,14 @@ instant is `Jobs.submit_time`. Queues, thresholds and modes know of nothing else
 yet are numbered from `next_job` on, in any order: the first of them is the one to come next.
 
 *Rows* are positions in the job table; the numbers of the kernels are *jobs*. Each simulation has
-its own copies of the columns of `Jobs`, whose rows it exchanges.
+its own copies of the columns of `Jobs`, whose rows it exchanges. `Jobs.submit_time` is `NEVER` of
+jobs from `next_job` on, but for the one to come next.
 
-A job whose condition can no longer hold is *cancelled*: it takes the number of the job to come
-next, and is done.
+A job whose condition can no longer hold is *cancelled*: it takes the last number that no cancelled
+job has, and is done. So the first `next_job` jobs are those that came.
+
+An episode begins when the clock first moves. Each row is its job then, and the columns are as the
+job table has them (`hpcgym.core.dependencies.begin`).
 
 Cost, for n jobs: O(log n) for a submission, and for each successor of a job that ends.
 
@@ -20,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +34,10 @@ from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.moments import event_number
 from hpcgym.core.events import Event
-from hpcgym.core.kernels.types import Counter, Float, Int, IntVector, Jobs, Sim, empty
+from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.workload import Workload
 
-HEARS = s.ON_SUBMIT | s.ON_END
+HEARS = s.ON_SUBMIT | s.ON_END | s.COUNT_COMING
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,10 @@ class Dependencies(Event):
     kind: str = "ignore"
     kills: bool = True
 
+    def cancels(self, workload: Workload) -> bool:
+        """Tell whether jobs of a workload may be cancelled."""
+        return self.kind != "ignore" and workload.condition is not None
+
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return n_jobs, then by row: where its successors begin, think time and earliest instant.
 
@@ -63,11 +71,8 @@ class Dependencies(Event):
         successors = np.argsort(after, kind="stable")
         first = np.searchsorted(after[successors], np.arange(n + 1))
         condition = np.zeros(n) if workload.condition is None else workload.condition
-        fails = np.zeros(n, dtype=bool) if workload.fails is None else workload.fails
-        if self.kills:
-            fails = fails | (workload.run_time > workload.requested_time)
         waits = think_time, earliest_of(workload, self.kind)
-        columns = first, *waits, successors, condition, fails
+        columns = first, *waits, successors, condition, failing(workload, self.kills)
         numbers: list[int] = np.concatenate(columns).astype(np.int64).tolist()
         return [n, *numbers]
 
@@ -77,6 +82,12 @@ def predecessors_of(workload: Workload, kind: str) -> NDArray[np.int64]:
     if kind == "ignore" or workload.after is None:
         return np.full(len(workload), -1)
     return workload.after
+
+
+def failing(workload: Workload, kills: bool) -> NDArray[np.bool_]:
+    """Tell which jobs fail if they run, shape (n_jobs,); with `kills` those over their requests."""
+    fails = np.zeros(len(workload), dtype=np.bool_) if workload.fails is None else workload.fails
+    return fails | (workload.run_time > workload.requested_time) if kills else fails
 
 
 def earliest_of(workload: Workload, kind: str) -> NDArray[np.int64]:
@@ -91,7 +102,7 @@ class DependencySim(Sim):
     """What dependencies add to a simulation."""
 
     n_coming: Counter  # jobs whose eligible instant is known, and to come
-    n_cancelled: Counter
+    has_begun: Counter  # 1 once those without a job before them are known
 
     coming: IntVector = empty("jobs")  # heap of their rows, by (instant, row)
     comes_at: IntVector = empty("jobs")  # when each row becomes eligible, s; `NEVER` = not known
@@ -141,13 +152,13 @@ def pop_coming(sim: DependencySim) -> None:
 
 
 @kernel(inlined=True)
-def exchange(column: Int, one: int, other: int) -> None:
+def exchange(column: NDArray[Any], one: int, other: int) -> None:
     """Exchange two elements of a column."""
     column[one], column[other] = column[other], column[one]
 
 
 @kernel
-def exchange_rows(table: Float, one: int, other: int) -> None:
+def exchange_rows(table: NDArray[Any], one: int, other: int) -> None:
     """Exchange two rows of a table."""
     for column in range(table.shape[1]):
         kept = table[one, column]
@@ -158,6 +169,7 @@ def exchange_rows(table: Float, one: int, other: int) -> None:
 @kernel
 def renumber(jobs: Jobs, sim: DependencySim, one: int, other: int) -> None:
     """Exchange the numbers of two jobs that are not eligible yet; write their columns and rows."""
+    exchange(jobs.submit_time, one, other)
     exchange(jobs.run_time, one, other)
     exchange(jobs.estimate, one, other)
     exchange(jobs.requested_time, one, other)
@@ -166,6 +178,11 @@ def renumber(jobs: Jobs, sim: DependencySim, one: int, other: int) -> None:
     exchange(jobs.user, one, other)
     exchange_rows(jobs.feature, one, other)
     exchange_rows(jobs.keys, one, other)
+    if len(jobs.reward_rate) > 0:
+        exchange(jobs.reward_rate, one, other)
+        exchange(jobs.reward_onset, one, other)
+    if len(jobs.field) > 0:
+        exchange_rows(jobs.field, one, other)
     if has_nodes(jobs):
         exchange(jobs.chunks, one, other)
         exchange(jobs.shape, one, other)
@@ -178,20 +195,61 @@ def renumber(jobs: Jobs, sim: DependencySim, one: int, other: int) -> None:
     sim.job_of[sim.row_of[other]] = other
 
 
+@kernel(inlined=True)
+def come_at(jobs: Jobs, job: int, instant: int) -> None:
+    """Write when a job comes, and with it from when on its wait costs."""
+    if len(jobs.reward_onset) > 0:
+        jobs.reward_onset[job] += instant - jobs.submit_time[job]
+    jobs.submit_time[job] = instant
+
+
 @kernel
 def number_next(jobs: Jobs, sim: DependencySim) -> None:
     """Let the job to come next be `next_job`; write its submit time, `NEVER` if none is known."""
-    if sim.next_job == sim.n_jobs:
+    if sim.next_job + sim.n_cancelled == sim.n_jobs:
         return
+    come_at(jobs, sim.next_job, s.NEVER)
     if sim.n_coming == 0:
-        jobs.submit_time[sim.next_job] = s.NEVER
         return
     row = sim.coming[0]
     job = sim.job_of[row]
     if job != sim.next_job:
         renumber(jobs, sim, job, sim.next_job)
-    jobs.submit_time[sim.next_job] = sim.comes_at[row]
+    come_at(jobs, sim.next_job, sim.comes_at[row])
     jobs.feature[sim.next_job, s.FEATURE_SUBMIT] = float(sim.comes_at[row])
+
+
+@kernel
+def begin(jobs: Jobs, sim: DependencySim) -> None:
+    """Find the jobs without a job before them, and number the first to come."""
+    sim.has_begun = 1
+    n = sim.n_jobs
+    for row in range(n):
+        come_at(jobs, row, s.NEVER)
+        sim.comes_at[row] = s.NEVER
+    # Those that have one are successors, behind where those of row 0 begin.
+    for place in range(event_number(jobs, sim, 1)):
+        row = event_number(jobs, sim, 2 + 3 * n + place)
+        sim.comes_at[row] = event_number(jobs, sim, 2 + 2 * n + row)
+        push_coming(sim, row)
+    number_next(jobs, sim)
+
+
+@kernel
+def count_coming(sim: DependencySim) -> int:
+    """Count the jobs that come now; costs O(that number)."""
+    n, place = 0, 0
+    while True:
+        # Whatever is below a job that comes later comes later, too.
+        if place < sim.n_coming and sim.comes_at[sim.coming[place]] == sim.now:
+            n += 1
+            place = 2 * place + 1
+            continue
+        while place > 0 and place % 2 == 0:
+            place = place // 2 - 1
+        if place == 0:
+            return n
+        place += 1
 
 
 @kernel
@@ -205,17 +263,17 @@ def on_submit(jobs: Jobs, sim: DependencySim, job: int) -> None:
 @kernel
 def cancel(jobs: Jobs, sim: DependencySim, row: int) -> None:
     """Let the job of a row, which has not come, be done; the caller numbers the next anew."""
-    if sim.job_of[row] != sim.next_job:
-        renumber(jobs, sim, sim.job_of[row], sim.next_job)
-    job = sim.next_job
-    sim.next_job = job + 1
+    sim.n_cancelled += 1
+    job = sim.n_jobs - sim.n_cancelled
+    if sim.job_of[row] != job:
+        renumber(jobs, sim, sim.job_of[row], job)
+    come_at(jobs, job, s.NEVER)
     sim.n_started += 1
-    sim.comes_at[row] = jobs.submit_time[job] = sim.start_time[job] = sim.now
+    sim.comes_at[row] = sim.start_time[job] = sim.now
     sim.flag[job] = s.FLAG_NO_RUN
     if len(sim.wasted) > 0:
         sim.wasted[job] = 0
-    sim.cancelled[sim.n_cancelled] = row
-    sim.n_cancelled += 1
+    sim.cancelled[sim.n_cancelled - 1] = row
 
 
 @kernel
@@ -250,7 +308,11 @@ def on_end(jobs: Jobs, sim: DependencySim, job: int) -> None:
 def work(jobs: Jobs, sim: DependencySim, task: int, argument: int) -> int:
     """Do a task for a simulation; `argument` is a job."""
     if task == s.NEXT_INSTANT:
+        if sim.has_begun == 0:
+            begin(jobs, sim)
         return s.NEVER
+    if task == s.COUNT_COMING:
+        return count_coming(sim)
     if task == s.ON_SUBMIT:
         on_submit(jobs, sim, argument)
     elif task == s.ON_END:

@@ -56,6 +56,13 @@ from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
 from hpcgym.core.observation_fields import JobTrialField, TrialField
 from hpcgym.core.parts import cost_benefit, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
+from hpcgym.core.parts.trial_fields import (
+    area_run,
+    chance_to_end,
+    may_be_killed,
+    record_run_time,
+    show_running,
+)
 from hpcgym.core.predictor import luck_of
 from hpcgym.errors import PolicyError
 
@@ -307,12 +314,6 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
 
 
 @kernel(inlined=True)
-def may_be_killed(jobs: Jobs, job: int) -> bool:
-    """Tell whether a job may be killed and started again."""
-    return len(jobs.requeue) == 0 or jobs.requeue[job] == 1
-
-
-@kernel(inlined=True)
 def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
     """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
     if is_on_trial(sim, job) or sim.killed_at[job] == sim.now or not may_be_killed(jobs, job):
@@ -372,12 +373,6 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
                 break
     if has_nodes(jobs) and n > 0:
         ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, 0)
-
-
-@kernel(inlined=True)
-def area_run(jobs: Jobs, sim: TrialSim, job: int) -> int:
-    """Return the processors of a running job times its age, s."""
-    return int(jobs.processors[job] * (sim.now - sim.start_time[job]))
 
 
 @kernel
@@ -539,8 +534,9 @@ def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
 
 @kernel
 def show_processors(jobs: Jobs, sim: TrialSim) -> None:
-    """Write `shown_trials` of the cluster, and what `look_for_room` writes."""
+    """Write `shown_trials` of the cluster, and what `look_for_room` and `show_running` write."""
     look_for_room(jobs, sim)
+    show_running(jobs, sim, sim.shown_trials)
     shown, machine = sim.shown_trials, sim.machine_processors
     shown[TrialField.IDLE_PROCESSORS] = np.float32(idle(sim) / machine)
     shown[TrialField.TRIAL_PROCESSORS] = np.float32((sim.on_trial + sim.guaranteed) / machine)
@@ -559,6 +555,7 @@ def show_attempts(jobs: Jobs, sim: TrialSim, job: int) -> None:
     shown[JobTrialField.GAVE_WAY] = np.float32(sim.n_gave_way[job] / s.MOST_KILLS)
     shown[JobTrialField.LOG_RAN] = cost_benefit.log_time(float(ran))
     shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent(jobs, sim, job))
+    shown[JobTrialField.CHANCE_TO_END] = chance_to_end(jobs, sim, job, ran, int(sim.limit))
 
 
 @kernel
@@ -582,6 +579,8 @@ def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
         return on_start(jobs, sim, argument)
     elif task == s.ON_RELEASE:
         cost_benefit.on_release(jobs, sim, argument)
+    elif task == s.ON_END:
+        record_run_time(jobs, sim, argument)
     elif task == s.ON_TRIAL_END:
         promote(jobs, sim, argument, False)
     elif task == s.AFTER_PASS:

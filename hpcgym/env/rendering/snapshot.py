@@ -7,17 +7,18 @@ import numpy as np
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.types import Sim
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import State
+from hpcgym.core.workload import Workload
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.rendering import frame
 from hpcgym.schedule import Schedule
 
 
 def take_snapshot(
-    title: str, episode: EnvEpisode, state: State, env: int, sim: Struct[Sim]
+    title: str, episode: EnvEpisode, jobs: Struct[Jobs], state: State, env: int, sim: Struct[Sim]
 ) -> frame.Frame:
-    """Return the frame of row `env` of a state, which is `sim` to the kernels.
+    """Return the frame of row `env` of a state; `jobs` and `sim` are what kernels take there.
 
     It shows no more of a running job than the scheduler knows: its end is the estimated one. The
     head is the first job of the base order that does not fit now. Writes `shadow` and `extra`,
@@ -27,19 +28,23 @@ def take_snapshot(
     now, workload = int(sim.fields.now), made.workload
     started = np.flatnonzero(made.start_time >= 0)
     is_running = np.zeros(len(workload), dtype=bool)
-    is_running[state.release_job[env, : sim.fields.n_releases]] = True
+    running = state.release_job[env, : sim.fields.n_releases]
+    is_running[episode.rows(state, env, running)] = True
     estimated_end = np.maximum(made.start_time + table.estimate, now)
     end = np.where(is_running, estimated_end, made.end_time)
     waiting = np.empty(int(sim.fields.n_waiting), dtype=np.int64)
     entry_points.list_waiting(sim.address, waiting)
     nodes, reservation = None, None
+    row = episode.rows(state, env, waiting)
     if workload.machine is None:
-        reservation = _reservation(episode, sim, waiting)
+        reservation = _reservation(episode, jobs, sim, waiting, row)
     else:
         assert workload.partition is not None
-        tier_rank = table.limit[workload.partition[waiting], s.LIMIT_TIER]
-        waiting = waiting[np.argsort(tier_rank, kind="stable")]
-        nodes = _nodes_frame(episode, state, env, sim, made, waiting)
+        tier_rank = table.limit[workload.partition[row], s.LIMIT_TIER]
+        by_tier = np.argsort(tier_rank, kind="stable")
+        waiting, row = waiting[by_tier], row[by_tier]
+        heads = _heads(episode, jobs, state, env, sim, waiting, row)
+        nodes = _nodes_frame(workload, state, env, heads, made, row)
     return frame.Frame(
         title=title,
         machine_processors=workload.machine_processors,
@@ -52,11 +57,11 @@ def take_snapshot(
             is_running[started],
         ),
         waiting=frame.WaitingJobs(
-            waiting,
-            workload.job_id[waiting],
-            now - workload.submit_time[waiting],
-            table.estimate[waiting],
-            workload.processors[waiting],
+            row,
+            workload.job_id[row],
+            now - made.jobs.submit_time[row],
+            table.estimate[row],
+            workload.processors[row],
             waiting < sim.fields.next_overdue,
         ),
         reservation=reservation,
@@ -65,15 +70,22 @@ def take_snapshot(
 
 
 def _reservation(
-    episode: EnvEpisode, sim: Struct[Sim], waiting: frame.IntArray
+    episode: EnvEpisode,
+    jobs: Struct[Jobs],
+    sim: Struct[Sim],
+    waiting: frame.IntArray,
+    row: frame.IntArray,
 ) -> frame.Reservation | None:
-    """Return the reservation of the first waiting job that does not fit."""
+    """Return the reservation of the first waiting job that does not fit.
+
+    The jobs that wait are given as kernels number them, and by their rows in the job table.
+    """
     workload = episode.workload
-    misfits = waiting[workload.processors[waiting] > sim.fields.free]
+    misfits = np.flatnonzero(workload.processors[row] > sim.fields.free)
     if len(misfits) == 0:
         return None
-    head = int(misfits[0])
-    entry_points.reserve(episode.jobs.address, sim.address, head)
+    head = int(row[misfits[0]])
+    entry_points.reserve(jobs.address, sim.address, int(waiting[misfits[0]]))
     return frame.Reservation(
         job=head,
         job_id=int(workload.job_id[head]),
@@ -85,25 +97,23 @@ def _reservation(
 
 
 def _nodes_frame(
-    episode: EnvEpisode,
+    workload: Workload,
     state: State,
     env: int,
-    sim: Struct[Sim],
+    heads: tuple[frame.Head, ...],
     made: Schedule,
-    waiting: frame.IntArray,
+    row: frame.IntArray,
 ) -> frame.NodesFrame:
-    """Return what is shown of the nodes; the waiting jobs are given in queue order."""
-    workload = episode.workload
+    """Return what is shown of the nodes; the rows of the waiting jobs are given in queue order."""
     machine, partition, chunks = workload.machine, workload.partition, workload.chunks
     assert machine is not None and partition is not None and chunks is not None
-    heads = _heads(episode, state, env, sim, waiting)  # the kernels clear the nodes after a reset
     return frame.NodesFrame(
         machine=machine,
         free=state.free_on[env, : machine.n_nodes].copy(),
         held=_held_nodes(made),
         heads=heads,
-        partition=partition[waiting],
-        chunks=chunks[waiting],
+        partition=partition[row],
+        chunks=chunks[row],
     )
 
 
@@ -120,20 +130,27 @@ def _held_nodes(made: Schedule) -> frame.HeldNodes:
 
 
 def _heads(
-    episode: EnvEpisode, state: State, env: int, sim: Struct[Sim], waiting: frame.IntArray
+    episode: EnvEpisode,
+    jobs: Struct[Jobs],
+    state: State,
+    env: int,
+    sim: Struct[Sim],
+    waiting: frame.IntArray,
+    row: frame.IntArray,
 ) -> tuple[frame.Head, ...]:
-    """Return the head of each component; the waiting jobs are given in queue order."""
-    workload, jobs = episode.workload, episode.jobs
+    """Return the head of each component; the waiting jobs are given in queue order, by both."""
+    workload = episode.workload
     assert workload.partition is not None
-    entry_points.ask_nodes(jobs.address, sim.address, s.NODES_SHOW, 0)
+    entry_points.ask_nodes(jobs.address, sim.address, s.NODES_SHOW, 0)  # clears nodes after a reset
     component = episode.table.limit[:, s.LIMIT_COMPONENT]
     heads: dict[int, frame.Head] = {}
-    for job, partition in zip(waiting.tolist(), workload.partition[waiting].tolist(), strict=True):
+    partitions = workload.partition[row].tolist()
+    for job, at, partition in zip(waiting.tolist(), row.tolist(), partitions, strict=True):
         own = int(component[partition])
         shadow_time = int(state.component_shadow[env, own])
         if shadow_time < 0 or own in heads:
             continue
         shown = entry_points.ask_nodes(jobs.address, sim.address, s.NODES_SHOW_JOB, job)
         if not shown & s.NODES_FITS:
-            heads[own] = frame.Head(job, int(workload.job_id[job]), partition, shadow_time)
+            heads[own] = frame.Head(at, int(workload.job_id[at]), partition, shadow_time)
     return tuple(heads.values())

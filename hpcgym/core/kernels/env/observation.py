@@ -38,11 +38,11 @@ from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import (
     N_HISTORY_FIELDS,
     N_STATIC_FIELDS,
+    N_TRIAL_FIELDS,
     ClusterField,
     ControlsField,
     JobField,
     JobTrialField,
-    TrialField,
 )
 
 N_FIELDS = len(JobField)
@@ -54,7 +54,7 @@ HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
 N_CLUSTER = len(ClusterField)
 """Numbers shown of the cluster."""
 
-N_CONTROLS, N_TRIALS, N_JOB_TRIALS = len(ControlsField), len(TrialField), len(JobTrialField)
+N_CONTROLS, N_TRIALS, N_JOB_TRIALS = len(ControlsField), N_TRIAL_FIELDS, len(JobTrialField)
 """Numbers shown of it for controls and about trials, and about those of each visible job."""
 
 OLDEST_SHARE = 4

@@ -79,7 +79,8 @@ def pay(sim: Sim, reward_plan: RewardPlan, over: bool, truncated: bool) -> None:
     form = reward_plan.form
     first = reward_plan.at_submission  # what each job costs at its submission, before it waits
     accrued = first * sim.next_job + sim.accrued
-    due = owed(form, accrued, first * sim.n_started + sim.started_cost, over)
+    n_started = sim.n_started - sim.n_cancelled  # cancelled jobs cost nothing
+    due = owed(form, accrued, first * n_started + sim.started_cost, over)
     baseline_due = 0.0
     if reward_plan.is_paired == 1:
         now = sim.now

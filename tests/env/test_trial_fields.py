@@ -1,0 +1,137 @@
+"""What is shown about trials of chances to end and of running jobs: against the reference."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference_trial_fields as reference
+from env_cases import assert_vector_plays_alike, busy_workload, episodes_of
+from hpcgym.core.observation_fields import (
+    ClusterField,
+    ControlsField,
+    JobField,
+    JobTrialField,
+    RunningField,
+    TrialField,
+)
+from hpcgym.core.predictor import luck_of
+from hpcgym.env.observation import fields_of
+from hpcgym.env.scheduling import SchedulingEnv
+from strategies import busy_workloads, one_of
+
+KINDS = ("trials", "lend")
+CHANCE = len(JobField) + JobTrialField.CHANCE_TO_END
+
+
+def past_of(workload, user):
+    """Return the run times of a user's jobs that ended before the episode, oldest first."""
+    row = workload.user_index[np.flatnonzero(workload.user == user)[0]]
+    n = int(workload.history.completed[row])
+    ring = workload.history.run_time[row]
+    return [int(ring[at % len(ring)]) for at in range(max(n - len(ring), 0), n)]
+
+
+def check_shown(env, shown):
+    """Compare an observation with what is known of the jobs that ended, and of those that run."""
+    state, jobs, now, M = env._state, env.workload, env.now, env.workload.machine_processors
+    n, trial = len(jobs), env.settings.backfill.trial
+    executed = np.minimum(jobs.run_time, jobs.requested_time)
+    started, useful = state.start_time[0, :n], np.arange(n)
+    running = state.ending_job[0, : state.n_running[0]].tolist()
+    on_trial = set(state.job_on_trial[0, : state.n_trials[0]].tolist())
+    ended = [j for j in useful if started[j] >= 0 and j not in running]
+    ended.sort(key=lambda j: (started[j] + executed[j], j))
+    every = executed[ended].tolist()
+    limit = int(env._sim.fields.backfill_parameter[9])
+    rows = shown["jobs"].reshape(env.n_slots, -1)
+    for slot, job in enumerate(env._slot[env._slot >= 0].tolist()):
+        user = int(jobs.user[job])
+        own = past_of(jobs, user) + [int(executed[j]) for j in ended if jobs.user[j] == user]
+        age = now - int(state.since[0, job]) if job in on_trial else 0
+        ran = max(int(state.ran[0, job]), age)
+        expected = reference.chance(own, every, ran, limit)
+        assert rows[slot, CHANCE] == pytest.approx(expected, abs=1e-6), job
+    may_go = jobs.requeue if jobs.requeue is not None else np.ones(n, dtype=bool)
+    listed = [
+        reference.Running(
+            j,
+            now - int(started[j]),
+            *(int(column[j]) for column in (jobs.processors, jobs.requested_time)),
+            int(jobs.requested_time[j]),
+            int(state.n_gave_way[0, j]),
+            bool(may_go[j]),
+        )
+        for j in running
+        if j not in on_trial
+    ]
+    first = len(ClusterField) + len(TrialField)
+    first += len(ControlsField) if env._config.controls else 0
+    got = shown["cluster"][first:].reshape(-1, len(RunningField))
+    np.testing.assert_allclose(got, reference.rows(listed, M), atol=1e-6)
+    assert trial is not None
+    return bool(listed), len(every)
+
+
+def play_checked(env, seed):
+    """Play an episode at random, and check all that is shown."""
+    generator = np.random.default_rng(seed)
+    shown, _ = env.reset()
+    over, seen = env.schedule().start_time.min() >= 0, []
+    while not over:
+        seen.append(check_shown(env, shown))
+        if env._config.reader.n_values:
+            action = generator.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+        else:
+            action = int(generator.choice(np.flatnonzero(env.action_masks())))
+        shown, _, over, *_ = env.step(action)
+    return seen
+
+
+@given(
+    workload=busy_workloads(),
+    mode=one_of(("limit=5,young=60", "limit=20,young=200,request=10", "limit=40,overhead=5")),
+    seed=st.integers(0, 99),
+)
+@pytest.mark.parametrize("action", KINDS)
+def test_chances_and_running_jobs_are_those_of_the_reference(action, workload, mode, seed):
+    keywords = {"action": action, "backfill": f"easy+trial:{mode}", "n_slots": 8}
+    play_checked(SchedulingEnv(episodes_of(workload), **keywords), seed)
+
+
+@pytest.mark.parametrize("action", KINDS)
+def test_they_are_so_where_many_run_and_some_may_not_be_killed(action):
+    workload = busy_workload(3, n=90, processors=64)
+    flags = luck_of(workload.job_id, 1) < 0.8
+    workload = replace(workload, requeue=flags)
+    keywords = {"action": action, "n_slots": 8}
+    keywords["backfill"] = "easy+trial:limit=300,young=1800,request=600"
+    seen = play_checked(SchedulingEnv(episodes_of(workload), **keywords), 1)
+    some_run, ended = zip(*seen, strict=True)
+    assert any(some_run) and max(ended) > 20
+
+
+def test_a_user_counts_the_more_the_more_jobs_have_ended():
+    """Nothing known: 1/2; four long jobs: 1/4; jobs that ran shorter than it say nothing."""
+    assert reference.chance([], [], 0, 300) == 0.5
+    assert reference.chance([900] * 4, [], 0, 300) == 0.25
+    assert reference.chance([100] * 4, [], 200, 300) == 0.5
+    assert reference.chance([100] * 4, [], 0, 300) == 0.75
+    assert reference.chance([100] * 4, [], 300, 300) == 0
+
+
+@pytest.mark.parametrize("action", KINDS)
+def test_a_vector_shows_the_same(action):
+    assert_vector_plays_alike(scenario=episodes_of(busy_workload(1, n=60)), action=action)
+
+
+def test_only_actions_about_trials_show_them():
+    for others in ({}, {"controls": True}):
+        of_job, of_cluster = fields_of(**others)
+        assert not {*JobTrialField} & {*of_job[len(JobField) :]}
+        assert len(of_cluster) <= len(ClusterField) + len(ControlsField)
+    of_job, of_cluster = fields_of(trials=True)
+    assert len(of_job) == len(JobField) + 6
+    assert len(of_cluster) == len(ClusterField) + 4 + 16 * 5
