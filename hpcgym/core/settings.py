@@ -110,10 +110,11 @@ class SchedulerSettings(SettingList):
                 f"backfill '{mode}' starts a job several times, each by one estimate; choose "
                 f"correction 'none', got {self.correction!r}"
             )
-        if self.events:
+        unable = [event for event in as_events(self.events) if not event.KNOWS_TRIALS]
+        if unable:
             raise PolicyError(
                 f"backfill '{mode}' takes jobs off the machine by its own rules; got event "
-                f"'{self.events[0]}' beside it"
+                f"'{unable[0]}' beside it, which knows no trials"
             )
 
     def _refuse_choosers(self, mode: Mode) -> None:

@@ -340,13 +340,15 @@ def note_attempt(sim: Sim, job: int, reason: int) -> None:
 def take_back(jobs: Jobs, sim: Sim, job: int, reason: int) -> None:
     """End the trial of a job, which is not guaranteed; it waits where it waited.
 
-    Writes the true ends, what is known of its attempts, `on_trial`, and what parts write.
+    An end by an outage is no trial in vain. Writes the true ends, what is known of its attempts,
+    `on_trial`, and what parts write.
     """
     remove_running(sim, job)
     forget_trial(sim, job)
     sim.on_trial -= jobs.processors[job]
     note_attempt(sim, job, reason)
-    sim.n_tried[job] += 1
+    if reason != s.NODE_DOWN:
+        sim.n_tried[job] += 1
     at_take_back(jobs, sim, job)
     sim.flag[job] &= 255 - s.FLAG_TRIAL
 

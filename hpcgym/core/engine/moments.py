@@ -40,6 +40,14 @@ def ask_ahead(jobs: Jobs, sim: Sim, task: int, argument: int) -> int:
 
 
 @kernel
+def more_ahead(jobs: Jobs, sim: Sim, span: int) -> int:
+    """Return how many processors more are known to be taken within a span from now on, s."""
+    if sim.looks_ahead == 0:
+        return 0
+    return ask_ahead(jobs, sim, s.MORE_AHEAD, sim.now + span)
+
+
+@kernel
 def next_event(jobs: Jobs, sim: Sim) -> int:
     """Return the next instant at which an event happens, s; `NEVER` if none does."""
     instant = s.NEVER
