@@ -38,8 +38,11 @@ def kinds_of(simulator: Simulator) -> dict[str, Any]:
     jobs, settings = simulator.workload, simulator.settings
     loses = may_lose(settings.events, jobs)
     cancels = jobs.condition is not None and settings.dependencies != "ignore"
-    can = zip(KINDS, (loses, cancels), strict=True)
-    return {kind: simulator.without_run if is_possible else None for kind, is_possible in can}
+    cancelled = simulator.cancelled
+    return {
+        "lost": simulator.without_run & ~cancelled if loses else None,
+        "cancelled": cancelled if cancels else None,
+    }
 
 
 def without_run(schedule: Any) -> BoolArray:

@@ -2,14 +2,15 @@
 
 The text of an event is its name, then a colon and its parameters, as that of a backfilling mode.
 The file has its class, a subclass of `Event`; `HEARS`, the moments of jobs that it hears of, bits
-of `ON_SUBMIT`, `ON_START` and `ON_END`; a subclass of `Sim` for the numbers that it adds, if any;
-and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does not know.
+of `ON_SUBMIT`, `ON_START`, `ON_END` and `ON_LOSE`; a subclass of `Sim` for the numbers that it
+adds, if any; and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does not
+know.
 
 | task | when | argument | returns |
 |---|---|---|---|
 | `NEXT_INSTANT` | before the clock moves | | when it happens next, s, not past; `NEVER` |
 | `ON_INSTANT` | an event happens now: after completions, before submissions | | 1 = a pass is due |
-| `ON_SUBMIT`, `ON_START`, `ON_END` | `hpcgym.core.engine.moments` | the job | |
+| `ON_SUBMIT`, `ON_START`, `ON_END`, `ON_LOSE` | `hpcgym.core.engine.moments` | the job | |
 
 An event may make the passes in place of EASY and none, while it keeps `Sim.looks_ahead` at its
 place plus 1. Modes with a cap or trials make theirs, on its profile. It is then asked these, too:
@@ -58,6 +59,9 @@ class Event(Mode):
     """
 
     COUNTS_PROCESSORS: ClassVar[bool] = True
+
+    KNOWS_JOBS: ClassVar[bool] = True
+    """Whether it may know jobs by position, which change where jobs wait for others."""
 
     KNOWS_TRIALS: ClassVar[bool] = False
     """Whether it may happen while jobs are on trial, which wait and run at once."""

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 import reference_dependencies as reference
+from drawn_chains import conditional_tables, lives_of, tables, workload_of
 from hpcgym.cli import app
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.constants import FEATURE_SUBMIT, N_WEIGHTS
@@ -30,7 +31,7 @@ from hpcgym.trace import clean, read_swf, resample, scale_load, write_swf
 from hpcgym.trace.resample import jitter, join_weeks, resample_week
 from hpcgym.trace.swf import log_of
 from hpcgym.trace.tables import read_log
-from strategies import one_of, requests_for, sizes_up_to
+from strategies import one_of
 
 KINDS = ("ignore", "start", "feedback")
 ANY_MODE = (
@@ -55,68 +56,12 @@ OWN_ORDERS = (BY_ID, by_formula)
 ANY_ORDER = ("FCFS", "SAF", "SPF", "LCFS", "WFP3", "F1", "SMITH", "SAF-HISTORY", "SMITH-REGRESSION")
 
 
-@st.composite
-def tables(draw, max_jobs=14):
-    """Draw jobs in chains and fans, some of which are after later ones, held, or both."""
-    n = draw(st.integers(1, max_jobs))
-    turn = draw(st.permutations(range(n)))  # a job is after jobs of an earlier turn only
-    place = {job: at for at, job in enumerate(turn)}
-    submit_time, rows = 0, []
-    for job in range(n):
-        submit_time += draw(one_of((0, 0, 0, 1, 2, 5, 10)))
-        run_time = draw(one_of((0, 0, 1, 2, 5, 5, 10, 60)))
-        before = turn[: place[job]]
-        after = draw(st.sampled_from(before)) if before and draw(st.booleans()) else -1
-        held = draw(one_of((-1, -1, -1, 0, 1, 5, 20, 60)))
-        rows.append(
-            reference.Job(
-                submit_time,
-                run_time,
-                draw(requests_for(run_time)),
-                draw(sizes_up_to(4)),
-                after,
-                draw(one_of((0, 0, 1, 5, 40))),
-                submit_time + held if held >= 0 else -1,
-            )
-        )
-    return rows
-
-
-@st.composite
-def conditional_tables(draw):
-    """Draw jobs of which some wait for a success or a failure, and some fail."""
-    return [
-        job._replace(condition=draw(st.integers(0, 2)), fails=draw(one_of((False, False, True))))
-        for job in draw(tables())
-    ]
-
-
-def workload_of(rows, **others):
-    """Return rows as the package holds them, by one user each two jobs."""
-    columns = dict(zip(reference.Job._fields, zip(*rows, strict=True), strict=True))
-    for key in ("condition", "fails"):  # optional ones
-        columns = {name: column for name, column in columns.items() if name != key or any(column)}
-    given = {"user": np.arange(len(rows)) // 2, "machine_processors": 4} | others
-    return hpcgym.Workload.from_arrays(**columns, **given)
-
-
 def ending_later(rows):
     """Return jobs of which those before others run a second: none comes in a later round."""
     before = {job.after for job in rows}
     return [
         job._replace(run_time=max(job.run_time, 1)) if row in before else job
         for row, job in enumerate(rows)
-    ]
-
-
-def lives_of(schedule):
-    """Return a schedule as the reference does."""
-    jobs = schedule.jobs.submit_time.tolist()
-    return [
-        reference.Life(*one)
-        for one in zip(
-            jobs, schedule.start_time.tolist(), schedule.thresholded.tolist(), strict=True
-        )
     ]
 
 

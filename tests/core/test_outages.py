@@ -416,9 +416,8 @@ def test_what_is_no_outage_is_refused_by_name(event, named):
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"backfill": "conservative"}, "'easy', without cap or trials"),
-        ({"backfill": "easy:cap=0.9"}, "easy:cap=0.9"),
-        ({"backfill": "easy+trial"}, "trial"),
+        ({"backfill": "conservative"}, "under backfill 'easy' and 'cost-benefit'"),
+        ({"backfill": "easy+trial:overhead=30"}, "leave overhead out"),
         ({"backfill": "gang:rows=2"}, "backfilling mode"),
         ({"event_semantics": "pyss"}, "batch"),
         ({"correction": "reqtime", "estimates": "recent"}, "correction"),

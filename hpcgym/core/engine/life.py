@@ -37,6 +37,7 @@ from hpcgym.core.engine.moments import (
     at_end,
     at_evict,
     at_leave,
+    at_lose,
     at_promote,
     at_release,
     at_start,
@@ -205,10 +206,12 @@ def interrupt(jobs: Jobs, sim: Sim, job: int) -> None:
 def lose(jobs: Jobs, sim: Sim, job: int) -> None:
     """Take a running job off the machine for good; users' records do not learn of it.
 
-    The caller sees to it that a pass is made. Writes what `interrupt` writes, and the job's flag.
+    The caller sees to it that a pass is made. Writes what `interrupt` writes, the job's flag, and
+    what parts write.
     """
     interrupt(jobs, sim, job)
     sim.flag[job] = s.FLAG_NO_RUN
+    at_lose(jobs, sim, job)
 
 
 @kernel

@@ -20,10 +20,11 @@ from hpcgym.core.parts import waiting_cost
 @kernel
 def tell_events(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     """Have each event do a task, in the order of the settings; return the bits of all answers."""
-    answers = 0
+    answers, asked = 0, sim.event
     for place in range(len(jobs.event_pass)):
         sim.event = place
         answers |= ask_event(jobs.event_pass[place], jobs, sim, task, job)
+    sim.event = asked  # an event may take jobs off the machine, which others hear of meanwhile
     return answers
 
 
@@ -146,6 +147,13 @@ def at_end(jobs: Jobs, sim: Sim, job: int) -> None:
         record_completion(jobs, sim, job)
     if sim.events_hear & s.ON_END != 0:
         tell_events(jobs, sim, s.ON_END, job)
+
+
+@kernel(inlined=True)
+def at_lose(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Tell of a job that has been lost; the mode has heard that its processors are free."""
+    if sim.events_hear & s.ON_LOSE != 0:
+        tell_events(jobs, sim, s.ON_LOSE, job)
 
 
 @kernel(inlined=True)

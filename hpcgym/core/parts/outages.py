@@ -84,6 +84,7 @@ class Outage(Event):
     """
 
     NAME: ClassVar[str] = "outage"
+    KNOWS_JOBS: ClassVar[bool] = False
     KNOWS_TRIALS: ClassVar[bool] = True
     SHARED: ClassVar[bool] = True
 
