@@ -10,6 +10,7 @@ import hpcgym
 from env_cases import assert_vector_plays_alike
 from hpcgym.core.observation_fields import ClusterField, JobField
 from hpcgym.core.parts.outages import Outage
+from hpcgym.env.rendering.snapshot import take_snapshot
 from hpcgym.errors import PolicyError
 from hpcgym.scenario.load import load_scenario
 
@@ -121,3 +122,18 @@ def test_jobs_that_an_outage_would_lose_are_refused_since_rewards_count_all():
     with pytest.raises(PolicyError, match="must not be started again"):
         env.reset(options={"workload": losing})
     env.reset(options={"workload": replace(jobs, requeue=np.arange(len(jobs)) >= 0)})
+
+
+def test_a_picture_shows_the_head_that_a_known_outage_makes_wait():
+    """All 256 processors are down from 100 on; the second job would run into that."""
+    jobs = hpcgym.Workload.from_arrays(
+        [0, 0, 0], [50, 50, 50], [50, 300, 60], [100, 156, 200], machine_processors=256
+    )
+    given = scenario([Outage(100, 1000, 256)], policy="FCFS")
+    env = gymnasium.make("HPCBatch-v0", scenario=given, action="policy", decide="event")
+    env.reset(options={"workload": jobs})
+    base = env.unwrapped
+    shown = take_snapshot("", base._begun_episode, base._begun_state, 0, base._sim)
+    assert shown.reservation.job_id == 2
+    assert shown.reservation.shadow_time == 1000
+    assert shown.reservation.extra_processors == 100

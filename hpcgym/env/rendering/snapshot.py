@@ -68,12 +68,12 @@ def _reservation(
     episode: EnvEpisode, sim: Struct[Sim], waiting: frame.IntArray
 ) -> frame.Reservation | None:
     """Return the reservation of the first waiting job that does not fit."""
-    workload = episode.workload
-    misfits = waiting[workload.processors[waiting] > sim.fields.free]
-    if len(misfits) == 0:
+    workload, address = episode.workload, episode.jobs.address
+    misfits = (job for job in waiting if not entry_points.fits_now(address, sim.address, job))
+    head = int(next(misfits, -1))
+    if head < 0:
         return None
-    head = int(misfits[0])
-    entry_points.reserve(episode.jobs.address, sim.address, head)
+    entry_points.reserve(address, sim.address, head)
     return frame.Reservation(
         job=head,
         job_id=int(workload.job_id[head]),
