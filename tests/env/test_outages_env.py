@@ -8,6 +8,7 @@ import pytest
 
 import hpcgym
 from env_cases import assert_vector_plays_alike
+from hpcgym.core.constants import NODE_DOWN, TRIAL_OVER
 from hpcgym.core.observation_fields import ClusterField, JobField
 from hpcgym.core.parts.outages import Outage
 from hpcgym.env.rendering.snapshot import take_snapshot
@@ -137,3 +138,26 @@ def test_a_picture_shows_the_head_that_a_known_outage_makes_wait():
     assert shown.reservation.job_id == 2
     assert shown.reservation.shadow_time == 1000
     assert shown.reservation.extra_processors == 100
+
+
+LIVES = "easy:cap=0.95,by=request+trial:young=1800"
+
+
+def test_rewards_add_up_to_the_metric_where_trials_give_way_to_outages():
+    keywords = {"action": "policy", "reward": "bsld", "baseline": None, "backfill": LIVES}
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), **keywords)
+    rewards, made, info = run(env, lambda step: step % 3)
+    assert sum(rewards) == pytest.approx(-info["mean_bsld"], rel=1e-9)
+    assert {TRIAL_OVER, NODE_DOWN} <= set(made.attempts.reason.tolist())
+
+
+def test_an_agent_that_repeats_a_policy_makes_its_schedule_beside_trials():
+    keywords = {"action": "policy", "policies": ["SPF", "SAF"], "decide": "contested"}
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(backfill=LIVES), **keywords)
+    _, made, _ = run(env, lambda step: 1)
+    plain = hpcgym.simulate(made.workload, **vars(scenario(backfill=LIVES).scheduler.settings))
+    assert made.start_time.tolist() == plain.start_time.tolist()
+
+
+def test_vector_equals_the_scalar_environment_beside_trials():
+    assert_vector_plays_alike(scenario=scenario(backfill=LIVES), action="policy")
