@@ -325,7 +325,7 @@ def start_in_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
 
 
 @kernel
-def pass_ahead(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+def pass_ahead(jobs: Jobs, sim: OutageSim, contested: bool) -> bool:
     """Make a pass on the profile; return False if it stopped at the picked job.
 
     Writes what `start_waiting` writes, keys of orders that are not kept, `shadow` and `extra`.
