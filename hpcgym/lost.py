@@ -37,9 +37,11 @@ def kinds_of(simulator: Simulator) -> dict[str, Any]:
     """Return which jobs a simulation lost and cancelled, as a `Schedule` has them."""
     jobs, settings = simulator.workload, simulator.settings
     loses = may_lose(settings.events, jobs)
-    rule = simulator.episode.dependencies
-    can = zip(KINDS, (loses, rule is not None and rule.cancels(jobs)), strict=True)
-    return {kind: simulator.without_run if is_possible else None for kind, is_possible in can}
+    rule, cancelled = simulator.episode.dependencies, simulator.cancelled
+    return {
+        "lost": simulator.without_run & ~cancelled if loses else None,
+        "cancelled": cancelled if rule is not None and rule.cancels(jobs) else None,
+    }
 
 
 def without_run(schedule: Any) -> BoolArray:

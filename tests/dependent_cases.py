@@ -60,3 +60,14 @@ def ending_later(rows):
         job._replace(run_time=max(job.run_time, 1)) if row in before else job
         for row, job in enumerate(rows)
     ]
+
+
+def lives_of(schedule):
+    """Return a schedule as the reference does."""
+    jobs = schedule.jobs.submit_time.tolist()
+    return [
+        reference.Life(*one)
+        for one in zip(
+            jobs, schedule.start_time.tolist(), schedule.thresholded.tolist(), strict=True
+        )
+    ]

@@ -7,7 +7,7 @@ and every instant at all jobs that are still to come.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 SCORES = {  # lowest first, by the eligible instant, estimate and processors
@@ -33,10 +33,19 @@ class Job(NamedTuple):
     fails: bool = False  # even if it ends by itself
 
 
+class Outage(NamedTuple):
+    """Processors that are down from an instant until another, and since when that is known."""
+
+    begin: int
+    end: int
+    processors: int
+    announced: int = 0
+
+
 class Life(NamedTuple):
     """When a job became eligible and started, and whether it was beyond the threshold then.
 
-    A cancelled job has the instant of that, and no start, -1.
+    A cancelled job has the instant of that, and no start, -1; a lost one has no start either.
     """
 
     eligible_time: int
@@ -52,8 +61,13 @@ def simulate(
     backfill: str = "easy",
     threshold: int | None = None,
     dependencies: str = "ignore",
+    outages: Sequence[Outage] = (),
+    lose: Collection[int] = (),
 ) -> list[Life]:
-    """Schedule jobs that are killed at their requests, in rows by submission; one `Life` each."""
+    """Schedule jobs that are killed at their requests, in rows by submission; one `Life` each.
+
+    `lose` are the rows that do not wait again where an outage takes them off.
+    """
     theta = math.inf if threshold is None else threshold
     n = len(jobs)
     begins: dict[int, int] = {}  # when a job is eligible, once that is known
@@ -72,8 +86,46 @@ def simulate(
     def end(j: int) -> int:
         return running[j] + min(jobs[j].run_time, jobs[j].requested_time)
 
-    def free() -> int:
-        return processors - sum(jobs[j].processors for j in running)
+    def down(t: int) -> int:
+        return sum(o.processors for o in outages if o.begin <= t < o.end)
+
+    def free(t: int) -> int:
+        return processors - down(t) - sum(jobs[j].processors for j in running)
+
+    def fits(j: int, u: int, t: int, kept: Sequence[Outage] = ()) -> bool:
+        known = [o for o in outages if o.announced <= t < o.end]
+        until = u + jobs[j].requested_time
+        ends = [(running[k] + jobs[k].requested_time, jobs[k].processors) for k in running]
+        for v in [u, *(o.begin for o in (*known, *kept) if u < o.begin < until)]:
+            held = sum(q for end, q in ends if end > v)
+            taken = sum(o.processors for o in (*known, *kept) if o.begin <= v < o.end)
+            if processors - held - taken < jobs[j].processors:
+                return False
+        return True
+
+    def pass_ahead(t: int) -> None:
+        """Make a pass while an outage is known."""
+        kept: list[Outage] = []
+        for j in sorted(waiting, key=lambda j: rank(j, t)):
+            if jobs[j].processors <= free(t) and fits(j, t, t, kept):
+                start(j, t)
+            elif backfill == "none":
+                return
+            elif not kept:
+                ends = [running[k] + jobs[k].requested_time for k in running]
+                instants = sorted({t, *ends, *(o.end for o in outages if o.announced <= t)})
+                u = next(u for u in instants if u >= t and fits(j, u, t))
+                kept = [Outage(u, u + jobs[j].requested_time, jobs[j].processors)]
+
+    def take_off(t: int) -> None:
+        while free(t) < 0:
+            j = max(running, key=lambda j: (running[j], came[j]))
+            del running[j], lives[j]
+            if j in lose:
+                lives[j] = Life(begins[j], -1, False)
+                settle(j, t, failed=True)
+            else:
+                waiting.append(j)
 
     def overdue(j: int, t: int) -> bool:
         return t - begins[j] > theta
@@ -91,9 +143,12 @@ def simulate(
         lives[j] = Life(begins[j], t, overdue(j, t))
 
     def one_pass(t: int) -> None:
+        if any(o.announced <= t < o.end for o in outages):
+            pass_ahead(t)
+            return
         while waiting:
             head = min(waiting, key=lambda j: rank(j, t))
-            if jobs[head].processors > free():
+            if jobs[head].processors > free(t):
                 break
             start(head, t)
         else:
@@ -104,13 +159,13 @@ def simulate(
         releases = [(max(running[j] + jobs[j].requested_time, t), j) for j in running]
         instants = sorted({at for at, _ in releases})
         for shadow in instants:
-            there = free() + sum(jobs[j].processors for at, j in releases if at <= shadow)
+            there = free(t) + sum(jobs[j].processors for at, j in releases if at <= shadow)
             if there >= needed:
                 break
         extra = there - needed
         for j in sorted(waiting, key=lambda j: rank(j, t)):
             q = jobs[j].processors
-            if j == head or q > free():
+            if j == head or q > free(t):
                 continue
             if t + jobs[j].requested_time > shadow:
                 if q > extra:
@@ -129,11 +184,16 @@ def simulate(
     for j in range(n):
         if dependencies == "ignore" or jobs[j].after < 0:
             begins[j] = earliest(j)
-    while len(lives) < n:
-        t = min([end(j) for j in running] + [g for j, g in begins.items() if j not in came])
+    changes = sorted({max(at, 0) for o in outages for at in (o.begin, o.end, o.announced)})
+    while len(lives) < n or (running and changes):
+        comes = [g for j, g in begins.items() if j not in came]
+        t = min([end(j) for j in running] + comes + changes[:1])
         for j in sorted(j for j in running if end(j) == t):
             del running[j]
             settle(j, t, jobs[j].fails or jobs[j].run_time > jobs[j].requested_time)
+        if changes[:1] == [t]:
+            del changes[0]
+            take_off(t)
         for j in sorted(j for j, g in begins.items() if j not in came and g == t):
             came[j] = len(came)
             waiting.append(j)

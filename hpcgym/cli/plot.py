@@ -206,7 +206,7 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
             raise ValueError(f"it lacks {', '.join(lacks)}")
     except (ValueError, UnicodeDecodeError) as error:
         raise HpcgymError(f"{path}: is no schedule of `hpcgym simulate`: {error}") from None
-    table = table.sort_values("submit_time", kind="stable")
+    table = _started(path, table.sort_values("submit_time", kind="stable"))
     most = _most_held(table)
     size = most if processors is None else processors
     if processors is None:
@@ -217,13 +217,24 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
     jobs = Workload.from_frame(
         table.assign(submit_time=table["submit_time"] - offset), machine_processors=size, name=name
     )
-    start = np.where(table["start_time"] >= 0, table["start_time"] - offset, -1)
+    start = table["start_time"].to_numpy() - offset
     backfilled = table["backfilled"].to_numpy(dtype=bool)
     eligible = None
     if "eligible_time" in table:
-        eligible = np.where(start >= 0, table["eligible_time"] - offset, -1)
+        eligible = table["eligible_time"].to_numpy() - offset
     overdue = np.zeros_like(backfilled)
     return Schedule(jobs, start, jobs.run_time, backfilled, overdue, eligible_time=eligible)
+
+
+def _started(path: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Leave out, and count, the jobs without a start: lost, cancelled or still waiting."""
+    kept = table[table["start_time"] >= 0]
+    if len(kept) == 0:
+        raise HpcgymError(f"{path}: no job has started")
+    if len(kept) < len(table):
+        left_out = len(table) - len(kept)
+        echo(f"{path}: {left_out} of {len(table)} jobs have no start, and are left out")
+    return kept
 
 
 def _most_held(table: pd.DataFrame) -> int:

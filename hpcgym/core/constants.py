@@ -50,6 +50,9 @@ NODE_DOWN = 3
 # Columns of `Sim.attempt`.
 ATTEMPT_JOB, ATTEMPT_TAKEN, ATTEMPT_SINCE, ATTEMPT_END, ATTEMPT_REASON = 0, 1, 2, 3, 4
 N_ATTEMPT_COLUMNS = 5
+# What `Jobs.requeue` says of a job: it must not be started again, it may be killed, or events alone
+# may take it off the machine. An empty column says the second of all jobs.
+NOT_AGAIN, MAY_BE_KILLED, NOT_BY_TRIALS = 0, 1, 2
 MOST_KILLS = 9
 """Most trials of a job that may be killed, and times that it may give way."""
 
@@ -143,9 +146,12 @@ MAKE_PASS = 0
 ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k for k in range(8))
 NEXT_INSTANT, ON_INSTANT = 2**8, 2**9
 ON_TRIAL_END, AFTER_PASS, SHOW_TRIALS = 2**10, 2**11, 2**12
+ON_LOSE = 2**13  # events only
 COUNT_COMING = 2**16  # jobs that come now, of an event only
 # What the event at `Sim.looks_ahead` is asked besides, as is `MAKE_PASS`.
 FITS_AHEAD, RESERVE_AHEAD, FREE_AHEAD = 2**20, 2**21, 2**22
+# And what it is asked by modes that make the passes themselves: with a cap or trials.
+LOOK_AHEAD, FREE_UNTIL_END, TAKE_AHEAD, HOLD_AHEAD, MORE_AHEAD = (2**k for k in range(23, 28))
 # Columns of `Jobs.outage`.
 OUTAGE_FROM, OUTAGE_TO, OUTAGE_PROCESSORS, OUTAGE_ANNOUNCED = 0, 1, 2, 3
 N_OUTAGE_COLUMNS = 4

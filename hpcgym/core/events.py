@@ -2,17 +2,18 @@
 
 The text of an event is its name, then a colon and its parameters, as that of a backfilling mode.
 The file has its class, a subclass of `Event`; `HEARS`, the moments of jobs that it hears of, bits
-of `ON_SUBMIT`, `ON_START` and `ON_END`; a subclass of `Sim` for the numbers that it adds, if any;
-and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does not know.
+of `ON_SUBMIT`, `ON_START`, `ON_END` and `ON_LOSE`; a subclass of `Sim` for the numbers that it
+adds, if any; and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does not
+know.
 
 | task | when | argument | returns |
 |---|---|---|---|
 | `NEXT_INSTANT` | before the clock moves | | when it happens next, s, not past; `NEVER` |
 | `ON_INSTANT` | an event happens now: after completions, before submissions | | 1 = a pass is due |
-| `ON_SUBMIT`, `ON_START`, `ON_END` | `hpcgym.core.engine.moments` | the job | |
+| `ON_SUBMIT`, `ON_START`, `ON_END`, `ON_LOSE` | `hpcgym.core.engine.moments` | the job | |
 
 An event may make the passes in place of EASY and none, while it keeps `Sim.looks_ahead` at its
-place plus 1. Then it is asked these, too:
+place plus 1. Modes with a cap or trials make theirs, on its profile. It is then asked these, too:
 
 | task | argument | returns |
 |---|---|---|
@@ -20,6 +21,11 @@ place plus 1. Then it is asked these, too:
 | `FITS_AHEAD` | a waiting job | 1 = it may start if it is tried first |
 | `RESERVE_AHEAD` | a waiting job that may not | nothing; it writes `shadow` and `extra` |
 | `FREE_AHEAD` | an instant, s, not past | the processors free then |
+| `LOOK_AHEAD` | | nothing; it makes the profile of this pass, which the next three go by |
+| `FREE_UNTIL_END` | a waiting job | 1 = its processors are free until its estimated end |
+| `TAKE_AHEAD` | a waiting job that starts now | nothing |
+| `HOLD_AHEAD` | the head | nothing; it reserves for the job, and writes `shadow` |
+| `MORE_AHEAD` | an instant, s | processors that the event takes before it, beyond those of now |
 
 A file whose event takes jobs off the machine says so by `REQUEUES`, as that of a mode does. It has
 a job `lose` where `Jobs.requeue` is 0 (`hpcgym.core.engine.life`), and `evict` all others.
@@ -53,6 +59,12 @@ class Event(Mode):
     """
 
     COUNTS_PROCESSORS: ClassVar[bool] = True
+
+    KNOWS_JOBS: ClassVar[bool] = True
+    """Whether it may know jobs by position, which change where jobs wait for others."""
+
+    KNOWS_TRIALS: ClassVar[bool] = False
+    """Whether it may happen while jobs are on trial, which wait and run at once."""
 
     SHARED: ClassVar[bool] = False
     """Whether its kernels are called once for all events of its kind."""

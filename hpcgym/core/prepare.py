@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import as_backfill
+from hpcgym.core.backfill import Backfill, as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
-from hpcgym.core.events import as_events, columns_of_events, may_lose
+from hpcgym.core.events import Event, as_events, columns_of_events, may_lose
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
@@ -237,15 +237,12 @@ def prepare(
     if backfill_policy is policy and decide == "never":  # decisions set the primary order only
         backfill_policy = None
     others = list(extra_policies)
-    requeue = mode.requeueable(workload)
-    if may_lose(events, workload):
-        assert workload.requeue is not None
-        requeue = workload.requeue.astype(np.int64)
-        if reward_rate is not None:
-            raise PolicyError(
-                f"jobs of {workload.name} must not be started again (column requeue), and event "
-                f"'{events[0]}' may lose them; rewards count every job, so leave the column out"
-            )
+    requeue = who_may_be_killed(workload, mode, events)
+    if may_lose(events, workload) and reward_rate is not None:
+        raise PolicyError(
+            f"jobs of {workload.name} must not be started again (column requeue), and event "
+            f"'{events[0]}' may lose them; rewards count every job, so leave the column out"
+        )
     estimate = np.ascontiguousarray(estimates_of(workload, settings))
     n = len(workload)
     keys = np.empty((n, 2 + len(others)))
@@ -307,6 +304,19 @@ def prepare(
         network_of(each for each in (policy, backfill_policy, *others) if each is not None),
         dependencies,
     )
+
+
+def who_may_be_killed(
+    workload: Workload, mode: Backfill, events: Sequence[Event]
+) -> NDArray[np.int64]:
+    """Return `Jobs.requeue`: jobs that trials leave out are lost only if their column says so."""
+    by_trials = mode.requeueable(workload)
+    if not any(event.requeues for event in events):
+        return by_trials
+    if workload.requeue is None:
+        return np.where(by_trials == 0, s.NOT_BY_TRIALS, by_trials)
+    again = np.where(workload.requeue, s.MAY_BE_KILLED, s.NOT_AGAIN)
+    return again if len(by_trials) == 0 else np.where(by_trials < again, s.NOT_BY_TRIALS, again)
 
 
 def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:

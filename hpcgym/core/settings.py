@@ -110,10 +110,11 @@ class SchedulerSettings(SettingList):
                 f"backfill '{mode}' starts a job several times, each by one estimate; choose "
                 f"correction 'none', got {self.correction!r}"
             )
-        if self.events:
+        unable = [event for event in as_events(self.events) if not event.KNOWS_TRIALS]
+        if unable:
             raise PolicyError(
                 f"backfill '{mode}' takes jobs off the machine by its own rules; got event "
-                f"'{self.events[0]}' beside it"
+                f"'{unable[0]}' beside it, which knows no trials"
             )
 
     def _refuse_choosers(self, mode: Mode) -> None:
@@ -161,8 +162,9 @@ class SchedulerSettings(SettingList):
             return f"backfill '{mode}', whose passes are made in Python,"
         if self.event_semantics != "batch":
             return f"event_semantics {self.event_semantics!r}"
-        if self.events:
-            return f"event '{self.events[0]}', which may know jobs by position,"
+        known = [event for event in as_events(self.events) if event.KNOWS_JOBS]
+        if known:
+            return f"event '{known[0]}', which may know jobs by position,"
         if as_policy(self.policy).chooser is not None:
             return f"policy {as_policy(self.policy).name}, which chooses as it goes,"
         return "a predictor of your own" if predictor is not None and predictor.ask else ""

@@ -462,6 +462,14 @@ class Simulator:
         return self._has_flag(s.FLAG_NO_RUN)
 
     @property
+    def cancelled(self) -> NDArray[np.bool_]:
+        """Tell which jobs were cancelled, shape (n_jobs,); others in `without_run` are lost."""
+        found = np.zeros(len(self.workload), dtype=np.bool_)
+        if self.episode.dependencies is not None:
+            found[self.state.cancelled[0, : self.state.n_cancelled[0]]] = True
+        return found
+
+    @property
     def backfilled(self) -> NDArray[np.bool_]:
         """Return which jobs started ahead of one that keeps waiting, shape (n_jobs,)."""
         return self._has_flag(s.FLAG_BACKFILLED)

@@ -190,7 +190,7 @@ def allocate(
         "onsets": min(n_jobs, 2 * (n_present + STARTED_KEPT)),
         "jobs": n_jobs,
         # At one instant an outage takes off running jobs only.
-        "attempts": max(2 * s.MOST_KILLS * n_jobs, n_events * n_running),
+        "attempts": 2 * s.MOST_KILLS * n_jobs + n_events * n_running,
         "fields of controls": len(ControlsField),
         "fields of trials": max(N_TRIAL_FIELDS, len(JobTrialField)),
         "classes of run times": s.SIZE_CLASSES,

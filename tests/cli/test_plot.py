@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import hpcgym
 from hpcgym.cli.plot import parse_days
 
 pytest.importorskip("matplotlib")
@@ -110,3 +111,19 @@ def test_a_missing_library_is_named_before_the_log_is_read(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert "pip install matplotlib" in refuse("plot", "no-such-log", "-o", tmp_path / "new.png")
+
+
+@pytest.mark.parametrize("kind", ["gantt", "usage", "distribution"])
+def test_jobs_without_a_start_are_left_out_and_counted(
+    run: Command, tmp_path: Path, kind: str
+) -> None:
+    columns = [0, 0, 20], [100, 100, 5], [100, 100, 5], [2, 2, 1]
+    jobs = hpcgym.Workload.from_arrays(*columns, machine_processors=4, requeue=[True, False, True])
+    made = hpcgym.simulate(jobs, events="outage:from=20,to=30,processors=1,announced=20")
+    assert made.lost.tolist() == [False, True, False]
+    written, out = tmp_path / "made.csv", tmp_path / "picture.png"
+    made.to_csv(written)
+    printed = run("plot", written, "--kind", kind, "--output", out)
+    assert "1 of 3 jobs have no start, and are left out" in printed
+    assert "3 processors, the most held at once" in printed
+    assert out.stat().st_size > 0

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 import reference_dependencies as reference
-from dependent_cases import conditional_tables, ending_later, tables, workload_of
+from dependent_cases import conditional_tables, ending_later, lives_of, tables, workload_of
 from hpcgym.cli import app
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.constants import FEATURE_SUBMIT, N_WEIGHTS
@@ -54,17 +54,6 @@ def keys_by_id(workload):
 BY_ID = Policy("BY-ID", KEYS, np.zeros(N_WEIGHTS), keys=keys_by_id)
 OWN_ORDERS = (BY_ID, by_formula)
 ANY_ORDER = ("FCFS", "SAF", "SPF", "LCFS", "WFP3", "F1", "SMITH", "SAF-HISTORY", "SMITH-REGRESSION")
-
-
-def lives_of(schedule):
-    """Return a schedule as the reference does."""
-    jobs = schedule.jobs.submit_time.tolist()
-    return [
-        reference.Life(*one)
-        for one in zip(
-            jobs, schedule.start_time.tolist(), schedule.thresholded.tolist(), strict=True
-        )
-    ]
 
 
 @given(

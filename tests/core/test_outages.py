@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
+from drawn_lives import outages
 from engines import by_reference, check_copies_go_on_alike, simulator_of, starts_again, whole
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.settings import SchedulerSettings
@@ -23,21 +24,6 @@ from strategies import busy_workloads, one_of, policies, workloads
 KTH = "KTH-SP2-1996-2.1-cln"
 ORDERS = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION")
 orders = st.sampled_from(ORDERS) | policies
-
-
-@st.composite
-def outages(draw, processors):
-    """Draw outages that overlap, tie and follow each other, in times like those of the jobs."""
-    drawn = []
-    for _ in range(draw(st.integers(1, 4))):
-        begin = draw(one_of((0, 5, 10, 20, 20, 40, 60, 61, 120, 300, 600)))
-        end = begin + draw(one_of((1, 5, 10, 20, 40, 60, 300)))
-        most = processors - sum(one.processors for one in drawn if one.to > begin)
-        if most > 0:
-            number = draw(st.integers(1, most) | st.just(most))
-            announced = draw(one_of((0, 0, begin // 2, begin)))
-            drawn.append(Outage(begin, end, number, announced))
-    return drawn
 
 
 @st.composite
@@ -430,9 +416,8 @@ def test_what_is_no_outage_is_refused_by_name(event, named):
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"backfill": "conservative"}, "'easy', without cap or trials"),
-        ({"backfill": "easy:cap=0.9"}, "easy:cap=0.9"),
-        ({"backfill": "easy+trial"}, "trial"),
+        ({"backfill": "conservative"}, "under backfill 'easy' and 'cost-benefit'"),
+        ({"backfill": "easy+trial:overhead=30"}, "leave overhead out"),
         ({"backfill": "gang:rows=2"}, "backfilling mode"),
         ({"event_semantics": "pyss"}, "batch"),
         ({"correction": "reqtime", "estimates": "recent"}, "correction"),

@@ -1,6 +1,5 @@
 """Trial runs, young jobs that give way, and the cap by request: against the reference."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,58 +10,21 @@ from hypothesis import strategies as st
 import engines
 import hpcgym
 import reference_trials
+from drawn_lives import modes, orders, trials
 from engines import by_reference, first_difference, simulator_of, whole
 from hpcgym.attempts import COMPLETED, KILLED
 from hpcgym.core.backfill import Easy, as_mode
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
-from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.parts.trials import Trial
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError
-from strategies import busy_workloads, one_of, policies
+from strategies import busy_workloads, one_of
 
 KTH = "KTH-SP2-1996-2.1-cln"
 SAFE = "easy:cap=0.95,by=request,widest=0.2,pressed=0.25+trial:young=1800,victim=0.25"
-POLICIES = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-URGENT")
 shares, seeds = one_of((0, 0.3, 0.7, 1)), st.integers(0, 20)
-orders = st.sampled_from(POLICIES) | policies
-
-
-@st.composite
-def trials(draw):
-    """Draw how jobs are tried, in times like those of the drawn jobs."""
-    return Trial(
-        limit=draw(one_of((1, 5, 10, 20, 40, 100))),
-        kills=draw(one_of((1, 2, 3))),
-        young=draw(one_of((0, 10, 60, 200, 1000))),
-        request=draw(one_of((0, 10, 60))),
-        times=draw(one_of((1, 2))),
-        share=draw(one_of((0.25, 0.5, 1))),
-        guarantee=draw(one_of((1, 5, 10, 20, 100))),
-        victim=draw(one_of((0.25, 0.5, math.inf))),
-        overhead=draw(one_of((0, 0, 1, 5, 10))),
-    )
-
-
-@st.composite
-def modes(draw):
-    """Draw a mode with trials or with a cap by request."""
-    cap = {}
-    if draw(st.booleans()):
-        cap = {
-            "cap": draw(one_of((0, 0.2, 0.5, 0.7, 0.97))),
-            "long": draw(one_of((0, 8, 30, 60, 120))),
-            "overdue": draw(one_of(("guarded", "open"))),
-            "by": draw(one_of(("expectation", "request"))),
-            "widest": draw(one_of((0.2, 0.5, math.inf))),
-            "pressed": draw(one_of((0, 0.25, 0.9))),
-        }
-    trial = draw(trials())
-    if draw(st.booleans()):
-        return CostBenefit(**cap, kappa=draw(one_of((0, 0.25, 1, 4))), trial=trial)
-    return Easy(**cap, trial=trial)
 
 
 @st.composite

@@ -8,8 +8,10 @@ import pytest
 
 import hpcgym
 from env_cases import assert_vector_plays_alike
+from hpcgym.core.constants import NODE_DOWN, TRIAL_OVER
 from hpcgym.core.observation_fields import ClusterField, JobField
 from hpcgym.core.parts.outages import Outage
+from hpcgym.env.rendering.snapshot import take_snapshot
 from hpcgym.errors import PolicyError
 from hpcgym.scenario.load import load_scenario
 
@@ -121,3 +123,41 @@ def test_jobs_that_an_outage_would_lose_are_refused_since_rewards_count_all():
     with pytest.raises(PolicyError, match="must not be started again"):
         env.reset(options={"workload": losing})
     env.reset(options={"workload": replace(jobs, requeue=np.arange(len(jobs)) >= 0)})
+
+
+def test_a_picture_shows_the_head_that_a_known_outage_makes_wait():
+    """All 256 processors are down from 100 on; the second job would run into that."""
+    jobs = hpcgym.Workload.from_arrays(
+        [0, 0, 0], [50, 50, 50], [50, 300, 60], [100, 156, 200], machine_processors=256
+    )
+    given = scenario([Outage(100, 1000, 256)], policy="FCFS")
+    env = gymnasium.make("HPCBatch-v0", scenario=given, action="policy", decide="event")
+    env.reset(options={"workload": jobs})
+    base = env.unwrapped
+    shown = take_snapshot("", base._begun_episode, base._begun_state, 0, base._sim)
+    assert shown.reservation.job_id == 2
+    assert shown.reservation.shadow_time == 1000
+    assert shown.reservation.extra_processors == 100
+
+
+LIVES = "easy:cap=0.95,by=request+trial:young=1800"
+
+
+def test_rewards_add_up_to_the_metric_where_trials_give_way_to_outages():
+    keywords = {"action": "policy", "reward": "bsld", "baseline": None, "backfill": LIVES}
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), **keywords)
+    rewards, _, info = run(env, lambda step: step % 3)
+    assert sum(rewards) == pytest.approx(-info["mean_bsld"], rel=1e-9)
+
+
+def test_an_agent_that_repeats_a_policy_makes_its_schedule_beside_trials():
+    keywords = {"action": "policy", "policies": ["SPF", "SAF"], "decide": "contested"}
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario(backfill=LIVES), **keywords)
+    _, made, _ = run(env, lambda step: 1)
+    plain = hpcgym.simulate(made.workload, **vars(scenario(backfill=LIVES).scheduler.settings))
+    assert {TRIAL_OVER, NODE_DOWN} <= set(plain.attempts.reason.tolist())
+    assert made.start_time.tolist() == plain.start_time.tolist()
+
+
+def test_vector_equals_the_scalar_environment_beside_trials():
+    assert_vector_plays_alike(scenario=scenario(backfill=LIVES), action="policy")

@@ -37,6 +37,7 @@ from hpcgym.core.engine.moments import (
     at_end,
     at_evict,
     at_leave,
+    at_lose,
     at_promote,
     at_release,
     at_start,
@@ -205,10 +206,12 @@ def interrupt(jobs: Jobs, sim: Sim, job: int) -> None:
 def lose(jobs: Jobs, sim: Sim, job: int) -> None:
     """Take a running job off the machine for good; users' records do not learn of it.
 
-    The caller sees to it that a pass is made. Writes what `interrupt` writes, and the job's flag.
+    The caller sees to it that a pass is made. Writes what `interrupt` writes, the job's flag, and
+    what parts write.
     """
     interrupt(jobs, sim, job)
     sim.flag[job] = s.FLAG_NO_RUN
+    at_lose(jobs, sim, job)
 
 
 @kernel
@@ -340,13 +343,15 @@ def note_attempt(sim: Sim, job: int, reason: int) -> None:
 def take_back(jobs: Jobs, sim: Sim, job: int, reason: int) -> None:
     """End the trial of a job, which is not guaranteed; it waits where it waited.
 
-    Writes the true ends, what is known of its attempts, `on_trial`, and what parts write.
+    An end by an outage is no trial in vain. Writes the true ends, what is known of its attempts,
+    `on_trial`, and what parts write.
     """
     remove_running(sim, job)
     forget_trial(sim, job)
     sim.on_trial -= jobs.processors[job]
     note_attempt(sim, job, reason)
-    sim.n_tried[job] += 1
+    if reason != s.NODE_DOWN:
+        sim.n_tried[job] += 1
     at_take_back(jobs, sim, job)
     sim.flag[job] &= 255 - s.FLAG_TRIAL
 

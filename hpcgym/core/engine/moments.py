@@ -20,10 +20,11 @@ from hpcgym.core.parts import waiting_cost
 @kernel
 def tell_events(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     """Have each event do a task, in the order of the settings; return the bits of all answers."""
-    answers = 0
+    answers, asked = 0, sim.event
     for place in range(len(jobs.event_pass)):
         sim.event = place
         answers |= ask_event(jobs.event_pass[place], jobs, sim, task, job)
+    sim.event = asked  # an event may take jobs off the machine, which others hear of meanwhile
     return answers
 
 
@@ -37,6 +38,14 @@ def event_number(jobs: Jobs, sim: Sim, which: int) -> int:
 def ask_ahead(jobs: Jobs, sim: Sim, task: int, argument: int) -> int:
     """Have the event that makes the passes do a task: while `Sim.looks_ahead` is set."""
     return ask_event(jobs.event_pass[sim.looks_ahead - 1], jobs, sim, task, argument)
+
+
+@kernel
+def more_ahead(jobs: Jobs, sim: Sim, span: int) -> int:
+    """Return how many processors more are known to be taken within a span from now on, s."""
+    if sim.looks_ahead == 0:
+        return 0
+    return ask_ahead(jobs, sim, s.MORE_AHEAD, sim.now + span)
 
 
 @kernel
@@ -138,6 +147,13 @@ def at_end(jobs: Jobs, sim: Sim, job: int) -> None:
         record_completion(jobs, sim, job)
     if sim.events_hear & s.ON_END != 0:
         tell_events(jobs, sim, s.ON_END, job)
+
+
+@kernel(inlined=True)
+def at_lose(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Tell of a job that has been lost; the mode has heard that its processors are free."""
+    if sim.events_hear & s.ON_LOSE != 0:
+        tell_events(jobs, sim, s.ON_LOSE, job)
 
 
 @kernel(inlined=True)

@@ -100,7 +100,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         sim.settled_head = -1
         by_instant = int(sim.ordered == 1 or not is_static)
         return ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_PASS, by_instant) == 1
-    if sim.looks_ahead > 0:
+    if sim.looks_ahead > 0 and sim.backfill <= s.BACKFILL_EASY:
         sim.settled_head = -1
         return ask_ahead(jobs, sim, s.MAKE_PASS, int(sim.ordered == 1 or not is_static)) == 1
     if (

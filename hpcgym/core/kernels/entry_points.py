@@ -65,6 +65,12 @@ def ask_nodes(jobs: int, sim: int, task: int, job: int) -> int:
 
 
 @kernel
+def fits_now(jobs: int, sim: int, job: int) -> bool:
+    """Tell whether a waiting job may start if it is tried first: `schedule_pass.fits_now`."""
+    return schedule_pass.fits_now(open_jobs(jobs), open_sim(sim), job)
+
+
+@kernel
 def reserve(jobs: int, sim: int, head: int) -> None:
     """Find a head's reservation: `schedule_pass.reserve_for`."""
     schedule_pass.reserve_for(open_jobs(jobs), open_sim(sim), head)

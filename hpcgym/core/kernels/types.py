@@ -125,7 +125,7 @@ class Jobs(NamedTuple):
     own_of_job: IntVector = np.empty(0, dtype=np.int64)
     own_of_cluster: IntVector = np.empty(0, dtype=np.int64)
     own_bounds: FloatTable = np.empty((0, 2))
-    requeue: IntVector = np.empty(0, dtype=np.int64)  # 1 = the job may be killed; empty = all may
+    requeue: IntVector = np.empty(0, dtype=np.int64)  # whom an outage loses, whom trials leave out
     orders: OrderAddresses = 1  # the kernel of each rule that is called, 0 = not loaded
     # Processors that the machine lacks for a time, in the columns OUTAGE_*.
     outage: IntTable = np.empty((0, s.N_OUTAGE_COLUMNS), dtype=np.int64)

@@ -17,6 +17,10 @@ Expected ends are those of the jobs' starts, so nothing is read of a run time be
 
 A pass starts jobs that are on trial (`hpcgym.core.parts.trials`), too, where they are.
 
+While an outage is known, what fits and what delays the head go by the outages' profile
+(`hpcgym.core.events`). No job starts for its benefit then: what a delay costs is not known where
+the head may have to wait for the outage to end.
+
 Source: Specification, section 8, "Cap" and "Cost-benefit"; section 10, "Controls"; section 15.
 """
 
@@ -38,6 +42,7 @@ from hpcgym.core.engine.life import (
     start,
     start_waiting,
 )
+from hpcgym.core.engine.moments import ask_ahead
 from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
 from hpcgym.core.kernels.passes.easy import kept_backfill_order, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
@@ -162,7 +167,9 @@ def is_blocked(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
 @kernel(inlined=True)
 def fits(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
     """Tell whether a pass has processors for a waiting job; a guaranteed trial has its own."""
-    return jobs.processors[job] <= sim.free or is_guaranteed(sim, job)
+    return (jobs.processors[job] <= sim.free or is_guaranteed(sim, job)) and (
+        sim.looks_ahead == 0 or ask_ahead(jobs, sim, s.FREE_UNTIL_END, job) == 1
+    )
 
 
 @kernel(inlined=True)
@@ -209,7 +216,8 @@ def takes_nothing(sim: CostBenefitSim, job: int) -> bool:
 def backfills(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
     """Tell whether a waiting job that fits may start without delaying the head."""
     return (
-        jobs.processors[job] <= sim.extra
+        sim.looks_ahead > 0  # then a job that fits leaves the reservation alone
+        or jobs.processors[job] <= sim.extra
         or begins_at(sim, job) + jobs.estimate[job] <= sim.shadow
         or takes_nothing(sim, job)
     )
@@ -229,6 +237,8 @@ def begin(jobs: Jobs, sim: CostBenefitSim, job: int, backfilled: bool) -> None:
 
     Writes what `start_waiting` and `promote` write.
     """
+    if sim.looks_ahead > 0:
+        ask_ahead(jobs, sim, s.TAKE_AHEAD, job)
     if is_on_trial(sim, job):
         promote(jobs, sim, job, backfilled)
     elif is_restart(sim, job):
@@ -407,9 +417,11 @@ def list_fitting(
     """
     rate, benefit = -1.0, 0.0
     kept = 0
+    # But for this: a guaranteed trial may free what it holds sooner once it is promoted.
+    may_rise = sim.looks_ahead > 0 and sim.guaranteed > 0
     for place in range(n):
         job = sim.scratch[place]
-        if not fits(jobs, sim, job) or is_blocked_now(jobs, sim, job, held):
+        if not (may_rise or fits(jobs, sim, job)) or is_blocked_now(jobs, sim, job, held):
             continue
         if not backfills(jobs, sim, job):
             # Without a benefit only EASY's test holds: a cost may round to 0.
@@ -459,16 +471,27 @@ def start_paying(
 
 
 @kernel
+def reserve_for_head(jobs: Jobs, sim: CostBenefitSim, head: int) -> float:
+    """Reserve for the head, write `shadow` and `extra`, and return what benefits count for."""
+    if sim.looks_ahead == 0:
+        reserve(jobs, sim, head)
+        return kappa_behind(jobs, sim, head)
+    ask_ahead(jobs, sim, s.HOLD_AHEAD, head)
+    return 0.0
+
+
+@kernel
 def cost_benefit_pass(jobs: Jobs, sim: CostBenefitSim, contested: bool) -> bool:
     """Make a pass under the cap, by costs and benefits; return False if the picked job ended it."""
     held = sim.capped
     sim.binds = int(sim.waiting_processors >= sim.pressed * sim.machine_processors)
+    if sim.looks_ahead > 0:
+        ask_ahead(jobs, sim, s.LOOK_AHEAD, 0)
     n, listed = list_unblocked(jobs, sim)
     primary = make_primary_order(jobs, sim, n) if contested else s.BASE_ORDER
     head, n = start_unblocked(jobs, sim, primary, n, listed, held)
     if head >= 0 and n > 0 and some_fit(sim):
-        reserve(jobs, sim, head)
-        kappa = kappa_behind(jobs, sim, head)
+        kappa = reserve_for_head(jobs, sim, head)
         n, rate, benefit = list_fitting(jobs, sim, head, n, kappa, held)
         if contested:
             which = make_backfill_order(jobs, sim, primary, n)

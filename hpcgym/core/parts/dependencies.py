@@ -37,7 +37,7 @@ from hpcgym.core.events import Event
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.workload import Workload
 
-HEARS = s.ON_SUBMIT | s.ON_END | s.COUNT_COMING
+HEARS = s.ON_SUBMIT | s.ON_END | s.ON_LOSE | s.COUNT_COMING
 
 
 @dataclass(frozen=True)
@@ -293,12 +293,16 @@ def release(jobs: Jobs, sim: DependencySim, row: int, failed: bool) -> None:
 
 @kernel
 def on_end(jobs: Jobs, sim: DependencySim, job: int) -> None:
-    """Find what becomes of the jobs that wait for a job that ends, and for those cancelled then."""
+    """Find what becomes of the jobs that wait for a job that ends, and for those cancelled then.
+
+    A lost job has failed.
+    """
     n, row = event_number(jobs, sim, 0), sim.row_of[job]
     if event_number(jobs, sim, 1 + row) == event_number(jobs, sim, 2 + row):
         return
     done = sim.n_cancelled
-    release(jobs, sim, row, event_number(jobs, sim, 2 + 5 * n + row) == 1)
+    is_lost = sim.flag[job] & s.FLAG_NO_RUN != 0
+    release(jobs, sim, row, is_lost or event_number(jobs, sim, 2 + 5 * n + row) == 1)
     while done < sim.n_cancelled:
         release(jobs, sim, sim.cancelled[done], True)
         done += 1
@@ -315,6 +319,6 @@ def work(jobs: Jobs, sim: DependencySim, task: int, argument: int) -> int:
         return count_coming(sim)
     if task == s.ON_SUBMIT:
         on_submit(jobs, sim, argument)
-    elif task == s.ON_END:
+    elif task in (s.ON_END, s.ON_LOSE):
         on_end(jobs, sim, argument)
     return 0

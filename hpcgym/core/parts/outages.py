@@ -1,14 +1,15 @@
 """Outages: processors that the machine lacks for a time, announced or not.
 
-An outage that begins takes processors that are free. Where these are too few, the jobs that started
-last are taken off the machine until they suffice. Such a job waits again, and its work is lost; or,
-by its column `requeue`, the job is.
+An outage that begins takes processors that are free. Where these are too few, jobs are taken off
+until they suffice: trials, then guaranteed ones, then the jobs that run; each time those that
+started last. Such a job waits again, and its work is lost; or, by its column `requeue`, the job is.
 From its announcement on, at the latest from its beginning, an outage is *known*, its end included.
 While one is known and not over, passes look ahead: a job may start if, by estimates, its processors
 are free until its estimated end. The head reserves the earliest instant from which its own are.
 
 So a pass works on the profile of free processors (`hpcgym.core.kernels.passes.profile`), out of
-which known outages are taken. At all other times the passes are those of EASY and none.
+which known outages are taken. `hpcgym.core.parts.cost_benefit` makes those under a cap and with
+trials. At all other times the passes are those of the mode.
 
 Cost: O(outages) for an instant of an outage, O(running jobs) for each job taken off. A pass with n
 waiting and m running jobs that looks ahead costs O(n (m + outages)) at most, as
@@ -26,12 +27,23 @@ from typing import TYPE_CHECKING, ClassVar
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_whole
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.life import enter, evict, lose, note_attempt, start_waiting
+from hpcgym.core.engine.life import (
+    end_guarantee,
+    enter,
+    evict,
+    is_guaranteed,
+    is_on_trial,
+    lose,
+    note_attempt,
+    start_waiting,
+    take_back,
+)
 from hpcgym.core.events import Event
 from hpcgym.core.kernels.passes.easy_dynamic import make_primary_order
 from hpcgym.core.kernels.passes.profile import (
     change_profile,
     find_start,
+    is_free_now,
     make_profile,
     take_interval,
 )
@@ -72,6 +84,8 @@ class Outage(Event):
     """
 
     NAME: ClassVar[str] = "outage"
+    KNOWS_JOBS: ClassVar[bool] = False
+    KNOWS_TRIALS: ClassVar[bool] = True
     SHARED: ClassVar[bool] = True
 
     from_: int
@@ -102,10 +116,15 @@ class Outage(Event):
 
     def check_mode(self, mode: Mode) -> None:
         """Refuse modes whose passes know no outages."""
-        if not isinstance(mode, (Easy, NoBackfill)) or mode.part:
+        if not isinstance(mode, (Easy, NoBackfill)):
             raise PolicyError(
-                f"event '{self}': passes know outages under backfill 'easy', without cap or "
-                f"trials, and 'none'; got '{mode}'"
+                f"event '{self}': passes know outages under backfill 'easy' and 'cost-benefit', "
+                f"with a cap or trials or without, and 'none'; got '{mode}'"
+            )
+        if isinstance(mode, Easy) and mode.trial is not None and mode.trial.overhead > 0:
+            raise PolicyError(
+                f"event '{self}': where kills take time (overhead), an outage could take "
+                f"processors that are being cleared; leave overhead out of '{mode}'"
             )
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
@@ -123,6 +142,7 @@ class OutageSim(Sim):
     """What outages add to a simulation."""
 
     next_change: Counter  # when an outage is announced, begins or ends next, s; 0 before all
+    down: Counter  # processors that outages have taken now
 
 
 @kernel(inlined=True)
@@ -141,21 +161,34 @@ def begin(jobs: Jobs, sim: Sim) -> None:
         sim.last_outage = max(sim.last_outage, jobs.outage[row, s.OUTAGE_FROM])
 
 
+@kernel(inlined=True)
+def taken_off_by(sim: Sim, job: int) -> tuple[int, int, int]:
+    """Return what a job on the machine is taken off by, the largest first."""
+    if is_on_trial(sim, job):
+        return 2 - int(is_guaranteed(sim, job)), sim.since[job], job
+    return 0, sim.start_time[job], job
+
+
 @kernel
 def take_off_last(jobs: Jobs, sim: Sim) -> None:
-    """Take the job that started last off the machine, of one instant the later.
+    """Take a job off the machine: a trial, else one that runs; the one that started last.
 
     It waits again, or is lost.
     """
     last = sim.ending_job[0]
     for place in range(1, sim.n_running):
         job = sim.ending_job[place]
-        if (sim.start_time[job], job) > (sim.start_time[last], last):
+        if taken_off_by(sim, job) > taken_off_by(sim, last):
             last = job
+    if is_on_trial(sim, last):
+        if is_guaranteed(sim, last):
+            end_guarantee(jobs, sim, last)
+        take_back(jobs, sim, last, s.NODE_DOWN)
+        return
     sim.taken[last] = sim.since[last] = sim.start_time[last]
     note_attempt(sim, last, s.NODE_DOWN)
     sim.taken[last] = -1
-    if len(jobs.requeue) > 0 and jobs.requeue[last] == 0:
+    if len(jobs.requeue) > 0 and jobs.requeue[last] == s.NOT_AGAIN:
         lose(jobs, sim, last)
         return
     evict(jobs, sim, last)
@@ -163,16 +196,17 @@ def take_off_last(jobs: Jobs, sim: Sim) -> None:
 
 
 @kernel
-def change_capacity(jobs: Jobs, sim: Sim) -> None:
+def change_capacity(jobs: Jobs, sim: OutageSim) -> None:
     """Take what is down from now on out of the machine, or give it back; write counts."""
     down = 0
     for row in range(len(jobs.outage)):
         if jobs.outage[row, s.OUTAGE_FROM] <= sim.now < jobs.outage[row, s.OUTAGE_TO]:
             down += jobs.outage[row, s.OUTAGE_PROCESSORS]
     # Outages that begin may take what others give back at this instant.
-    sim.free += sim.busy - down
-    sim.busy = down
-    while sim.free < 0:
+    sim.free += sim.down - down
+    sim.busy += down - sim.down
+    sim.down = down
+    while sim.free < sim.on_trial:
         take_off_last(jobs, sim)
 
 
@@ -202,16 +236,72 @@ def on_instant(jobs: Jobs, sim: OutageSim) -> int:
 
 
 @kernel
-def look_ahead(jobs: Jobs, sim: Sim) -> None:
+def known_down(jobs: Jobs, sim: Sim, instant: int) -> int:
+    """Return the processors that known outages take at an instant, s."""
+    down = 0
+    for row in range(len(jobs.outage)):
+        begin, end = jobs.outage[row, s.OUTAGE_FROM], jobs.outage[row, s.OUTAGE_TO]
+        if begin <= instant < end and is_known(jobs, sim, row):
+            down += jobs.outage[row, s.OUTAGE_PROCESSORS]
+    return down
+
+
+@kernel
+def look_ahead(jobs: Jobs, sim: OutageSim) -> None:
     """Make the profile of the running jobs and the known outages."""
     make_profile(jobs, sim)
     for step in range(sim.n_profile):
-        sim.profile_free[step] += sim.busy
+        sim.profile_free[step] += sim.down
     for row in range(len(jobs.outage)):
         if is_known(jobs, sim, row):
             start = max(jobs.outage[row, s.OUTAGE_FROM], sim.now)
             processors = jobs.outage[row, s.OUTAGE_PROCESSORS]
             change_profile(sim, start, jobs.outage[row, s.OUTAGE_TO], -processors)
+
+
+@kernel(inlined=True)
+def free_what_is_held(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
+    """Take what a guaranteed trial holds for free in the profile; with `sign` -1 no more."""
+    if is_guaranteed(sim, job):
+        change_profile(sim, sim.now, sim.over[job], sign * jobs.processors[job])
+
+
+@kernel(inlined=True)
+def estimated_end(jobs: Jobs, sim: Sim, job: int) -> int:
+    """Return when a waiting job would end by its estimate if it started now, at least now, s."""
+    since = sim.since[job] if is_on_trial(sim, job) else sim.now
+    return max(since + jobs.estimate[job], sim.now)
+
+
+@kernel
+def is_free_until_end(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether a waiting job's processors are free until its estimated end, by the profile."""
+    duration = estimated_end(jobs, sim, job) - sim.now
+    free_what_is_held(jobs, sim, job, 1)
+    is_free = is_free_now(sim, jobs.processors[job], duration)
+    free_what_is_held(jobs, sim, job, -1)
+    return is_free
+
+
+@kernel
+def take_ahead(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take a waiting job that starts now out of the profile."""
+    free_what_is_held(jobs, sim, job, 1)
+    change_profile(sim, sim.now, estimated_end(jobs, sim, job), -jobs.processors[job])
+
+
+@kernel
+def more_ahead(jobs: Jobs, sim: Sim, until: int) -> int:
+    """Return how many processors known outages take before an instant, s, beyond those of now.
+
+    Outages that begin overlap others, so the most is at a beginning.
+    """
+    most = 0
+    for row in range(len(jobs.outage)):
+        at = jobs.outage[row, s.OUTAGE_FROM]
+        if sim.now < at < until and is_known(jobs, sim, row):
+            most = max(most, known_down(jobs, sim, at) - known_down(jobs, sim, sim.now))
+    return most
 
 
 @kernel
@@ -235,7 +325,7 @@ def start_in_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
 
 
 @kernel
-def pass_ahead(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+def pass_ahead(jobs: Jobs, sim: OutageSim, contested: bool) -> bool:
     """Make a pass on the profile; return False if it stopped at the picked job.
 
     Writes what `start_waiting` writes, keys of orders that are not kept, `shadow` and `extra`.
@@ -277,11 +367,22 @@ def work(jobs: Jobs, sim: OutageSim, task: int, argument: int) -> int:
         return on_instant(jobs, sim)
     if task == s.MAKE_PASS:
         return int(pass_ahead(jobs, sim, argument == 1))
+    if task == s.FREE_UNTIL_END:
+        return int(is_free_until_end(jobs, sim, argument))
+    if task == s.MORE_AHEAD:
+        return more_ahead(jobs, sim, argument)
+    if task == s.TAKE_AHEAD:
+        take_ahead(jobs, sim, argument)
+        return 0
+    if task == s.HOLD_AHEAD:
+        sim.shadow = reserve_hole(jobs, sim, argument)
+        return 0
     look_ahead(jobs, sim)
     if task == s.ALL_FIT:
         return int(sim.waiting_processors <= least_free(sim))
     if task == s.FITS_AHEAD:
-        return int(starts_now(jobs, sim, argument))
+        fits = jobs.processors[argument] <= sim.free
+        return int(fits and is_free_until_end(jobs, sim, argument))
     if task == s.FREE_AHEAD:
         return free_at(sim, argument)
     if task == s.RESERVE_AHEAD:

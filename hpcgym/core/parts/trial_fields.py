@@ -68,7 +68,7 @@ def chance_to_end(jobs: Jobs, sim: Sim, job: int, ran: int, limit: int) -> float
 @kernel(inlined=True)
 def may_be_killed(jobs: Jobs, job: int) -> bool:
     """Tell whether a job may be killed and started again."""
-    return len(jobs.requeue) == 0 or jobs.requeue[job] == 1
+    return len(jobs.requeue) == 0 or jobs.requeue[job] == s.MAY_BE_KILLED
 
 
 @kernel(inlined=True)

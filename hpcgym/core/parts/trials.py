@@ -50,6 +50,7 @@ from hpcgym.core.engine.life import (
     put_on_trial,
     take_back,
 )
+from hpcgym.core.engine.moments import more_ahead
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
@@ -357,7 +358,7 @@ def has_idle_nodes(jobs: Jobs, sim: TrialSim, job: int) -> bool:
 @kernel
 def try_idle(jobs: Jobs, sim: TrialSim) -> None:
     """Try waiting jobs on what is idle; write what `put_on_trial` writes, and `scratch`."""
-    room = idle(sim) - sim.kept
+    room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.limit))
     if room <= 0:
         return
     n = list_candidates(jobs, sim, room, False)
@@ -437,12 +438,13 @@ def some_are_overdue(sim: TrialSim) -> bool:
 @kernel
 def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
     """Write what trials may take now, and the list of young jobs that may give way."""
-    sim.trial_room = idle(sim) - sim.kept
+    sim.trial_room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.limit))
     sim.young_processors = sim.young_room = 0
     if sim.young > 0.0 and not some_are_overdue(sim):
         sim.young_processors = list_victims(jobs, sim)
         most = int(sim.share * sim.machine_processors)
-        sim.young_room = min(sim.trial_room + sim.young_processors, most - sim.guaranteed)
+        room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
+        sim.young_room = min(room + sim.young_processors, most - sim.guaranteed)
 
 
 @kernel
@@ -451,7 +453,7 @@ def guarantee_trial(jobs: Jobs, sim: TrialSim, job: int, first: int) -> int:
 
     Return the place of the next young job.
     """
-    room = idle(sim) - sim.kept
+    room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
     since = sim.now + int(sim.overhead)
     if room < jobs.processors[job]:
         since += int(sim.overhead)
@@ -498,8 +500,7 @@ def try_chosen(jobs: Jobs, sim: TrialSim, job: int) -> bool:
     makes_way = q <= sim.young_room and may_try(jobs, sim, job, True)
     # Once jobs have given way, what they left over is for guaranteed trials first.
     if q > sim.trial_room or (makes_way and sim.some_gave_way == 1):
-        if guarantee_trial(jobs, sim, job, 0) > 0:
-            sim.some_gave_way = 1
+        sim.some_gave_way |= int(guarantee_trial(jobs, sim, job, 0) > 0)
     else:
         since = sim.now + int(sim.overhead)
         put_on_trial(jobs, sim, job, since, since + int(sim.limit), False)
@@ -591,9 +592,8 @@ def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
         return int(all_fit(sim))
     elif task == s.SHOW:
         cost_benefit.show_controls(jobs, sim, argument)
+    elif task == s.SHOW_TRIALS and argument < 0:
+        show_processors(jobs, sim)
     elif task == s.SHOW_TRIALS:
-        if argument < 0:
-            show_processors(jobs, sim)
-        else:
-            show_attempts(jobs, sim, argument)
+        show_attempts(jobs, sim, argument)
     return 0

@@ -80,12 +80,13 @@ def _reservation(
 
     The jobs that wait are given as kernels number them, and by their rows in the job table.
     """
-    workload = episode.workload
-    misfits = np.flatnonzero(workload.processors[row] > sim.fields.free)
-    if len(misfits) == 0:
+    workload, address = episode.workload, jobs.address
+    fits = (entry_points.fits_now(address, sim.address, int(job)) for job in waiting)
+    place = next((place for place, does in enumerate(fits) if not does), -1)
+    if place < 0:
         return None
-    head = int(row[misfits[0]])
-    entry_points.reserve(jobs.address, sim.address, int(waiting[misfits[0]]))
+    head = int(row[place])
+    entry_points.reserve(address, sim.address, int(waiting[place]))
     return frame.Reservation(
         job=head,
         job_id=int(workload.job_id[head]),
