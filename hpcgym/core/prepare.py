@@ -22,7 +22,7 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
-from hpcgym.core.events import as_events, columns_of_events, may_lose
+from hpcgym.core.events import as_events, columns_of_events, may_lose, most_outages
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
@@ -498,5 +498,5 @@ def state_for(
             for episode in episodes
             for part in (episode.setting.backfill, *episode.table.event_pass)
         },
-        n_events=max(len(episode.table.outage) for episode in episodes),
+        n_events=max(most_outages(episode.table.outage) for episode in episodes),
     )

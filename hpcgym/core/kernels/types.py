@@ -129,6 +129,8 @@ class Jobs(NamedTuple):
     orders: OrderAddresses = 1  # the kernel of each rule that is called, 0 = not loaded
     # Processors that the machine lacks for a time, in the columns OUTAGE_*.
     outage: IntTable = np.empty((0, s.N_OUTAGE_COLUMNS), dtype=np.int64)
+    # Each beginning and end of an outage of a node, by time, in the columns CHANGE_*.
+    node_change: IntTable = np.empty((0, s.N_CHANGE_COLUMNS), dtype=np.int64)
 
 
 class Sim(Columned):
@@ -237,6 +239,7 @@ class Sim(Columned):
     looks_ahead: Counter
     """Place of the event that makes the passes, plus 1; 0 = none: no known outage is to come."""
     last_outage: Counter  # when the last outage begins, s
+    n_foreseen: Counter  # entries of `foreseen` in use
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -442,6 +445,11 @@ class Sim(Columned):
     group_room: IntVector = empty("groups of nodes")
     """Chunks that each group takes, within a search."""
     group_is_taken: ByteVector = empty("groups of nodes")  # 1 = the search has taken the group
+    foreseen: IntVector = empty("changes of nodes")
+    """Rows of `Jobs.node_change` at which nodes will go down or come back, as far as is known."""
+    is_down: ByteVector = empty("nodes of the machine if outages")  # 1 = the node is down
+    down_by: IntVector = empty("nodes of the machine if outages")
+    """How many outages each node is down by, within an instant."""
     component_shadow: IntVector = empty("components")
     """Shadow time of each component as of the latest observation, s, -1 = none."""
     shown_job: SingleVector = empty("fields of nodes")
