@@ -83,9 +83,7 @@ def check_instants(outage: Any, error: type[HpcgymError]) -> None:
             raise error(f"outage: {name} must be whole, seconds >= {least}, got {value!r}")
         object.__setattr__(outage, key, int(value))
     if outage.to <= outage.from_:
-        raise error(
-            f"outage: to must be later than from, got from={outage.from_}, to={outage.to}"
-        )
+        raise error(f"outage: to must be later than from, got from={outage.from_}, to={outage.to}")
     if outage.announced > outage.from_:
         raise error(
             "outage: announced must be at most from, since an outage is known once it begins; "

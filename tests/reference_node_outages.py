@@ -153,7 +153,7 @@ class Ahead:
         return least(super().free_in_fact(j), up)  # type: ignore[misc]
 
     def earliest(self, j: int, instants: Iterable[float], holds: Collection[Hold]) -> Hold:
-        """Return the hold of job j at the first instant; nodes that come back make instants, too."""
+        """Return the first hold of job j; nodes that come back make instants, too."""
         back = [o.end for o in self.known()]
         found: Hold = super().earliest(j, [*instants, *back], holds)  # type: ignore[misc]
         return found

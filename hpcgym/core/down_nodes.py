@@ -1,4 +1,4 @@
-"""Outages of nodes as kernels and metrics read them: what changes when, and what lacks for how long.
+"""Outages of nodes as kernels and metrics read them: what changes when, and what lacks.
 
 A node that several outages take down at once is down once.
 

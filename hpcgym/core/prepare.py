@@ -225,6 +225,7 @@ def prepare(
             event may lose jobs.
     """
     refuse_on_nodes(workload, settings)
+    settings = settings.on(workload.machine)
     policy = as_policy(settings.policy)
     mode, events = as_backfill(settings.backfill), as_events(settings.events)
     dependencies = dependencies_of(workload, settings, settings.no_waits or no_waits)
