@@ -9,15 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError, MachineError, unknown_name
-from hpcgym.ranges import parse_numbers
-
-if TYPE_CHECKING:
-    from hpcgym.machine import Machine
 
 KEYS = ("from", "to", "nodes", "announced")
 
@@ -102,23 +98,3 @@ def names_of(nodes: object, error: type[HpcgymError]) -> tuple[str, ...]:
             )
         names += [name.strip() for name in re.split("[,/]", str(one))]
     return tuple(names)
-
-
-def find_nodes(machine: Machine, names: Sequence[str], error: type[HpcgymError]) -> tuple[int, ...]:
-    """Return the ids of nodes that names name, ascending, each once.
-
-    Raises:
-        HpcgymError: A name that is no id of a node, range of ids or group; `error` is raised.
-    """
-    found: set[int] = set()
-    for name in names:
-        if name and name in machine.group_names:
-            group = machine.group_names.index(name)
-            found.update(np.flatnonzero(machine.node_group == group).tolist())
-        elif re.fullmatch(r"[\d\s-]+", name):
-            ids = range(machine.n_nodes)
-            found.update(parse_numbers(name, ids, what="outage: nodes", error=error))
-        else:
-            known = [f"0-{machine.n_nodes - 1}", *filter(None, machine.group_names)]
-            raise error(f"outage: {unknown_name('node or group', name, known)}")
-    return tuple(sorted(found))

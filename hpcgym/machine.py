@@ -7,6 +7,7 @@ Source: Specification, section 13, "Machine".
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.downtime import Downtime, find_nodes
+from hpcgym.downtime import Downtime
 from hpcgym.errors import HpcgymError, MachineError, unknown_name
 from hpcgym.ranges import number_ranges, parse_numbers
 from hpcgym.registry import read_toml
@@ -161,7 +162,7 @@ class Machine:
         self._check_partitions()
         for number, outage in enumerate(self.outages, start=1):
             with _naming(f"[[outage]] {number}"):
-                find_nodes(self, outage.nodes, MachineError)
+                self.find_nodes(outage.nodes, MachineError)
 
     def _check_partitions(self) -> None:
         """Refuse names that come twice, unknown nodes and nodes of no partition."""
@@ -325,6 +326,25 @@ Allowed: count, cpus, gpus, memory_mb, group
     def n_components(self) -> int:
         """Number of components."""
         return int(self.component.max()) + 1
+
+    def find_nodes(self, names: Iterable[str], error: type[HpcgymError]) -> tuple[int, ...]:
+        """Return the ids of the nodes that an outage names, ascending, each once.
+
+        Raises:
+            HpcgymError: A name is no id, no range of ids and no group; `error` is raised.
+        """
+        found: set[int] = set()
+        for name in names:
+            if name and name in self.group_names:
+                group = self.group_names.index(name)
+                found.update(np.flatnonzero(self.node_group == group).tolist())
+            elif re.fullmatch(r"[\d\s-]+", name):
+                ids = range(self.n_nodes)
+                found.update(parse_numbers(name, ids, what="outage: nodes", error=error))
+            else:
+                known = [f"0-{self.n_nodes - 1}", *filter(None, self.group_names)]
+                raise error(f"outage: {unknown_name('node or group', name, known)}")
+        return tuple(sorted(found))
 
     def _of_nodes(self, values: Iterable[int]) -> IntArray:
         """Repeat a number of each node type over its nodes."""

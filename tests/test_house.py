@@ -23,7 +23,7 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 FLOORS = [
     {"errors"},
     {
-        *("keywords", "registry", "output", "ranges", "machine"),
+        *("keywords", "registry", "output", "ranges", "downtime", "machine"),
         *("own_files", "plugins", "progress", "text_table"),
     },
     {"core"},
@@ -140,7 +140,7 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
-EVENTS = {"outages"}
+EVENTS = {"outages", "node_outages"}
 """Parts that are no modes: one list names them."""
 
 USES_OF_A_PART = {
@@ -652,7 +652,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 47_600
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 48_150
 
 
 def test_the_house_plan_names_every_module():

@@ -41,7 +41,7 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
 from hpcgym.core.parts.depth import backfill_others, reserve_hole, starts_now
-from hpcgym.downtime import check_instants, find_nodes, names_of
+from hpcgym.downtime import check_instants, names_of
 from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Outage(Event):
                 f"event '{self}' names nodes; {workload.name} has none, and counts processors: "
                 "say how many are down, as in processors=64"
             )
-        nodes = find_nodes(workload.machine, self.nodes, PolicyError)
+        nodes = workload.machine.find_nodes(self.nodes, PolicyError)
         return [NodeOutage(*self._instants(workload), nodes)]
 
     def _instants(self, workload: Workload) -> tuple[int, int, int]:
