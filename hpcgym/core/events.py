@@ -59,6 +59,11 @@ class Event(Mode):
     SHARED: ClassVar[bool] = False
     """Whether its kernels are called once for all events of its kind."""
 
+    @property
+    def goes_with_trials(self) -> bool:
+        """Tell whether it can happen where waiting jobs are tried."""
+        return False
+
     def check_mode(self, mode: Mode) -> None:
         """Raise a PolicyError where it cannot happen under a backfilling mode."""
 

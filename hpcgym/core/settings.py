@@ -114,11 +114,12 @@ class SchedulerSettings(SettingList):
                 f"backfill '{mode}' starts a job several times, each by one estimate; choose "
                 f"correction 'none', got {self.correction!r}"
             )
-        if self.events:
-            raise PolicyError(
-                f"backfill '{mode}' takes jobs off the machine by its own rules; got event "
-                f"'{self.events[0]}' beside it"
-            )
+        for event in as_events(self.events):
+            if not event.goes_with_trials:
+                raise PolicyError(
+                    f"backfill '{mode}' takes jobs off the machine by its own rules; got event "
+                    f"'{event}' beside it"
+                )
 
     def _refuse_choosers(self, mode: Mode) -> None:
         """Refuse a chooser where it cannot choose."""

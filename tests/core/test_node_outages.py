@@ -40,6 +40,7 @@ class Hit(NamedTuple):
     outages: list[Down]
     estimates: list[int]
     requeue: list[bool] | None
+    trials: tuple[int, int] | None = None  # their limit, and how many of a job may be in vain
 
     @property
     def workload(self) -> Workload:
@@ -55,19 +56,22 @@ class Hit(NamedTuple):
             Outage(*(at + offset for at in one[:2]), 0, one.announced + offset, sorted(one.nodes))
             for one in self.outages
         ]
-        return settings_of(**self.case.settings) | {"events": events, "estimates": self.estimates}
+        more: dict[str, Any] = {"events": events, "estimates": self.estimates}
+        if self.trials is not None:
+            more["backfill"] = "easy+trial:limit={},kills={}".format(*self.trials)
+        return settings_of(**self.case.settings) | more
 
     def by_reference(self) -> Any:
         """Return starts and nodes, and all attempts, by the reference."""
         again = None
         if self.requeue is not None:
             again = [j for j, may_be_started in enumerate(self.requeue) if may_be_started]
-        return reference_node_outages.simulate(
-            *self.case[:2],
-            outages=self.outages,
-            requeue=again,
-            estimates=self.estimates,
-            **self.case.settings,
+        given = {"outages": self.outages, "requeue": again, "estimates": self.estimates}
+        if self.trials is None:
+            return reference_node_outages.simulate(*self.case[:2], **given, **self.case.settings)
+        given |= zip(("limit", "kills"), self.trials, strict=True)
+        return reference_node_outages.simulate_with_trials(
+            *self.case[:2], **given, **self.case.settings
         )
 
 
@@ -95,6 +99,15 @@ def draw_hit(random: Random, *most: int) -> Hit:
     requeue = [random.random() < 0.6 for _ in jobs] if random.random() < 0.3 else None
     outages = draw_outages(random, len(case.machine.nodes))
     return Hit(case._replace(jobs=jobs), outages, estimates, requeue)
+
+
+def draw_tried(random: Random, *most: int) -> Hit:
+    """Draw a case whose jobs are tried on idle nodes."""
+    hit = draw_hit(random, *most)
+    settings = {key: value for key, value in hit.case.settings.items() if key != "planned"}
+    case = hit.case._replace(settings=settings | {"depth": 1})
+    trials = random.choice((1, 3, 5, 10, 20, 40)), random.choice((1, 2, 3))
+    return hit._replace(case=case, trials=trials)
 
 
 def attempts_of(schedule: hpcgym.Schedule) -> Rows:
@@ -136,6 +149,11 @@ def test_every_attempt_on_drawn_machines_is_that_of_the_reference(random):
 @given(draws)
 def test_every_attempt_where_many_jobs_wait_is_that_of_the_reference(random):
     check(draw_hit(random, 4, 40))
+
+
+@given(draws)
+def test_every_attempt_beside_trials_is_that_of_the_reference(random):
+    check(draw_tried(random, 5, 30))
 
 
 def test_drawn_cases_take_jobs_off_look_ahead_and_lose_jobs():

@@ -240,6 +240,7 @@ class Sim(Columned):
     """Place of the event that makes the passes, plus 1; 0 = none: no known outage is to come."""
     last_outage: Counter  # when the last outage begins, s
     n_foreseen: Counter  # entries of `foreseen` in use
+    idle_until: Counter  # when trials that begin now are over, s; 0 but while jobs go on trial
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s

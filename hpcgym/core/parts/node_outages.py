@@ -13,6 +13,7 @@ Source: Specification, section 15, "Outages of nodes".
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.life import take_back
 from hpcgym.core.kernels.nodes.rooms import add_node, clear_nodes
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
 from hpcgym.core.parts.outages import begin, take_off
@@ -54,7 +55,15 @@ def goes_down(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 @kernel
 def take_off_nodes(jobs: Jobs, sim: Sim) -> None:
-    """Take the jobs on nodes that go down off the machine, the latest start first."""
+    """Take the jobs on nodes that go down off the machine: trials, then others.
+
+    Among both the latest start goes first. A trial that ends so does not count as one in vain.
+    """
+    for place in range(sim.n_trials - 1, -1, -1):
+        job = sim.job_on_trial[place]
+        if goes_down(jobs, sim, job):
+            take_back(jobs, sim, job, s.NODE_DOWN)
+            sim.n_tried[job] -= 1
     while True:
         last = -1
         for place in range(sim.n_running):

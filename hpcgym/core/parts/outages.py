@@ -109,11 +109,16 @@ class Outage(Event):
                 )
             object.__setattr__(self, "processors", int(self.processors))
 
+    @property
+    def goes_with_trials(self) -> bool:
+        """Tell whether it can happen where waiting jobs are tried: on machines of nodes."""
+        return bool(self.nodes)
+
     def check_mode(self, mode: Mode) -> None:
         """Refuse modes whose passes know no outages."""
         if self.nodes:
-            is_known = isinstance(mode, Backfill) and mode.works_on_nodes and not mode.requeues
-            modes = "'easy' without trials, 'depth', 'conservative' and 'none' on machines of nodes"
+            is_known = isinstance(mode, Backfill) and mode.works_on_nodes
+            modes = "'easy', 'easy+trial', 'depth', 'conservative' and 'none' on machines of nodes"
         else:
             is_known = isinstance(mode, (Easy, NoBackfill)) and not mode.part
             modes = "'easy', without cap or trials, and 'none'"

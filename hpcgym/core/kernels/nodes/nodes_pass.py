@@ -73,9 +73,10 @@ def mark_submitted(jobs: Jobs, sim: Sim) -> None:
 @kernel
 def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether the rule has a placement for a job now: as the next, before outages to come."""
-    return has_placement_on_free(jobs, sim, job) and (
-        sim.n_foreseen == 0 or place_before_outages(jobs, sim, job) > 0
-    )
+    if not has_placement_on_free(jobs, sim, job):
+        return False
+    until = begins_at(sim, job) + jobs.estimate[job]
+    return sim.n_foreseen == 0 or place_before_outages(jobs, sim, job, until) > 0
 
 
 @kernel
@@ -121,7 +122,7 @@ def place_in_fact(jobs: Jobs, sim: Sim, job: int) -> int:
     if is_on_trial(sim, job):
         return choose_own(jobs, sim, job)
     if sim.n_foreseen > 0:
-        return place_before_outages(jobs, sim, job)
+        return place_before_outages(jobs, sim, job, sim.now + jobs.estimate[job])
     begin_cursor(jobs, sim, TRIAL, jobs.shape[job])
     return place_chunks(jobs, sim, TRIAL, jobs.shape[job], jobs.chunks[job])
 
@@ -130,13 +131,16 @@ def place_in_fact(jobs: Jobs, sim: Sim, job: int) -> int:
 def try_on_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Have a waiting job go on trial on nodes that idle.
 
-    Return False if it has no placement there, or its component had no pass now.
+    Return False if it has no placement there until trials are over, or its component had no pass
+    now.
     """
     had_pass = sim.passed_at[component_of(jobs, job)] == sim.n_passes
-    if not had_pass or not has_placement(jobs, sim, job):
+    if not had_pass or not has_placement_on_free(jobs, sim, job):
         return False
-    take_idle(jobs, sim, job, place_in_fact(jobs, sim, job))
-    return True
+    placed = place_before_outages(jobs, sim, job, sim.idle_until)
+    if placed > 0:
+        take_idle(jobs, sim, job, placed)
+    return placed > 0
 
 
 @kernel

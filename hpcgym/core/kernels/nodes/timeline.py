@@ -301,14 +301,13 @@ def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
 
 
 @kernel
-def place_before_outages(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Place a job on what is free now, on nodes that stay up for its whole estimate.
+def place_before_outages(jobs: Jobs, sim: Sim, job: int, until: int) -> int:
+    """Place a job on what is free now, on nodes that stay up until an instant.
 
     Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and `WINDOW`.
     """
     shape = jobs.shape[job]
     begin_cursor(jobs, sim, WINDOW, shape)
-    until = sim.now + jobs.estimate[job]
     for place in range(sim.n_foreseen):
         row = sim.foreseen[place]
         if jobs.node_change[row, s.CHANGE_TIME] >= until:
@@ -317,6 +316,8 @@ def place_before_outages(jobs: Jobs, sim: Sim, job: int) -> int:
             node = jobs.node_change[row, s.CHANGE_NODE]
             sim.cursor[WINDOW, s.CURSOR_TOTAL] -= usable(jobs, shape, sim.row[WINDOW, node])
             sim.row[WINDOW, node] = 0
+    if is_on_trial(sim, job):
+        return place_on_own(jobs, sim, WINDOW, job)
     return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
 
 
