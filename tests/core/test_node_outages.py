@@ -27,6 +27,7 @@ from hpcgym.errors import MachineError, PolicyError
 from hpcgym.machine import Machine, NodeType
 from nodes_of_kernels import first_difference, result_of, settings_of, workload_of
 from reference_node_outages import Outage as Down
+from reference_nodes import Job, Node, one_partition
 from strategies import REQUESTED_TIMES_S
 
 draws = st.integers(0, 2**40).map(Random)
@@ -110,6 +111,26 @@ def draw_tried(random: Random, *most: int) -> Hit:
     return hit._replace(case=case, trials=trials)
 
 
+def draw_hit_trials(random: Random) -> Hit:
+    """Draw narrow jobs that wait behind wide ones, and are tried on nodes that often go down."""
+    machine = one_partition([Node(random.choice((2, 4))) for _ in range(random.randint(2, 5))])
+    jobs, submit_time, cpus = [], 0, machine.cpus
+    for _ in range(random.randint(10, 30)):
+        submit_time += random.choice((0, 0, 1, 3))
+        times = submit_time, random.choice((1, 5, 10, 30, 60)), random.choice((30, 60, 60, 90))
+        wide = random.random() < 0.3
+        jobs.append(Job(*times, cpus - random.randint(0, 2) if wide else random.randint(1, 2)))
+    outages = []
+    for _ in range(random.randint(4, 8)):
+        begin = random.randint(1, 150)
+        node = frozenset({random.randrange(len(machine.nodes))})
+        outages.append(Down(begin, begin + random.choice((1, 5, 20)), node, begin))
+    settings = {"placement": "lowest", "order": "FCFS", "threshold": None, "kill": True, "depth": 1}
+    estimates = [job.requested_time for job in jobs]
+    trials = random.choice((10, 40)), random.choice((1, 2))
+    return Hit(Case(machine, jobs, settings), outages, estimates, None, trials)
+
+
 def attempts_of(schedule: hpcgym.Schedule) -> Rows:
     """Return the attempts of a schedule as rows: job, when it began and ended, and why."""
     frame = schedule.attempts_frame()
@@ -154,6 +175,21 @@ def test_every_attempt_where_many_jobs_wait_is_that_of_the_reference(random):
 @given(draws)
 def test_every_attempt_beside_trials_is_that_of_the_reference(random):
     check(draw_tried(random, 5, 30))
+
+
+@given(draws)
+def test_every_attempt_where_trials_are_on_nodes_that_go_down_is_that_of_the_reference(random):
+    check(draw_hit_trials(random))
+
+
+def test_a_trial_that_a_node_ends_is_not_one_in_vain():
+    """The narrow job may be tried once: at 0 on node 0, which is down at 5, and again later."""
+    jobs = on_four((0, 30, 30, 3), (0, 40, 40, 2), (0, 9, 60, 1))
+    outage = Outage(5, 6, announced=5, nodes=3)
+    given = {"events": [outage], "backfill": "easy+trial:limit=10,kills=1"}
+    schedule = hpcgym.simulate(jobs, **given)
+    rows = [row[1:] for row in attempts_of(schedule) if row[0] == 2]
+    assert rows == [(0, 5, "node down"), (6, 15, "completed")]
 
 
 def test_drawn_cases_take_jobs_off_look_ahead_and_lose_jobs():
