@@ -48,7 +48,7 @@ def lacking_nodes(outages: Sequence[NodeOutage], machine: Machine | None) -> lis
     """Return a row of `Jobs.outage` for each time that a node is down without a break."""
     if machine is None:
         return []
-    found = []
+    found: list[tuple[int, ...]] = []
     since: dict[int, int] = {}
     by: dict[int, int] = {}
     for at, sign, node, _ in changes_of(outages).tolist():

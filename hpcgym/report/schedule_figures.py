@@ -155,7 +155,7 @@ def _draw_downtimes(
     left, right = begin / scale.unit, end / scale.unit
     corners = [(left, row), (right, row), (right, row + 1), (left, row + 1)]
     boxes = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
-    down = PolyCollection(boxes, facecolor=DOWN, edgecolor=UNUSABLE, hatch="////", linewidth=0)
+    down = PolyCollection(list(boxes), facecolor=DOWN, edgecolor=UNUSABLE, hatch="////", linewidth=0)
     axes.add_collection(down, autolim=False)
     return True
 

@@ -183,7 +183,7 @@ def test_every_attempt_where_trials_are_on_nodes_that_go_down_is_that_of_the_ref
 
 
 def test_a_trial_that_a_node_ends_is_not_one_in_vain():
-    """The narrow job may be tried once: at 0 on node 0, which is down at 5, and again later."""
+    """The narrow job may be tried once: at 0 on node 3, which is down at 5, and again at 6."""
     jobs = on_four((0, 30, 30, 3), (0, 40, 40, 2), (0, 9, 60, 1))
     outage = Outage(5, 6, announced=5, nodes=3)
     given = {"events": [outage], "backfill": "easy+trial:limit=10,kills=1"}
