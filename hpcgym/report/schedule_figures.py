@@ -154,8 +154,8 @@ def _draw_downtimes(
     row = np.argsort(order)[node]
     left, right = begin / scale.unit, end / scale.unit
     corners = [(left, row), (right, row), (right, row + 1), (left, row + 1)]
-    boxes = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
-    down = PolyCollection(list(boxes), facecolor=DOWN, edgecolor=UNUSABLE, hatch="////", linewidth=0)
+    boxes = list(np.stack([np.stack(corner, axis=1) for corner in corners], axis=1))
+    down = PolyCollection(boxes, facecolor=DOWN, edgecolor=UNUSABLE, hatch="////", linewidth=0)
     axes.add_collection(down, autolim=False)
     return True
 
