@@ -155,6 +155,7 @@ class _Worker:
         setting.machine_processors = episode.workload.machine_processors
         setting.week_start = episode.workload.week_start
         setting.full_passes = int(episode.workload.machine is not None)
+        setting.events_hear = episode.setting.events_hear  # a machine may have outages of its own
         key_row = orders.key_row[part]
         keyed = np.unique(key_row[key_row >= 0])
         given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)

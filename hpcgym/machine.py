@@ -7,8 +7,10 @@ Source: Specification, section 13, "Machine".
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.downtime import Downtime
 from hpcgym.errors import HpcgymError, MachineError, unknown_name
 from hpcgym.ranges import number_ranges, parse_numbers
 from hpcgym.registry import read_toml
@@ -24,6 +27,8 @@ from hpcgym.registry import read_toml
 IntArray = NDArray[np.int64]
 EntryT = TypeVar("EntryT", "NodeType", "Partition")
 SwfField = Literal["partition", "queue"]
+
+TABLES = ("nodes", "partitions", "outage")
 
 MOST_NODES = 1_000_000
 MOST_MEMBERS = 2**28
@@ -117,10 +122,11 @@ class Machine:
         nodes: Node types; ids follow their order, from 0.
         partitions: Partitions, the default one first.
         swf_partitions: Partitions of the records of an SWF log; None = all are in the first.
+        outages: When which nodes are down; every simulation on the machine has these outages.
 
     Raises:
-        MachineError: A partition names a node that isn't there, a node is in no partition, or two
-            partitions have one name.
+        MachineError: A partition or an outage names a node that isn't there, a node is in no
+            partition, or two partitions have one name.
 
     Source: Specification, section 13, "Machine".
 
@@ -135,9 +141,11 @@ class Machine:
     nodes: tuple[NodeType, ...]
     partitions: tuple[Partition, ...] = ()
     swf_partitions: SwfPartitions | None = None
+    outages: tuple[Downtime, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
+        object.__setattr__(self, "outages", tuple(self.outages))
         object.__setattr__(self, "nodes", tuple(self.nodes))
         object.__setattr__(self, "partitions", tuple(self.partitions))
         if not self.nodes:
@@ -152,6 +160,9 @@ class Machine:
         if not self.partitions:
             object.__setattr__(self, "partitions", (Partition("all", f"0-{self.n_nodes - 1}"),))
         self._check_partitions()
+        for number, outage in enumerate(self.outages, start=1):
+            with _naming(f"[[outage]] {number}"):
+                self.find_nodes(outage.nodes, MachineError)
 
     def _check_partitions(self) -> None:
         """Refuse names that come twice, unknown nodes and nodes of no partition."""
@@ -173,7 +184,7 @@ class Machine:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Machine:
-        """Read a machine from a file of tables `[[nodes]]` and `[[partitions]]`.
+        """Read a machine from a file of tables `[[nodes]]`, `[[partitions]]` and `[[outage]]`.
 
         Raises:
             MachineError: The file cannot be read, or has an error; the message names file and key.
@@ -198,11 +209,16 @@ class Machine:
 Allowed: count, cpus, gpus, memory_mb, group
         """
         for key in document:
-            if key not in ("nodes", "partitions"):
-                raise MachineError(unknown_name("table or key", key, ("nodes", "partitions")))
+            if key not in TABLES:
+                raise MachineError(unknown_name("table or key", key, TABLES))
         nodes = _read_entries(NodeType, "nodes", document.get("nodes", []))
         tables, swf = _without_swf(document.get("partitions", []))
-        return cls(nodes, _read_entries(Partition, "partitions", tables), swf)
+        partitions = _read_entries(Partition, "partitions", tables)
+        outages = []
+        for number, table in enumerate(_tables("outage", document.get("outage", [])), start=1):
+            with _naming(f"[[outage]] {number}"):
+                outages.append(Downtime.from_dict(table))
+        return cls(nodes, partitions, swf, tuple(outages))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tables that `from_dict` reads."""
@@ -210,7 +226,10 @@ Allowed: count, cpus, gpus, memory_mb, group
         if self.swf_partitions is not None:
             names = {str(number): name for number, name in self.swf_partitions.names}
             partitions[-1]["swf"] = {"field": self.swf_partitions.field, **names}
-        return {"nodes": [dict(vars(one)) for one in self.nodes], "partitions": partitions}
+        tables = {"nodes": [dict(vars(one)) for one in self.nodes], "partitions": partitions}
+        if self.outages:
+            tables["outage"] = [one.to_dict() for one in self.outages]
+        return tables
 
     def __str__(self) -> str:
         """Show the sizes."""
@@ -308,6 +327,25 @@ Allowed: count, cpus, gpus, memory_mb, group
         """Number of components."""
         return int(self.component.max()) + 1
 
+    def find_nodes(self, names: Iterable[str], error: type[HpcgymError]) -> tuple[int, ...]:
+        """Return the ids of the nodes that an outage names, ascending, each once.
+
+        Raises:
+            HpcgymError: A name is no id, no range of ids and no group; `error` is raised.
+        """
+        found: set[int] = set()
+        for name in names:
+            if name and name in self.group_names:
+                group = self.group_names.index(name)
+                found.update(np.flatnonzero(self.node_group == group).tolist())
+            elif re.fullmatch(r"[\d\s-]+", name):
+                ids = range(self.n_nodes)
+                found.update(parse_numbers(name, ids, what="outage: nodes", error=error))
+            else:
+                known = [f"0-{self.n_nodes - 1}", *filter(None, self.group_names)]
+                raise error(f"outage: {unknown_name('node or group', name, known)}")
+        return tuple(sorted(found))
+
     def _of_nodes(self, values: Iterable[int]) -> IntArray:
         """Repeat a number of each node type over its nodes."""
         counts = [one.count for one in self.nodes]
@@ -336,11 +374,18 @@ def _read_entries(cls: type[EntryT], key: str, tables: Any) -> tuple[EntryT, ...
     """Return the entries of an array of tables; errors count them from 1."""
     entries = []
     for number, table in enumerate(_tables(key, tables), start=1):
-        try:
+        with _naming(f"[[{key}]] {number}"):
             entries.append(_read_entry(cls, table))
-        except HpcgymError as error:
-            raise MachineError(f"[[{key}]] {number}: {error}") from None
     return tuple(entries)
+
+
+@contextmanager
+def _naming(table: str) -> Iterator[None]:
+    """Name a table in an error."""
+    try:
+        yield
+    except HpcgymError as error:
+        raise MachineError(f"{table}: {error}") from None
 
 
 def _tables(key: str, tables: Any) -> list[dict[str, Any]]:

@@ -221,7 +221,7 @@ class Schedule:
 
         Source: Specification, section 13, "Metrics".
         """
-        jobs, _, _, placement = self.on_nodes()
+        jobs, _, _, placement, _ = self.on_nodes()
         assert jobs.machine is not None
         return node_metrics.placement_summary(jobs.machine, placement)
 
@@ -255,8 +255,8 @@ class Schedule:
         """Return the columns of `usage`."""
         return node_metrics.usage(*self.on_nodes())
 
-    def on_nodes(self) -> tuple[Workload, IntArray, IntArray, Placement]:
-        """Return what `hpcgym.core.node_metrics` computes from: jobs, starts, run times, nodes.
+    def on_nodes(self) -> tuple[Workload, IntArray, IntArray, Placement, IntArray | None]:
+        """Return what `node_metrics` computes from: jobs, starts, run times, nodes, `outage`.
 
         Raises:
             HpcgymError: Processors are counted, or the schedule is unfinished.
@@ -266,7 +266,7 @@ class Schedule:
         self.refuse_unfinished("a metric of nodes")
         made: Schedule = useful_part(self)
         assert made.placement is not None
-        return made.jobs, made.start_time, made.run_time, made.placement
+        return made.jobs, made.start_time, made.run_time, made.placement, made.outage
 
     def _needs_nodes(self, what: str) -> HpcgymError:
         """Return the error about what only a machine of nodes has."""

@@ -94,11 +94,12 @@ class Lives(reference_nodes.Simulation):
             nodes = self.result.placements[j]
             self.attempts.append(Attempt(j, self.result.starts[j], t, "completed", nodes))
         touched = list(ended)
+        components = self.between(t)
         while self.to_come and self.jobs[self.to_come[0]].submit_time == t:  # 2
             touched.append(self.to_come.popleft())
             self.waiting.add(touched[-1])
         touched += [j for j, trial in self.on_trial.items() if trial.taken + self.limit == t]
-        components = {self.component_of(j) for j in touched}
+        components |= {self.component_of(j) for j in touched}
         for component in sorted(components):  # 3
             self.schedule(component, t)
         for j in sorted(self.on_trial):  # 4
@@ -106,10 +107,18 @@ class Lives(reference_nodes.Simulation):
                 self.kill(j, t, "trial over")
         self.try_idle(t, components)  # 5
 
+    def between(self, t: int) -> set[int]:
+        """Do what comes between ends and submissions; return the components that it is about."""
+        return set()
+
+    def new_pass(self, component: int, t: int) -> TrialPass:
+        """Return a pass to make."""
+        return TrialPass(self, component, t)
+
     def schedule(self, component: int, t: int) -> None:
         """Decide the pass of a component, then end the trials that are in the way."""
         waiting = [j for j in self.waiting if self.component_of(j) == component]
-        one = TrialPass(self, component, t)
+        one = self.new_pass(component, t)
         queue = self.in_order(self.order, waiting, t)
         one.make(queue)
         started = [j for j in queue if j not in self.waiting]
@@ -124,6 +133,10 @@ class Lives(reference_nodes.Simulation):
         holds += [Hold(j, trial.nodes, 0, 1) for j, trial in self.on_trial.items()]
         own = [hold for hold in holds if v in hold.nodes]
         return reference_nodes.free_at(self.machine, self.jobs, v, own)
+
+    def idle(self, v: int, t: int) -> reference_nodes.Free:
+        """Return what a trial that begins at t can have of node v."""
+        return self.free_on(v, ())
 
     def make_room(self, j: int, v: int, to_come: Collection[int], t: int) -> None:
         """End trials on node v, the latest start first, until the chunks of job j fit there."""
@@ -148,7 +161,7 @@ class Lives(reference_nodes.Simulation):
             candidates, key=lambda j: (max(self.estimates[j], 10) * self.jobs[j].processors, j)
         ):
             partition = self.machine.partitions[self.jobs[j].partition]
-            free = {v: self.free_on(v, ()) for v in partition.nodes}
+            free = {v: self.idle(v, t) for v in partition.nodes}
             nodes = reference_nodes.place(self.machine, self.jobs[j], free, self.rule)
             if nodes is not None:
                 self.on_trial[j] = Trial(t, nodes)
@@ -226,13 +239,14 @@ def simulate(
     limit: int = 300,
     kills: int = 2,
     requeue: Collection[int] | None = None,
+    kind: type[Lives] = Lives,
     **settings: Any,
 ) -> tuple[Result, list[Attempt]]:
     """Schedule as `reference_nodes.simulate` does, with trials; return the attempts as well."""
     made: list[Lives] = []
     numbers = {"limit": limit, "kills": kills, "requeue": requeue}
 
-    class Noting(Lives):
+    class Noting(kind):  # type: ignore[misc, valid-type]
         def __init__(self, *given: Any, **more: Any) -> None:
             super().__init__(*given, **more)
             made.append(self)

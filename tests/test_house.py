@@ -23,7 +23,7 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 FLOORS = [
     {"errors"},
     {
-        *("keywords", "registry", "output", "ranges", "machine"),
+        *("keywords", "registry", "output", "ranges", "downtime", "machine"),
         *("own_files", "plugins", "progress", "text_table"),
     },
     {"core"},
@@ -141,7 +141,7 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
-EVENTS = {"outages"}
+EVENTS = {"outages", "node_outages"}
 """Parts that are no modes: one list names them."""
 
 USES_OF_A_PART = {

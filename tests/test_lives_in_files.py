@@ -12,7 +12,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, TraceError, WorkloadError
 from hpcgym.moldable import simulate_moldable
 from hpcgym.report.view import View
-from hpcgym.scenario.load import load_scenario
+from hpcgym.scenario.load import load_scenario, parse_scenario
 from hpcgym.trace import join_weeks, load_workload
 
 COLUMNS = ([0, 500], [50, 50], [60, 60], [1, 1])
@@ -109,3 +109,16 @@ def test_resampled_weeks_take_no_outages(tmp_path):
     )
     with pytest.raises(ScenarioError, match="resampled weeks have no place"):
         load_scenario(path)
+
+
+def test_resampled_weeks_take_no_machine_with_outages(tmp_path):
+    (tmp_path / "machine.toml").write_text(
+        "[[nodes]]\ncount = 4\ncpus = 1\n[[outage]]\nfrom = 0\nto = 9\nnodes = 1\n"
+    )
+    text = (
+        'description = "Weeks."\nmachine = "machine.toml"\nepisode = { kind = "%s" }\n'
+        'trace = { name = "tiny", missing_request = "drop", max_request_s = 100 }\n'
+    )
+    assert parse_scenario(text % "week", name="mine", folder=tmp_path).machine.nodes.outages
+    with pytest.raises(ScenarioError, match="resampled weeks have no place"):
+        parse_scenario(text % "resampled", name="mine", folder=tmp_path)

@@ -49,8 +49,9 @@ OUTAGES = Annotated[
         "--outage",
         metavar="OUTAGE",
         rich_help_panel=options.SCHEDULER,
-        help="FROM,TO,COUNT: so many processors are down, times in s on the log's clock; always "
-        "known, unless a fourth number says since when. May be given several times.",
+        help="FROM,TO,COUNT: so many processors are down, times in s on the log's clock; on a "
+        "machine of nodes FROM,TO,nodes=0-3/7. Always known, unless a fourth number says since "
+        "when. May be given several times.",
     ),
 ]
 
@@ -142,7 +143,8 @@ def simulate_log(
     }
     settings["events"] = [*as_events(given["events"]), *map(_outage_of, given["outage"] or ())]
     chosen = SchedulerSettings(**settings)  # refuse before the log is read
-    if given["attempts"] and not chosen.requeues:
+    nodes = options.read_machine(given["machine"])
+    if given["attempts"] and not chosen.on(nodes).requeues:
         raise HpcgymError(
             f"--attempts: under backfill '{chosen.backfill}' each job has one attempt; with "
             "trials, such as easy+trial, and with --outage it may have more"
@@ -160,7 +162,6 @@ def simulate_log(
         "attempts": None if output is not None else "without --output",
     }
     options.refuse_idle(context, idle)
-    nodes = options.read_machine(given["machine"])
     if output is not None:
         suffix = check_suffix(output, cast(Any, columns))
         if given["attempts"] and suffix != ".csv":
@@ -206,17 +207,24 @@ def simulate_log(
 
 
 def _outage_of(text: str) -> Event:
-    """Read an outage from "FROM,TO,COUNT", perhaps with ",ANNOUNCED" behind."""
+    """Read an outage from "FROM,TO,COUNT", perhaps with ",ANNOUNCED" behind.
+
+    On a machine of nodes "nodes=" and their names are in the place of the count.
+    """
     from hpcgym.core.events import as_event
 
-    numbers = text.split(",")
-    if len(numbers) not in (3, 4) or not all(number.strip().isdecimal() for number in numbers):
+    keys = ["from", "to", "processors", "announced"]
+    values = [part.strip() for part in text.split(",")]
+    if values[2:] and values[2].startswith("nodes="):
+        keys[2], values[2] = "nodes", values[2].removeprefix("nodes=")
+    whole = [value for key, value in zip(keys, values, strict=False) if key != "nodes"]
+    if len(values) not in (3, 4) or not all(value.isdecimal() for value in whole):
         raise HpcgymError(
             f"--outage {text!r}: write FROM,TO,COUNT or FROM,TO,COUNT,ANNOUNCED: whole numbers, "
-            "times in s on the log's clock"
+            "times in s on the log's clock; on a machine of nodes nodes=0-3/7 in place of COUNT"
         )
-    named = zip(("from", "to", "processors", "announced"), numbers, strict=False)
-    return as_event("outage:" + ",".join(f"{key}={number.strip()}" for key, number in named))
+    named = zip(keys, values, strict=False)
+    return as_event("outage:" + ",".join(f"{key}={value}" for key, value in named))
 
 
 def _show(

@@ -136,9 +136,10 @@ LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER = 0, 1, 2
 N_REACHES = 4
 """Refusals kept of a request, by how many reservations begin before the job's end."""
 # Columns of `Sim.cursor`: places in the lists of releases, reservations by start and by end; nodes
-# touched; chunks that `Sim.row` takes in all.
+# touched; chunks that `Sim.row` takes in all; place in `Sim.foreseen`.
 CURSOR_RELEASE, CURSOR_START, CURSOR_END, CURSOR_TOUCHED, CURSOR_TOTAL = 0, 1, 2, 3, 4
-N_CURSOR_FIELDS = 5
+CURSOR_OUTAGE = 5
+N_CURSOR_FIELDS = 6
 # What the kernels of a backfilling mode are asked to do, at `Jobs.mode_pass`; but for `MAKE_PASS`
 # only where `Sim.hears` has the bit. `hpcgym.core.parts` says what each means. Events, at
 # `Jobs.event_pass`, are asked for the last two always.
@@ -152,9 +153,12 @@ COUNT_COMING = 2**16  # jobs that come now, of an event only
 FITS_AHEAD, RESERVE_AHEAD, FREE_AHEAD = 2**20, 2**21, 2**22
 # And what it is asked by modes that make the passes themselves: with a cap or trials.
 LOOK_AHEAD, FREE_UNTIL_END, TAKE_AHEAD, HOLD_AHEAD, MORE_AHEAD = (2**k for k in range(23, 28))
-# Columns of `Jobs.outage`.
-OUTAGE_FROM, OUTAGE_TO, OUTAGE_PROCESSORS, OUTAGE_ANNOUNCED = 0, 1, 2, 3
-N_OUTAGE_COLUMNS = 4
+# Columns of `Jobs.outage`; the node is -1 where processors are counted.
+OUTAGE_FROM, OUTAGE_TO, OUTAGE_PROCESSORS, OUTAGE_ANNOUNCED, OUTAGE_NODE = 0, 1, 2, 3, 4
+N_OUTAGE_COLUMNS = 5
+# Columns of `Jobs.node_change`; the sign is -1 where an outage begins, 1 where it ends.
+CHANGE_TIME, CHANGE_SIGN, CHANGE_NODE, CHANGE_ANNOUNCED = 0, 1, 2, 3
+N_CHANGE_COLUMNS = 4
 # What the kernel behind `Jobs.nodes_pass` is asked to do.
 NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
 NODES_IDLE, NODES_TRY, NODES_TAKE_BACK, NODES_KEEP = range(6, 10)  # about trials

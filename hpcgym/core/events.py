@@ -40,10 +40,12 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Mode, list_own, read_part
+from hpcgym.core.down_nodes import NodeOutage, changes_of, lacking_nodes
 from hpcgym.errors import PolicyError, refuse_unless_new
 
 if TYPE_CHECKING:
@@ -74,6 +76,10 @@ class Event(Mode):
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
         """Return rows of `Jobs.outage`, on the clock of the workload."""
+        return ()
+
+    def node_outages(self, workload: Workload) -> Sequence[NodeOutage]:
+        """Return the nodes that it takes down, on the clock of the workload."""
         return ()
 
     def numbers(self, workload: Workload) -> Sequence[int]:
@@ -150,17 +156,20 @@ def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dic
     """Return the columns of `Jobs` about events; only where there are none, without jobs."""
     data: list[Sequence[int]] = []
     outages: list[Sequence[int]] = []
+    of_nodes: list[NodeOutage] = []
     called: list[int] = []
     for event in events:
         assert workload is not None
         if event.COUNTS_PROCESSORS and workload.machine is not None:
             raise PolicyError(f"event '{event}' counts processors; {workload.name} has nodes")
         outages.extend(event.outages(workload))
+        of_nodes.extend(event.node_outages(workload))
         if not event.SHARED or event.number not in called:
             called.append(event.number)
             data.append(event.numbers(workload))
     if workload is not None:
         _refuse_below_zero(outages, workload)
+        outages.extend(lacking_nodes(of_nodes, workload.machine))
     columns = (
         called,
         np.cumsum([0, *map(len, data)])[:-1],
@@ -168,7 +177,15 @@ def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dic
         np.reshape(outages, (-1, s.N_OUTAGE_COLUMNS)),
     )
     named = zip(("event_pass", "event_first", "event_data", "outage"), columns, strict=True)
-    return {name: np.array(column, dtype=np.int64) for name, column in named}
+    made = {name: np.array(column, dtype=np.int64) for name, column in named}
+    return made | {"node_change": changes_of(of_nodes)}
+
+
+def most_outages(outage: NDArray[np.int64]) -> int:
+    """Return at how many instants outages begin, at most; their columns are `OUTAGE_*`."""
+    if (outage[:, s.OUTAGE_NODE] < 0).any():
+        return len(outage)
+    return len(np.unique(outage[:, s.OUTAGE_FROM]))
 
 
 def _refuse_below_zero(outages: Sequence[Sequence[int]], workload: Workload) -> None:

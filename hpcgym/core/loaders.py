@@ -56,6 +56,7 @@ PARTS = [
     "hpcgym.core.parts.trials",
     "hpcgym.core.parts.outages",
     "hpcgym.core.parts.dependencies",
+    "hpcgym.core.parts.node_outages",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 

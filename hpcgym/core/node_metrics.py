@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import metrics
-from hpcgym.core.constants import CPUS, MEMORY, N_RESOURCES
+from hpcgym.core.constants import CPUS, MEMORY, N_RESOURCES, OUTAGE_FROM, OUTAGE_NODE, OUTAGE_TO
 from hpcgym.core.kernels.nodes import fragmentation as kernels
 from hpcgym.core.nodes import Placement, capacity_of, columns_of
 from hpcgym.core.workload import Workload
@@ -52,14 +52,33 @@ def held(workload: Workload, placement: Placement) -> IntArray:
     return used
 
 
+def downtimes(
+    workload: Workload, start_time: IntArray, run_time: IntArray, outage: IntArray | None
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return which nodes were down, from when and until when, s, within the makespan.
+
+    `outage` is as `hpcgym.core.kernels.types.Jobs.outage`; None = none was down.
+    """
+    if outage is None or not len(outage):
+        return (np.empty(0, dtype=np.int64),) * 3
+    first, last = int(workload.submit_time.min()), int((start_time + run_time).max())
+    begin, end = outage[:, OUTAGE_FROM].clip(first, last), outage[:, OUTAGE_TO].clip(first, last)
+    lasts = begin < end
+    return outage[lasts, OUTAGE_NODE], begin[lasts], end[lasts]
+
+
 def by_resource(
-    workload: Workload, start_time: IntArray, run_time: IntArray, placement: Placement
+    workload: Workload,
+    start_time: IntArray,
+    run_time: IntArray,
+    placement: Placement,
+    outage: IntArray | None = None,
 ) -> dict[str, dict[str, float]]:
     """Compute `capacity`, `mean_held` and `utilisation` of each of `RESOURCES`.
 
-    The mean is over the makespan. The utilisation is its share of the capacity: NaN where the
-    machine has none, 0 where the makespan is 0. It counts the nodes of exclusive jobs wholly,
-    unlike the utilisation of `hpcgym.core.metrics.summary`.
+    The mean is over the makespan. The utilisation is its share of the capacity that was there, in
+    the mean: NaN where the machine has none, 0 where the makespan is 0. It counts the nodes of
+    exclusive jobs wholly, unlike the utilisation of `hpcgym.core.metrics.summary`.
     """
     assert workload.machine is not None
     capacity = capacity_of(workload.machine).sum(axis=0)
@@ -67,8 +86,10 @@ def by_resource(
     work = duration @ held(workload, placement)
     span = metrics.makespan(workload.submit_time, start_time, run_time)
     mean = work / span if span else np.zeros(N_RESOURCES)
+    node, begin, end = downtimes(workload, start_time, run_time, outage)
+    lacking = (end - begin).astype(np.float64) @ capacity_of(workload.machine)[node]
     with np.errstate(invalid="ignore"):
-        share = mean / capacity
+        share = mean / (capacity - lacking / max(span, 1))
     columns = zip(capacity.tolist(), mean.tolist(), share.tolist(), strict=True)
     keys = ("capacity", "mean_held", "utilisation")
     return {
@@ -121,13 +142,18 @@ def placement_summary(machine: Machine, placement: Placement) -> dict[str, float
 
 
 def usage(
-    workload: Workload, start_time: IntArray, run_time: IntArray, placement: Placement
+    workload: Workload,
+    start_time: IntArray,
+    run_time: IntArray,
+    placement: Placement,
+    outage: IntArray | None = None,
 ) -> dict[str, IntArray]:
     """Return what is held, and who waits, from each instant of a change to the next one.
 
     The arrays are `time`, ascending, from the first submission to the last end; `waiting`, the jobs
-    in the queue; what is held of each of `RESOURCES`; and `unusable_cpus`, the free cpus that no
-    waiting job can use, 0 while none waits.
+    in the queue; what is held of each of `RESOURCES`; `unusable_cpus`, the free cpus that no
+    waiting job can use, 0 while none waits; and `down_cpus`, those of nodes that are down, where
+    any was. Such cpus are not free.
 
     A waiting job can use, on a node of its partition, the cpus of as many chunks as the node has
     room for; an exclusive job all cpus of the node, if it has room for one chunk. Of several jobs
@@ -136,7 +162,8 @@ def usage(
     Source: Specification, section 13, "Metrics".
     """
     end_time = start_time + run_time
-    time = np.unique(np.concatenate([workload.submit_time, start_time, end_time]))
+    down, begin, end = downtimes(workload, start_time, run_time, outage)
+    time = np.unique(np.concatenate([workload.submit_time, start_time, end_time, begin, end]))
     submitted, started, ended = (
         np.searchsorted(time, column) for column in (workload.submit_time, start_time, end_time)
     )
@@ -145,7 +172,23 @@ def usage(
     steps = {"waiting": _level(len(time), submitted, started)}
     for resource, name in enumerate(RESOURCES):
         steps[name] = _level(len(time), started[job], ended[job], used[:, resource])
-    unusable = _unusable_cpus(workload, placement, used, (submitted, started, ended), len(time))
+    rows = submitted, started, ended
+    if len(down):
+        assert workload.machine is not None
+        begun, over = np.searchsorted(time, begin), np.searchsorted(time, end)
+        whole = capacity_of(workload.machine)[down]
+        steps["down_cpus"] = _level(len(time), begun, over, whole[:, CPUS])
+        # As if jobs that never wait held them.
+        first = placement.first[-1] + 1 + np.arange(len(down))
+        placement = Placement(
+            np.concatenate([placement.first, first]),
+            np.concatenate([placement.node, down]),
+            np.empty(0, dtype=np.int64),
+        )
+        used = np.concatenate([used, whole])
+        more = begun, begun, over
+        rows = tuple(map(np.concatenate, zip(rows, more, strict=True)))  # type: ignore[assignment]
+    unusable = _unusable_cpus(workload, placement, used, rows, len(time))
     return {"time": time, **steps, "unusable_cpus": unusable}
 
 
@@ -165,6 +208,8 @@ def free_while_waiting(
 ) -> tuple[IntArray, IntArray]:
     """Return the free cpus, and those that no waiting job can use; both 0 while none waits."""
     free = workload.machine_processors - series["cpus"]
+    if "down_cpus" in series:
+        free = free - series["down_cpus"]
     return np.where(series["waiting"] > 0, free, 0), series["unusable_cpus"]
 
 

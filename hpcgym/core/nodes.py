@@ -146,6 +146,7 @@ class NodeSizes(NamedTuple):
         placements: Nodes of all jobs at most.
         reservations: Reservations of a pass at most, and one that is tried.
         planned: Nodes of these at most.
+        changes: Beginnings and ends of outages of nodes.
     """
 
     nodes: int = 0
@@ -157,6 +158,7 @@ class NodeSizes(NamedTuple):
     placements: int = 0
     reservations: int = 0
     planned: int = 0
+    changes: int = 0
 
     def fit(self, room: NodeSizes) -> bool:
         """Tell whether a state of other sizes has room for these."""
@@ -181,6 +183,7 @@ class NodeSizes(NamedTuple):
             "placements": self.placements,
             "plan": self.reservations,
             "plan of nodes": self.planned,
+            "changes of nodes": self.changes,
             "cursors": 2 if self.nodes else 0,
             "fields of nodes": s.N_NODES_FIELDS if self.nodes else 0,
             "fields of the machine": shown * s.N_RESOURCES,
@@ -206,4 +209,5 @@ def sizes_of(table: Jobs, depth: float) -> NodeSizes:
         placements=placements,
         reservations=reservations,
         planned=min(placements, reservations * n_nodes),
+        changes=len(table.node_change),
     )

@@ -22,7 +22,7 @@ from hpcgym.core.backfill import Backfill, as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
-from hpcgym.core.events import Event, as_events, columns_of_events, may_lose
+from hpcgym.core.events import Event, as_events, columns_of_events, may_lose, most_outages
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
@@ -226,6 +226,7 @@ def prepare(
             event may lose jobs.
     """
     refuse_on_nodes(workload, settings)
+    settings = settings.on(workload.machine)
     policy = as_policy(settings.policy)
     mode, events = as_backfill(settings.backfill), as_events(settings.events)
     dependencies = dependencies_of(workload, settings, settings.no_waits or no_waits)
@@ -509,5 +510,5 @@ def state_for(
             for episode in episodes
             for part in (episode.setting.backfill, *episode.table.event_pass)
         },
-        n_events=max(len(episode.table.outage) for episode in episodes),
+        n_events=max(most_outages(episode.table.outage) for episode in episodes),
     )

@@ -131,7 +131,7 @@ class SettingList:
 
             | text | event |
             |---|---|
-            | "outage" | processors are down, as in "outage:from=3600,to=7200,processors=64" |
+            | "outage" | processors or nodes are down, as in "outage:from=36,to=72,processors=64" |
     """
 
     policy: AnyPolicy = field(default="FCFS", metadata={"in_scenarios": "SAF"})

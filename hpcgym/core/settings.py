@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from hpcgym.core import constants as s
+from hpcgym.core import loaders
 from hpcgym.core.backfill import Backfill, Easy, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.events import as_events
 from hpcgym.core.policy import Chooser, as_policy
@@ -16,6 +17,9 @@ from hpcgym.core.requests import PLACEMENTS
 from hpcgym.core.setting_list import Dependence, EventSemantics, SettingList
 from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
 from hpcgym.keywords import documented
+
+if TYPE_CHECKING:
+    from hpcgym.machine import Machine
 
 
 @documented(SettingList)
@@ -182,6 +186,18 @@ class SchedulerSettings(SettingList):
         return as_mode(self.backfill).requeues or any(
             event.requeues for event in as_events(self.events)
         )
+
+    def on(self, machine: Machine | None) -> SchedulerSettings:
+        """Return the settings with the outages that a machine of nodes states beside the events.
+
+        Raises:
+            PolicyError: Settings that contradict outages.
+        """
+        events = as_events(self.events)
+        kind = loaders.EVENTS["outage"] if machine is not None and machine.outages else None
+        found = [kind(**vars(one)) for one in machine.outages] if machine and kind else []
+        more = [one for one in found if one not in events]
+        return replace(self, events=(*events, *more)) if more else self
 
     @property
     def parts(self) -> tuple[int, ...]:

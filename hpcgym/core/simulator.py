@@ -83,7 +83,7 @@ class Simulator:
         check_invariants: bool = False,
         full_passes: bool = False,
     ) -> None:
-        self.settings = SchedulerSettings() if settings is None else settings
+        self.settings = (settings or SchedulerSettings()).on(workload.machine)
         self.episode = prepare(
             workload,
             self.settings,

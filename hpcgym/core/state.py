@@ -212,6 +212,7 @@ def allocate(
         ),
         "log": not (fields or reward),
         "nodes": sizes.nodes > 0,
+        "outages": sizes.changes > 0,
     }
 
     def length(axis: str | int) -> int:

@@ -31,6 +31,7 @@ N_POINTS = 250
 """Points of a line over time, each a mean as well."""
 
 UNUSABLE = "#8a8f98"
+DOWN = "#e8e8e8"
 
 SHARP_NODES = 400
 """Nodes at most that are drawn with sharp edges; of more, rows share dots and are averaged."""
@@ -129,9 +130,34 @@ def draw_occupation(
     )
     bar.set_ticks([0.0, 0.5, 1.0], labels=["0 %", "50 %", "100 %"])
     bar.ax.tick_params(labelsize=8, labeltop=True, labelbottom=False, length=0)
-    axes.set_title("share of each node's cpus held", loc="left", fontsize=9)
+    title = "share of each node's cpus held"
+    if _draw_downtimes(axes, schedule, order, scale):
+        title += "; hatched: down"
+    axes.set_title(title, loc="left", fontsize=9)
     _mark_groups(axes, machine)
     axes.tick_params(axis="x", labelbottom=False)
+
+
+def _draw_downtimes(
+    axes: Axes, schedule: Schedule, order: node_metrics.IntArray, scale: style.TimeScale
+) -> bool:
+    """Draw the times at which nodes were down, hatched in their rows; tell whether there are any.
+
+    `order` lists the nodes by row.
+    """
+    jobs, start, run, _, outage = schedule.on_nodes()
+    node, begin, end = node_metrics.downtimes(jobs, start, run, outage)
+    if not len(node):
+        return False
+    from matplotlib.collections import PolyCollection
+
+    row = np.argsort(order)[node]
+    left, right = begin / scale.unit, end / scale.unit
+    corners = [(left, row), (right, row), (right, row + 1), (left, row + 1)]
+    boxes = list(np.stack([np.stack(corner, axis=1) for corner in corners], axis=1))
+    down = PolyCollection(boxes, facecolor=DOWN, edgecolor=UNUSABLE, hatch="////", linewidth=0)
+    axes.add_collection(down, autolim=False)
+    return True
 
 
 def _mark_groups(axes: Axes, machine: Machine) -> None:

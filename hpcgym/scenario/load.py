@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from hpcgym import plugins
 from hpcgym.core.events import as_event
+from hpcgym.downtime import names_of
 from hpcgym.errors import MachineError, PolicyError, ScenarioError, unknown_name
 from hpcgym.machine import Machine
 from hpcgym.registry import find_entry, read_toml, shelf_entries
@@ -135,14 +136,27 @@ def _scenario_of(document: dict[str, Any], name: str, folder: Path) -> Scenario:
     trace = _read_table(TraceSpec, "trace", document["trace"])
     if trace.file is not None:
         trace = replace(trace, file=str((folder / trace.file).absolute()))
+    machine = _read_machine(document["machine"], trace.max_request_s, folder)
+    if machine.nodes is not None and machine.nodes.outages:
+        _refuse_resampled(document)
     return Scenario(
         name=name,
         description=document["description"],
         trace=trace,
-        machine=_read_machine(document["machine"], trace.max_request_s, folder),
+        machine=machine,
         episode=_read_episode(document["episode"]),
         scheduler=_read_table(SchedulerSpec, "scheduler", _with_outages(document)),
     )
+
+
+def _refuse_resampled(document: dict[str, Any]) -> None:
+    """Refuse outages beside weeks that have no place on the log's clock."""
+    episode = document.get("episode")
+    if isinstance(episode, dict) and episode.get("kind") == "resampled":
+        raise ScenarioError(
+            "[[outage]]: its times are those of the log's clock, and resampled weeks have no place "
+            'there; choose kind = "week", or leave the outages out'
+        )
 
 
 def _with_outages(document: dict[str, Any]) -> dict[str, Any]:
@@ -153,23 +167,21 @@ def _with_outages(document: dict[str, Any]) -> dict[str, Any]:
         raise ScenarioError(f"outage must be tables [[outage]], got {outages!r}")
     if not outages or not isinstance(events, str):
         return scheduler
-    episode = document.get("episode")
-    if isinstance(episode, dict) and episode.get("kind") == "resampled":
-        raise ScenarioError(
-            "[[outage]]: its times are those of the log's clock, and resampled weeks have no place "
-            'there; choose kind = "week", or leave the outages out'
-        )
+    _refuse_resampled(document)
     texts = [_outage_of(f"[[outage]] {number}", one) for number, one in enumerate(outages, 1)]
     return scheduler | {"events": ";".join(filter(None, [events, *texts]))}
 
 
 def _outage_of(name: str, table: dict[str, Any]) -> str:
     """Return an outage as the text of an event."""
-    for key, value in table.items():
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ScenarioError(f"{name}: {key} must be a whole number, got {value!r}")
+    stated = dict(table)
     try:
-        return str(as_event("outage:" + ",".join(f"{key}={table[key]}" for key in table)))
+        if "nodes" in stated:
+            stated["nodes"] = "/".join(names_of(stated["nodes"], PolicyError))
+        for key, value in stated.items():
+            if key != "nodes" and (not isinstance(value, int) or isinstance(value, bool)):
+                raise ScenarioError(f"{name}: {key} must be a whole number, got {value!r}")
+        return str(as_event("outage:" + ",".join(f"{key}={stated[key]}" for key in stated)))
     except PolicyError as error:
         raise ScenarioError(f"{name}: {error}") from None
 

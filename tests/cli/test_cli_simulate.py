@@ -437,6 +437,43 @@ def test_outages_on_the_clock_of_the_log_take_jobs_off(
     assert first["reason"].tolist() == ["node down", "completed"]
 
 
+def nodes_file(tmp_path: Path, more: str = "") -> Path:
+    """Write a machine of four nodes, and more."""
+    path = tmp_path / "machine.toml"
+    path.write_text('[[nodes]]\ncount = 4\ncpus = 1\ngroup = "left"\n' + more)
+    return path
+
+
+def test_outages_of_nodes_take_jobs_off_whether_given_or_in_the_file_of_the_machine(
+    run: Command, log: Path, tmp_path: Path
+) -> None:
+    out = ("--output", tmp_path / "out.csv", "--attempts", "--force")
+    machine = nodes_file(tmp_path)
+    run("simulate", log, "--machine", machine, "--outage", "104,120,nodes=0-1/3,104", *out)
+    given = (tmp_path / "out.csv").read_text()
+    assert "node down" in given
+    table = '[[outage]]\nfrom = 104\nto = 120\nnodes = ["0-1", 3]\nannounced = 104\n'
+    run("simulate", log, "--machine", nodes_file(tmp_path, table), *out)
+    assert (tmp_path / "out.csv").read_text() == given
+
+
+@pytest.mark.parametrize(
+    ("outage", "table", "said"),
+    [
+        ("104,120,2", "", "counts processors; mine has nodes"),
+        ("104,120,nodes=lefd", "", "did you mean 'left'"),
+        ("104,120,nodes=2-4", "", "there is no 4; allowed are 0-3"),
+        ("104,x,nodes=2", "", "write FROM,TO,COUNT"),
+        ("104,120,nodes=2", "[[outage]]\nfrom = 1\n", "machine.toml: [[outage]] 1: to is missing"),
+    ],
+)
+def test_an_outage_of_nodes_that_cannot_be_is_refused(
+    refuse: Command, log: Path, tmp_path: Path, outage: str, table: str, said: str
+) -> None:
+    machine = nodes_file(tmp_path, table)
+    assert said in refuse("simulate", log, "--machine", machine, "--outage", outage)
+
+
 @pytest.mark.parametrize(
     ("outage", "said"),
     [
@@ -444,6 +481,7 @@ def test_outages_on_the_clock_of_the_log_take_jobs_off(
         ("104,120,-2", "--outage '104,120,-2': write FROM,TO,COUNT"),
         ("104,104,2", "to must be later than from"),
         ("104,120,5", "outages take 5 processors at 104 s; mine has 4"),
+        ("104,120,nodes=1", "names nodes; mine has none"),
     ],
 )
 def test_an_outage_that_cannot_be_is_refused(

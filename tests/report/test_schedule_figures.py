@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hpcgym
 from hpcgym.core.nodes import Placement
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError
@@ -98,3 +99,17 @@ def test_of_many_partitions_the_first_are_drawn() -> None:
     _, bars, *_ = schedule_figure(schedule_on(Machine((NodeType(4, cpus=4),), parts))).get_axes()
     assert [label.get_text() for label in bars.get_xticklabels()] == [f"p{k}" for k in range(40)]
     assert bars.get_xlabel() == "of 1,000 partitions"
+
+
+def test_nodes_that_are_down_are_hatched_in_their_rows():
+    machine = Machine((NodeType(1, 4, group="b"), NodeType(2, 4, group="a")))
+    jobs = hpcgym.Workload.from_arrays([0], [90], [90], [4], machine=machine, chunks=[4])
+    schedule = hpcgym.simulate(jobs, events="outage:from=10,to=40,nodes=1/2")
+    axes = schedule_figure(schedule).get_axes()[0]
+    assert "hatched: down" in axes.get_title("left")
+    (down,) = axes.collections
+    unit = 90 / axes.get_xlim()[1]
+    corners = sorted(tuple(path.vertices[0]) for path in down.get_paths())
+    assert corners == [(10 / unit, 1), (10 / unit, 2)]
+    plain = schedule_figure(hpcgym.simulate(jobs)).get_axes()[0]
+    assert not plain.collections and "down" not in plain.get_title("left")

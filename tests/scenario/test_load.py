@@ -123,6 +123,16 @@ def test_outages_are_events_of_the_scheduler(tmp_path: Path):
     assert load_scenario(path).scheduler.events == f"{second};{first}"
 
 
+@pytest.mark.parametrize("nodes", ['["0-3", 7]', '"0-3,7"', '"0-3/7"'])
+def test_outages_name_nodes(tmp_path: Path, nodes: str):
+    path = tmp_path / "down.toml"
+    path.write_text(
+        GOOD + OUTAGES.partition("\n\n")[0].replace("processors = 40", f"nodes = {nodes}")
+    )
+    event = "outage:from=600000,to=650000,nodes=0-3/7"
+    assert load_scenario(path).scheduler.events == event
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -132,6 +142,7 @@ def test_outages_are_events_of_the_scheduler(tmp_path: Path):
         ("processors = 40", 'processors = "40"', "1: processors must be a whole number, got '40'"),
         ("processors = 40", "processors = true", "1: processors must be a whole number, got True"),
         ("announced = 690_000", "announced = 700_001", "2: outage: announced must be at most from"),
+        ("processors = 40", "nodes = 1.5", r"\[\[outage\]\] 1: .* ids, ranges or names of groups"),
     ],
 )
 def test_what_is_no_outage_is_refused(tmp_path: Path, old: str, new: str, message: str):

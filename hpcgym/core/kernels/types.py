@@ -129,6 +129,8 @@ class Jobs(NamedTuple):
     orders: OrderAddresses = 1  # the kernel of each rule that is called, 0 = not loaded
     # Processors that the machine lacks for a time, in the columns OUTAGE_*.
     outage: IntTable = np.empty((0, s.N_OUTAGE_COLUMNS), dtype=np.int64)
+    # Each beginning and end of an outage of a node, by time, in the columns CHANGE_*.
+    node_change: IntTable = np.empty((0, s.N_CHANGE_COLUMNS), dtype=np.int64)
 
 
 class Sim(Columned):
@@ -239,6 +241,8 @@ class Sim(Columned):
     last_outage: Counter  # when the last outage begins, s
     n_timed: Counter  # completed jobs that `ended_in_class` counts
     n_cancelled: Counter  # jobs that are done without having come, the last ones
+    n_foreseen: Counter  # entries of `foreseen` in use
+    idle_until: Counter  # when trials that begin now are over, s; 0 but while jobs go on trial
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -448,6 +452,11 @@ class Sim(Columned):
     group_room: IntVector = empty("groups of nodes")
     """Chunks that each group takes, within a search."""
     group_is_taken: ByteVector = empty("groups of nodes")  # 1 = the search has taken the group
+    foreseen: IntVector = empty("changes of nodes")
+    """Rows of `Jobs.node_change` at which nodes will go down or come back, as far as is known."""
+    is_down: ByteVector = empty("nodes of the machine if outages")  # 1 = the node is down
+    down_by: IntVector = empty("nodes of the machine if outages")
+    """How many outages each node is down by, within an instant."""
     component_shadow: IntVector = empty("components")
     """Shadow time of each component as of the latest observation, s, -1 = none."""
     shown_job: SingleVector = empty("fields of nodes")

@@ -25,8 +25,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_whole
+from hpcgym.core import loaders
+from hpcgym.core.backfill import Backfill, Easy, Mode, NoBackfill, is_whole
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.down_nodes import NodeOutage
 from hpcgym.core.engine.life import (
     end_guarantee,
     enter,
@@ -51,6 +53,7 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
 from hpcgym.core.parts.depth import backfill_others, reserve_hole, starts_now
+from hpcgym.downtime import check_instants, names_of
 from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -58,68 +61,79 @@ if TYPE_CHECKING:
 
 HEARS = 0
 
+NODE_OUTAGES = "hpcgym.core.parts.node_outages"
+"""Part that takes nodes off the machine."""
+
 REQUEUES = True
 """Jobs may have several attempts, so that a simulation keeps what is known of each job's."""
 
 
 @dataclass(frozen=True)
 class Outage(Event):
-    """The machine lacks processors from an instant until another, s on the log's clock.
+    """The machine lacks processors, or nodes, from an instant until another, s on the log's clock.
 
     Attributes:
         from_: When it begins; "from" in texts.
         to: When the processors are back, later than `from_`.
-        processors: How many, >= 1; outages that overlap add up.
+        processors: How many, >= 1; outages that overlap add up. Of a machine of nodes: 0.
         announced: From when on it is known, at most `from_`: then it comes unannounced. By default
             it is always known.
+        nodes: Ids of nodes, ranges of ids and names of groups that are down, in place of
+            `processors`: a text such as "0-3/7/s1" or several texts and numbers.
 
     Raises:
         PolicyError: A value that is not allowed.
 
-    Source: Specification, section 15, "Outages".
+    Source: Specification, section 15, "Outages" and "Outages of nodes".
 
     Example:
         >>> str(Outage(3600, 7200, 64))
         'outage:from=3600,to=7200,processors=64'
+        >>> str(Outage(3600, 7200, nodes=["0-3", 7]))
+        'outage:from=3600,to=7200,nodes=0-3/7'
     """
 
     NAME: ClassVar[str] = "outage"
     KNOWS_JOBS: ClassVar[bool] = False
     KNOWS_TRIALS: ClassVar[bool] = True
     SHARED: ClassVar[bool] = True
+    COUNTS_PROCESSORS: ClassVar[bool] = False
 
     from_: int
     to: int
-    processors: int
+    processors: int = 0
     announced: int = 0
+    nodes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is no outage."""
-        for key, least in (("from_", 0), ("to", 1), ("processors", 1), ("announced", 0)):
-            value = getattr(self, key)
-            if not is_whole(value, least):
-                what = "a number" if key == "processors" else "seconds"
+        check_instants(self, PolicyError)
+        if self.nodes != ():
+            object.__setattr__(self, "nodes", names_of(self.nodes, PolicyError))
+        if self.nodes and self.processors:
+            raise PolicyError(
+                f"outage: processors or nodes, not both; got processors={self.processors!r} and "
+                f"nodes={'/'.join(self.nodes)}"
+            )
+        if not self.nodes:
+            if not is_whole(self.processors, 1):
                 raise PolicyError(
-                    f"outage: {key.removesuffix('_')} must be whole, {what} >= {least}, "
-                    f"got {value!r}"
+                    "outage: processors must be whole, a number >= 1, got "
+                    f"{self.processors!r}; on a machine of nodes name them, as in nodes=0-3/7"
                 )
-            object.__setattr__(self, key, int(value))
-        if self.to <= self.from_:
-            raise PolicyError(
-                f"outage: to must be later than from, got from={self.from_}, to={self.to}"
-            )
-        if self.announced > self.from_:
-            raise PolicyError(
-                f"outage: announced must be at most from, since an outage is known once it begins; "
-                f"got announced={self.announced}, from={self.from_}"
-            )
+            object.__setattr__(self, "processors", int(self.processors))
 
     def check_mode(self, mode: Mode) -> None:
         """Refuse modes whose passes know no outages."""
-        if not isinstance(mode, (Easy, NoBackfill)):
+        if self.nodes:
+            is_known = isinstance(mode, Backfill) and mode.works_on_nodes
+            modes = "'easy', 'easy+trial', 'depth', 'conservative' and 'none' on machines of nodes"
+        else:
+            is_known = isinstance(mode, (Easy, NoBackfill))
+            modes = "'easy' and 'cost-benefit', with a cap or trials or without, and 'none'"
+        if not is_known:
             raise PolicyError(
-                f"event '{self}': passes know outages under backfill 'easy' and 'cost-benefit', "
-                f"with a cap or trials or without, and 'none'; got '{mode}'"
+                f"event '{self}': passes know outages under backfill {modes}; got '{mode}'"
             )
         if isinstance(mode, Easy) and mode.trial is not None and mode.trial.overhead > 0:
             raise PolicyError(
@@ -128,10 +142,48 @@ class Outage(Event):
             )
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
-        """Return its row of `Jobs.outage`, which lasts no time if it is over at time 0."""
+        """Return its row of `Jobs.outage`, which lasts no time if it is over at time 0.
+
+        Raises:
+            PolicyError: It counts processors, and the machine has nodes.
+        """
+        if self.nodes:
+            return []
+        if workload.machine is not None:
+            raise PolicyError(
+                f"event '{self}' counts processors; {workload.name} has nodes: name those that "
+                "are down, as in nodes=0-3/7"
+            )
+        start, end, announced = self._instants(workload)
+        return [(start, end, self.processors, announced, -1)]
+
+    def node_outages(self, workload: Workload) -> Sequence[NodeOutage]:
+        """Return its nodes, on the clock of the workload.
+
+        Raises:
+            PolicyError: It names nodes that the machine does not have.
+        """
+        if not self.nodes:
+            return []
+        if workload.machine is None:
+            raise PolicyError(
+                f"event '{self}' names nodes; {workload.name} has none, and counts processors: "
+                "say how many are down, as in processors=64"
+            )
+        nodes = workload.machine.find_nodes(self.nodes, PolicyError)
+        return [NodeOutage(*self._instants(workload), nodes)]
+
+    def _instants(self, workload: Workload) -> tuple[int, int, int]:
+        """Return from when until when it lasts, and since when it is known, on that clock, s."""
         instants = self.from_, self.to, self.announced
         start, end, announced = (max(instant - workload.time_offset, 0) for instant in instants)
-        return [(start, end, self.processors, announced)]
+        return start, end, announced
+
+    @property
+    def number(self) -> int:
+        """Return what `Jobs.event_pass` holds for the event."""
+        part = NODE_OUTAGES if self.nodes else __name__
+        return s.BACKFILL_PART + loaders.place_of(part)
 
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return nothing: kernels read `Jobs.outage`."""
@@ -170,11 +222,21 @@ def taken_off_by(sim: Sim, job: int) -> tuple[int, int, int]:
 
 
 @kernel
-def take_off_last(jobs: Jobs, sim: Sim) -> None:
-    """Take a job off the machine: a trial, else one that runs; the one that started last.
+def take_off(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take a running job off the machine; it waits again, or is lost."""
+    sim.taken[job] = sim.since[job] = sim.start_time[job]
+    note_attempt(sim, job, s.NODE_DOWN)
+    sim.taken[job] = -1
+    if len(jobs.requeue) > 0 and jobs.requeue[job] == s.NOT_AGAIN:
+        lose(jobs, sim, job)
+        return
+    evict(jobs, sim, job)
+    enter(jobs, sim, job)
 
-    It waits again, or is lost.
-    """
+
+@kernel
+def take_off_last(jobs: Jobs, sim: Sim) -> None:
+    """Take a job off the machine: a trial, else one that runs; the one that started last."""
     last = sim.ending_job[0]
     for place in range(1, sim.n_running):
         job = sim.ending_job[place]
@@ -184,15 +246,8 @@ def take_off_last(jobs: Jobs, sim: Sim) -> None:
         if is_guaranteed(sim, last):
             end_guarantee(jobs, sim, last)
         take_back(jobs, sim, last, s.NODE_DOWN)
-        return
-    sim.taken[last] = sim.since[last] = sim.start_time[last]
-    note_attempt(sim, last, s.NODE_DOWN)
-    sim.taken[last] = -1
-    if len(jobs.requeue) > 0 and jobs.requeue[last] == s.NOT_AGAIN:
-        lose(jobs, sim, last)
-        return
-    evict(jobs, sim, last)
-    enter(jobs, sim, last)
+    else:
+        take_off(jobs, sim, last)
 
 
 @kernel

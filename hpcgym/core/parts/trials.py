@@ -362,9 +362,9 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
     if room <= 0:
         return
     n = list_candidates(jobs, sim, room, False)
-    if has_nodes(jobs) and n > 0:
-        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, 1)
     since = sim.now + int(sim.overhead)
+    if has_nodes(jobs) and n > 0:
+        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, since + int(sim.limit))
     for taken in range(n):
         job = take_first(sim, s.PASS_ORDER, n - taken, taken)
         if jobs.processors[job] <= room and has_idle_nodes(jobs, sim, job):

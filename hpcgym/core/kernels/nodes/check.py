@@ -28,6 +28,8 @@ def find_overuse(jobs: Jobs, sim: Sim) -> bool:
                         else:
                             used += held
             capacity = jobs.capacity[node, resource]
+            if len(sim.is_down) > 0 and sim.is_down[node] == 1:
+                capacity = 0
             if used + lent > capacity or used + sim.free_on[node, resource] != capacity:
                 return True
             if len(sim.lent_on) > 0 and sim.lent_on[node, resource] != lent:

@@ -40,6 +40,7 @@ from hpcgym.core.kernels.nodes.timeline import (
     advance,
     begin_cursor,
     depth_of,
+    place_before_outages,
     place_from,
     place_now,
     release_end,
@@ -71,6 +72,15 @@ def mark_submitted(jobs: Jobs, sim: Sim) -> None:
 
 @kernel
 def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether the rule has a placement for a job now: as the next, before outages to come."""
+    if not has_placement_on_free(jobs, sim, job):
+        return False
+    until = begins_at(sim, job) + jobs.estimate[job]
+    return sim.n_foreseen == 0 or place_before_outages(jobs, sim, job, until) > 0
+
+
+@kernel
+def has_placement_on_free(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether the rule has a placement for a job on what is free now.
 
     Writes `unplaced_*`, `placeable_*`, the rooms of the shape and the cursor `TRIAL`.
@@ -111,6 +121,8 @@ def place_in_fact(jobs: Jobs, sim: Sim, job: int) -> int:
     """
     if is_on_trial(sim, job):
         return choose_own(jobs, sim, job)
+    if sim.n_foreseen > 0:
+        return place_before_outages(jobs, sim, job, sim.now + jobs.estimate[job])
     begin_cursor(jobs, sim, TRIAL, jobs.shape[job])
     return place_chunks(jobs, sim, TRIAL, jobs.shape[job], jobs.chunks[job])
 
@@ -119,13 +131,16 @@ def place_in_fact(jobs: Jobs, sim: Sim, job: int) -> int:
 def try_on_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Have a waiting job go on trial on nodes that idle.
 
-    Return False if it has no placement there, or its component had no pass now.
+    Return False if it has no placement there until trials are over, or its component had no pass
+    now.
     """
     had_pass = sim.passed_at[component_of(jobs, job)] == sim.n_passes
-    if not had_pass or not has_placement(jobs, sim, job):
+    if not had_pass or not has_placement_on_free(jobs, sim, job):
         return False
-    take_idle(jobs, sim, job, place_in_fact(jobs, sim, job))
-    return True
+    placed = place_before_outages(jobs, sim, job, sim.idle_until)
+    if placed > 0:
+        take_idle(jobs, sim, job, placed)
+    return placed > 0
 
 
 @kernel
@@ -166,6 +181,8 @@ def lower_spares(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
 @kernel
 def is_too_wide(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     """Tell whether a reservation of a job's own partition leaves too few cpus for the job."""
+    if sim.n_foreseen > 0:
+        return False  # nodes that come back may leave more
     partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
     for place in range(reach):
         number = sim.plan_by_start[PLAN, place]
@@ -349,8 +366,10 @@ def mark_of(sim: Sim, reach: int) -> int:
 @kernel
 def is_refused(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     """Tell whether this is known to be refused in step 3 since a job last started."""
-    if is_on_trial(sim, job):
-        return False  # its nodes are not those where others of its request were refused
+    # The nodes of one on trial are not those where others of its request were refused, and outages
+    # to come refuse others by their estimates.
+    if is_on_trial(sim, job) or sim.n_foreseen > 0:
+        return False
     shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % s.N_REACHES
     if sim.refused_at[jobs.request[job], column] == mark:
         return True

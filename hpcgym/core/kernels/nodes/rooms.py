@@ -88,6 +88,7 @@ def clear_nodes(jobs: Jobs, sim: Sim) -> None:
     sim.lent_on[:, :] = 0
     sim.passed_at[:] = -1
     sim.cursor[:, :] = 0
+    sim.is_down[:] = 0
     sim.nodes_ready = 1
 
 
@@ -100,6 +101,23 @@ def use_of(jobs: Jobs, shape: int, node: int, chunks: int, resource: int) -> int
     if resource == s.MEMORY and jobs.capacity[node, s.MEMORY] == 0:
         return 0
     return chunks * jobs.need[shape, resource]
+
+
+@kernel
+def add_node(jobs: Jobs, sim: Sim, node: int, sign: int) -> None:
+    """Take an empty node out of the machine (`sign` -1), or put it back.
+
+    Writes `free_on`, `free_cpus`, the ring of changes, and `n_vacated` where a node is back.
+    """
+    for resource in range(s.N_RESOURCES):
+        sim.free_on[node, resource] += sign * jobs.capacity[node, resource]
+    for partition in range(len(jobs.limit)):
+        if jobs.member[partition, node] == 1:
+            sim.free_cpus[partition] += sign * jobs.capacity[node, s.CPUS]
+    sim.changed_node[sim.n_changes % len(jobs.capacity)] = node
+    sim.n_changes += 1
+    if sign > 0:
+        sim.n_vacated += 1
 
 
 @kernel

@@ -60,6 +60,7 @@ def begin_cursor(jobs: Jobs, sim: Sim, at: int, shape: int) -> None:
     sim.cursor[at, s.CURSOR_RELEASE] = sim.n_releases - 1  # the soonest release is last
     sim.cursor[at, s.CURSOR_START] = 0
     sim.cursor[at, s.CURSOR_END] = 0
+    sim.cursor[at, s.CURSOR_OUTAGE] = 0
     kept = rooms_of(jobs, sim, shape)
     sim.cursor[at, s.CURSOR_TOTAL] = sim.room_total[kept]
     for node in range(len(jobs.capacity)):
@@ -83,14 +84,20 @@ def copy_cursor(jobs: Jobs, sim: Sim) -> None:
 
 
 @kernel(inlined=True)
-def change_node(
-    jobs: Jobs, sim: Sim, at: int, shape: int, node: int, chunks: int, sign: int
-) -> None:
-    """Return chunks of a job to a node, or take them (`sign` -1), at the instant of a cursor."""
+def touch(sim: Sim, at: int, node: int) -> None:
+    """List a node of which a cursor's `later` is about to be written."""
     if sim.is_touched[at, node] == 0:
         sim.is_touched[at, node] = 1
         sim.touched_node[at, sim.cursor[at, s.CURSOR_TOUCHED]] = node
         sim.cursor[at, s.CURSOR_TOUCHED] += 1
+
+
+@kernel(inlined=True)
+def change_node(
+    jobs: Jobs, sim: Sim, at: int, shape: int, node: int, chunks: int, sign: int
+) -> None:
+    """Return chunks of a job to a node, or take them (`sign` -1), at the instant of a cursor."""
+    touch(sim, at, node)
     if jobs.need[shape, s.NEED_EXCLUSIVE] == 1:
         for resource in range(s.N_RESOURCES):
             sim.later[at, node, resource] += sign * jobs.capacity[node, resource]
@@ -179,12 +186,32 @@ def pass_ends(jobs: Jobs, sim: Sim, at: int, plan: int, shape: int, until: int) 
 
 
 @kernel
+def pass_outages(jobs: Jobs, sim: Sim, at: int, shape: int, until: int) -> None:
+    """Move a cursor past the nodes that go down or come back up to an instant."""
+    place = sim.cursor[at, s.CURSOR_OUTAGE]
+    while place < sim.n_foreseen:
+        row = sim.foreseen[place]
+        if jobs.node_change[row, s.CHANGE_TIME] > until:
+            break
+        node, sign = jobs.node_change[row, s.CHANGE_NODE], jobs.node_change[row, s.CHANGE_SIGN]
+        touch(sim, at, node)
+        for resource in range(s.N_RESOURCES):
+            sim.later[at, node, resource] += sign * jobs.capacity[node, resource]
+        if at == TRIAL:
+            show_change(jobs, sim, at, shape, node)
+        place += 1
+    sim.cursor[at, s.CURSOR_OUTAGE] = place
+
+
+@kernel
 def advance(
     jobs: Jobs, sim: Sim, at: int, plan: int, shape: int, component: int, until: int
 ) -> None:
     """Move a cursor past all events up to an instant."""
     pass_releases(jobs, sim, at, shape, component, until)
     pass_ends(jobs, sim, at, plan, shape, until)
+    if sim.n_foreseen > 0:
+        pass_outages(jobs, sim, at, shape, until)
     place = sim.cursor[at, s.CURSOR_START]
     while place < sim.n_reservations:
         number = sim.plan_by_start[plan, place]
@@ -195,21 +222,39 @@ def advance(
     sim.cursor[at, s.CURSOR_START] = place
 
 
+@kernel
+def next_outage(jobs: Jobs, sim: Sim, at: int, sign: int) -> int:
+    """Return when a node goes down next (`sign` -1) or comes back, after a cursor, s."""
+    for place in range(sim.cursor[at, s.CURSOR_OUTAGE], sim.n_foreseen):
+        row = sim.foreseen[place]
+        if jobs.node_change[row, s.CHANGE_SIGN] == sign:
+            return jobs.node_change[row, s.CHANGE_TIME]
+    return s.NEVER
+
+
 @kernel(inlined=True)
-def next_start(sim: Sim, at: int, plan: int) -> int:
-    """Return the next start of a reservation that a cursor has before it, s; `NEVER` if none."""
+def next_start(jobs: Jobs, sim: Sim, at: int, plan: int) -> int:
+    """Return the next instant at which nodes are taken, s; `NEVER` if there is none.
+
+    It is the start of a reservation, or an outage's, that a cursor has before it.
+    """
+    instant = s.NEVER
+    if sim.n_foreseen > 0:
+        instant = next_outage(jobs, sim, at, -1)
     place = sim.cursor[at, s.CURSOR_START]
     if place == sim.n_reservations:
-        return s.NEVER
-    return sim.plan_start[plan, sim.plan_by_start[plan, place]]
+        return instant
+    return min(instant, sim.plan_start[plan, sim.plan_by_start[plan, place]])
 
 
 @kernel(inlined=True)
-def next_return(sim: Sim, at: int, plan: int) -> int:
+def next_return(jobs: Jobs, sim: Sim, at: int, plan: int) -> int:
     """Return the next instant at which nodes become free, s; `NEVER` if there is none."""
     instant = s.NEVER
+    if sim.n_foreseen > 0:
+        instant = next_outage(jobs, sim, at, 1)
     if sim.cursor[at, s.CURSOR_RELEASE] >= 0:
-        instant = release_end(sim, sim.cursor[at, s.CURSOR_RELEASE])
+        instant = min(instant, release_end(sim, sim.cursor[at, s.CURSOR_RELEASE]))
     place = sim.cursor[at, s.CURSOR_END]
     if place < sim.n_reservations:
         instant = min(instant, sim.plan_end[plan, sim.plan_by_end[plan, place]])
@@ -222,9 +267,9 @@ def narrow_window(jobs: Jobs, sim: Sim, plan: int, shape: int, component: int, u
 
     The window is empty of events but for those before `until` that the cursor has before it.
     """
-    start = next_start(sim, WINDOW, plan)
+    start = next_start(jobs, sim, WINDOW, plan)
     while start < until:
-        first = sim.cursor[WINDOW, s.CURSOR_START]
+        first, outage = sim.cursor[WINDOW, s.CURSOR_START], sim.cursor[WINDOW, s.CURSOR_OUTAGE]
         advance(jobs, sim, WINDOW, plan, shape, component, start)
         for place in range(first, sim.cursor[WINDOW, s.CURSOR_START]):
             number = sim.plan_by_start[plan, place]
@@ -233,7 +278,11 @@ def narrow_window(jobs: Jobs, sim: Sim, plan: int, shape: int, component: int, u
                 node = sim.planned_node[plan, each]
                 if room_at(jobs, sim, WINDOW, shape, node) < sim.row[WINDOW, node]:
                     show_change(jobs, sim, WINDOW, shape, node)
-        start = next_start(sim, WINDOW, plan)
+        for place in range(outage, sim.cursor[WINDOW, s.CURSOR_OUTAGE]):
+            node = jobs.node_change[sim.foreseen[place], s.CHANGE_NODE]
+            if room_at(jobs, sim, WINDOW, shape, node) < sim.row[WINDOW, node]:
+                show_change(jobs, sim, WINDOW, shape, node)
+        start = next_start(jobs, sim, WINDOW, plan)
 
 
 @kernel
@@ -252,6 +301,27 @@ def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
 
 
 @kernel
+def place_before_outages(jobs: Jobs, sim: Sim, job: int, until: int) -> int:
+    """Place a job on what is free now, on nodes that stay up until an instant.
+
+    Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and `WINDOW`.
+    """
+    shape = jobs.shape[job]
+    begin_cursor(jobs, sim, WINDOW, shape)
+    for place in range(sim.n_foreseen):
+        row = sim.foreseen[place]
+        if jobs.node_change[row, s.CHANGE_TIME] >= until:
+            break
+        if jobs.node_change[row, s.CHANGE_SIGN] < 0:
+            node = jobs.node_change[row, s.CHANGE_NODE]
+            sim.cursor[WINDOW, s.CURSOR_TOTAL] -= usable(jobs, shape, sim.row[WINDOW, node])
+            sim.row[WINDOW, node] = 0
+    if is_on_trial(sim, job):
+        return place_on_own(jobs, sim, WINDOW, job)
+    return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
+
+
+@kernel
 def place_from(jobs: Jobs, sim: Sim, plan: int, job: int, start: int) -> int:
     """Place a job for its whole estimate from where the cursor `TRIAL` is, the instant `start`.
 
@@ -261,7 +331,7 @@ def place_from(jobs: Jobs, sim: Sim, plan: int, job: int, start: int) -> int:
     if sim.cursor[TRIAL, s.CURSOR_TOTAL] < wanted:
         return -1
     until = start + jobs.estimate[job]
-    if next_start(sim, TRIAL, plan) >= until:
+    if next_start(jobs, sim, TRIAL, plan) >= until:
         return place_chunks(jobs, sim, TRIAL, shape, wanted)
     copy_cursor(jobs, sim)
     narrow_window(jobs, sim, plan, shape, component_of(jobs, job), until)
@@ -307,7 +377,7 @@ def reserve_earliest(jobs: Jobs, sim: Sim, job: int) -> int:
     begin_cursor(jobs, sim, TRIAL, shape)
     while True:
         # On an empty partition every job has a placement, so the search ends.
-        start = next_return(sim, TRIAL, PLAN)
+        start = next_return(jobs, sim, TRIAL, PLAN)
         advance(jobs, sim, TRIAL, PLAN, shape, component, start)
         n = place_from(jobs, sim, PLAN, job, start)
         if n > 0:

@@ -102,11 +102,15 @@ def keep(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel
-def show_idle(jobs: Jobs, sim: Sim, shows: bool) -> None:
-    """Take what trials hold out of `free_on`, or, once jobs have gone on trial, return it."""
+def show_idle(jobs: Jobs, sim: Sim, until: int) -> None:
+    """Take what trials hold out of `free_on`, or, once jobs have gone on trial, return it.
+
+    Trials that begin now are over at `until`, s; it is 0 once jobs have gone on trial.
+    """
+    sim.idle_until = until
     for place in range(sim.n_trials):
-        change_held(jobs, sim, sim.job_on_trial[place], -1 if shows else 1)
-    if not shows:
+        change_held(jobs, sim, sim.job_on_trial[place], -1 if until > 0 else 1)
+    if until == 0:
         sim.n_vacated += 1  # a shape without a placement there may have one now
 
 

@@ -12,8 +12,8 @@ from hpcgym.core.kernels.types import Jobs, Sim
 def work(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     """Do a task (`NODES_*`) for a simulation; `job` is a job where the task is about one.
 
-    For `NODES_PASS` it says whether the orders of this instant decide, for `NODES_IDLE` whether
-    jobs go on trial from now on. Return what the task finds.
+    For `NODES_PASS` it says whether the orders of this instant decide, for `NODES_IDLE` when trials
+    that begin from now on are over, 0 = none does. Return what the task finds.
     """
     if sim.nodes_ready == 0:
         clear_nodes(jobs, sim)
@@ -30,7 +30,7 @@ def work(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     elif task == s.NODES_CHECK:
         return int(find_overuse(jobs, sim))
     elif task == s.NODES_IDLE:
-        show_idle(jobs, sim, job == 1)
+        show_idle(jobs, sim, job)
     elif task == s.NODES_TRY:
         return int(try_on_idle(jobs, sim, job))
     elif task == s.NODES_TAKE_BACK:

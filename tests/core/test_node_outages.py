@@ -1,0 +1,388 @@
+"""Outages of nodes, announced or not: against the reference, and what holds of every schedule.
+
+After every pass it is checked that no node gives more than it has, and none that is down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+import reference_node_outages
+from drawn_machines import Case, draw_case
+from engines import check_copies_go_on_alike, simulator_of, starts_again
+from hpcgym.attempts import COMPLETED, KILLED
+from hpcgym.core.parts.outages import Outage
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.workload import Workload
+from hpcgym.downtime import Downtime
+from hpcgym.errors import MachineError, PolicyError
+from hpcgym.machine import Machine, NodeType
+from nodes_of_kernels import first_difference, result_of, settings_of, workload_of
+from reference_node_outages import Outage as Down
+from reference_nodes import Job, Node, one_partition
+from strategies import REQUESTED_TIMES_S
+
+draws = st.integers(0, 2**40).map(Random)
+Rows = list[tuple[int, int, int, str]]
+
+
+class Hit(NamedTuple):
+    """A case, and what goes down."""
+
+    case: Case
+    outages: list[Down]
+    estimates: list[int]
+    requeue: list[bool] | None
+    trials: tuple[int, int] | None = None  # their limit, and how many of a job may be in vain
+
+    @property
+    def workload(self) -> Workload:
+        """The jobs as the package holds them."""
+        jobs = workload_of(self.case.machine, self.case.jobs)
+        return jobs if self.requeue is None else replace(jobs, requeue=np.array(self.requeue))
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Keywords of `hpcgym.simulate`."""
+        offset = self.workload.time_offset
+        events = [
+            Outage(*(at + offset for at in one[:2]), 0, one.announced + offset, sorted(one.nodes))
+            for one in self.outages
+        ]
+        more: dict[str, Any] = {"events": events, "estimates": self.estimates}
+        if self.trials is not None:
+            more["backfill"] = "easy+trial:limit={},kills={}".format(*self.trials)
+        return settings_of(**self.case.settings) | more
+
+    def by_reference(self) -> Any:
+        """Return starts and nodes, and all attempts, by the reference."""
+        again = None
+        if self.requeue is not None:
+            again = [j for j, may_be_started in enumerate(self.requeue) if may_be_started]
+        given = {"outages": self.outages, "requeue": again, "estimates": self.estimates}
+        if self.trials is None:
+            return reference_node_outages.simulate(*self.case[:2], **given, **self.case.settings)
+        given |= zip(("limit", "kills"), self.trials, strict=True)
+        return reference_node_outages.simulate_with_trials(
+            *self.case[:2], **given, **self.case.settings
+        )
+
+
+def draw_outages(random: Random, n: int) -> list[Down]:
+    """Draw outages of n nodes that overlap, tie and follow each other."""
+    drawn = []
+    for _ in range(random.randint(1, 5)):
+        begin = random.choice((0, 2, 5, 5, 10, 20, 20, 40, 61, 100))
+        end = begin + random.choice((1, 3, 5, 10, 20, 60, 200))
+        nodes = frozenset(random.sample(range(n), random.randint(1, n)))
+        drawn.append(Down(begin, end, nodes, random.choice((0, 0, begin // 2, begin))))
+    return drawn
+
+
+def draw_hit(random: Random, *most: int) -> Hit:
+    """Draw a case with a job, and its outages."""
+    case = draw_case(random, *most)
+    while not case.jobs:
+        case = draw_case(random, *most)
+    sooner = random.choice((1, 1, 4))
+    jobs = [job._replace(submit_time=job.submit_time // sooner) for job in case.jobs]
+    estimates = [job.requested_time for job in jobs]
+    if random.random() < 0.3:
+        estimates = [random.choice((e, e, *REQUESTED_TIMES_S)) for e in estimates]
+    requeue = [random.random() < 0.6 for _ in jobs] if random.random() < 0.3 else None
+    outages = draw_outages(random, len(case.machine.nodes))
+    return Hit(case._replace(jobs=jobs), outages, estimates, requeue)
+
+
+def draw_tried(random: Random, *most: int) -> Hit:
+    """Draw a case whose jobs are tried on idle nodes."""
+    hit = draw_hit(random, *most)
+    settings = {key: value for key, value in hit.case.settings.items() if key != "planned"}
+    case = hit.case._replace(settings=settings | {"depth": 1})
+    trials = random.choice((1, 3, 5, 10, 20, 40)), random.choice((1, 2, 3))
+    return hit._replace(case=case, trials=trials)
+
+
+def draw_hit_trials(random: Random) -> Hit:
+    """Draw narrow jobs that wait behind wide ones, and are tried on nodes that often go down."""
+    machine = one_partition([Node(random.choice((2, 4))) for _ in range(random.randint(2, 5))])
+    jobs, submit_time, cpus = [], 0, machine.cpus
+    for _ in range(random.randint(10, 30)):
+        submit_time += random.choice((0, 0, 1, 3))
+        times = submit_time, random.choice((1, 5, 10, 30, 60)), random.choice((30, 60, 60, 90))
+        wide = random.random() < 0.3
+        jobs.append(Job(*times, cpus - random.randint(0, 2) if wide else random.randint(1, 2)))
+    outages = []
+    for _ in range(random.randint(4, 8)):
+        begin = random.randint(1, 150)
+        node = frozenset({random.randrange(len(machine.nodes))})
+        outages.append(Down(begin, begin + random.choice((1, 5, 20)), node, begin))
+    settings = {"placement": "lowest", "order": "FCFS", "threshold": None, "kill": True, "depth": 1}
+    estimates = [job.requested_time for job in jobs]
+    trials = random.choice((10, 40)), random.choice((1, 2))
+    return Hit(Case(machine, jobs, settings), outages, estimates, None, trials)
+
+
+def attempts_of(schedule: hpcgym.Schedule) -> Rows:
+    """Return the attempts of a schedule as rows: job, when it began and ended, and why."""
+    frame = schedule.attempts_frame()
+    row = {job: at for at, job in enumerate(schedule.workload.job_id.tolist())}
+    ends = frame["reason"].replace(KILLED, COMPLETED).tolist()
+    times = (frame[key].tolist() for key in ("taken_time", "end_time"))
+    return sorted(zip([row[job] for job in frame["job_id"]], *times, ends, strict=True))
+
+
+def check(hit: Hit) -> Rows:
+    """Check a case against the reference; return the attempts."""
+    expected, attempts = hit.by_reference()
+    lost = [start is None for start in expected.starts]
+    expected = expected._replace(starts=[-1 if s is None else s for s in expected.starts])
+    simulator = simulator_of(hit.workload, **hit.given)
+    assert not simulator.run()
+    assert first_difference(expected, result_of(simulator)) == ""
+    schedule = hpcgym.simulate(hit.workload, **hit.given)
+    assert first_difference(expected, result_of(schedule)) == ""
+    assert schedule.complete
+    assert ([False] * len(lost) if schedule.lost is None else schedule.lost.tolist()) == lost
+    got = attempts_of(schedule)
+    assert got == [attempt[:4] for attempt in attempts]
+    return got
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_few_drawn_machines_with_outages_are_scheduled_as_by_the_reference(seed):
+    check(draw_hit(Random(seed)))
+
+
+@given(draws)
+def test_every_attempt_on_drawn_machines_is_that_of_the_reference(random):
+    check(draw_hit(random))
+
+
+@given(draws)
+def test_every_attempt_where_many_jobs_wait_is_that_of_the_reference(random):
+    check(draw_hit(random, 4, 40))
+
+
+@given(draws)
+def test_every_attempt_beside_trials_is_that_of_the_reference(random):
+    check(draw_tried(random, 5, 30))
+
+
+@given(draws)
+def test_every_attempt_where_trials_are_on_nodes_that_go_down_is_that_of_the_reference(random):
+    check(draw_hit_trials(random))
+
+
+def test_a_trial_that_a_node_ends_is_not_one_in_vain():
+    """The narrow job may be tried once: at 0 on node 3, which is down at 5, and again at 6."""
+    jobs = on_four((0, 30, 30, 3), (0, 40, 40, 2), (0, 9, 60, 1))
+    outage = Outage(5, 6, announced=5, nodes=3)
+    given = {"events": [outage], "backfill": "easy+trial:limit=10,kills=1"}
+    schedule = hpcgym.simulate(jobs, **given)
+    rows = [row[1:] for row in attempts_of(schedule) if row[0] == 2]
+    assert rows == [(0, 5, "node down"), (6, 15, "completed")]
+
+
+def test_drawn_cases_take_jobs_off_look_ahead_and_lose_jobs():
+    """So that the tests above compare what they say."""
+    reasons, lost, ahead = [], 0, 0
+    for seed in range(60):
+        hit = draw_hit(Random(seed), 4, 30)
+        attempts = check(hit)
+        reasons += [reason for *_, reason in attempts]
+        lost += None in hit.by_reference()[0].starts
+        unknown = [one._replace(announced=one.begin) for one in hit.outages]
+        ahead += check(hit._replace(outages=unknown)) != attempts
+    assert reasons.count("node down") > 20
+    assert lost > 3
+    assert ahead > 20
+
+
+@given(draws)
+def test_what_holds_of_every_schedule_with_outages(random):
+    hit = draw_hit(random)
+    workload = hit.workload
+    schedule = hpcgym.simulate(workload, **hit.given)
+    frame, vain = schedule.attempts_frame(), schedule.attempts
+    down = {(one.begin, one.end, v) for one in hit.outages for v in one.nodes}
+    # No useful run is on a node while that is down, and an outage ends attempts where it begins.
+    for j in np.flatnonzero(schedule.start_time >= 0).tolist():
+        begin, end = int(schedule.start_time[j]), int(schedule.end_time[j])
+        nodes = schedule.placement.of(j)
+        assert not any(v in nodes and begin < to and at < end for at, to, v in down)
+    assert set(vain.end.tolist()) <= {one.begin for one in hit.outages}
+    assert not (frame["start_time"] < frame.groupby("job_id")["end_time"].shift()).any()
+    # Utilisation is of what was there, second by second.
+    metrics = schedule.metrics()
+    if not metrics["n_jobs"]:
+        return
+    kept = schedule.start_time >= 0
+    first, last = workload.submit_time[kept].min(), schedule.end_time.max()
+    cpus = workload.machine.node_cpus
+    seconds = {(at, v) for begin, end, v in down for at in range(max(begin, first), min(end, last))}
+    there = workload.machine_processors * (last - first) - sum(int(cpus[v]) for _, v in seconds)
+    work = int((schedule.run_time * workload.processors)[kept].sum())
+    assert metrics["utilisation"] == (work / there if there else 0.0)
+    gpus = workload.machine.node_gpus
+    lacking = sum(int(gpus[v]) for _, v in seconds)
+    by_resource = schedule.metrics(by="resource").loc["gpus"]
+    if by_resource["capacity"] and by_resource["mean_held"]:
+        held = by_resource["mean_held"] * (last - first)
+        share = held / (by_resource["capacity"] * (last - first) - lacking)
+        assert by_resource["utilisation"] == pytest.approx(share)
+    settings = {key: value for key, value in hit.given.items() if key != "policy"}
+    settings["estimates"] = [settings["estimates"]]
+    many = hpcgym.simulate_many([workload], [hit.given["policy"]], **settings)
+    for name in ("utilisation", "max_wait_time", "makespan"):
+        assert many[name][0, 0] == metrics[name]
+
+
+@given(draws)
+def test_invariants_hold_and_copies_go_on_alike(random):
+    hit = draw_hit(random)
+    simulator = simulator_of(hit.workload, **hit.given)
+    plain = hpcgym.simulate(hit.workload, **hit.given).start_time.tolist()
+    check_copies_go_on_alike(simulator)
+    assert starts_again(simulator) == plain
+
+
+@given(draws)
+def test_an_outage_that_takes_nothing_from_a_job_changes_no_start(random):
+    hit = draw_hit(random)
+    far = [Outage(10**6, 10**6 + 1, nodes=0)]
+    plain, ahead = (hpcgym.simulate(hit.workload, **hit.given | {"events": e}) for e in ([], far))
+    assert first_difference(result_of(plain), result_of(ahead)) == ""
+
+
+@given(draws)
+def test_outages_that_the_machine_states_are_those_of_the_settings(random):
+    hit = draw_hit(random)
+    given, jobs = hit.given, hit.workload
+    stated = [Downtime(o.from_, o.to, o.nodes, o.announced) for o in given.pop("events")]
+    machine = replace(jobs.machine, outages=tuple(stated))
+    assert Machine.from_dict(machine.to_dict()) == machine
+    one = hpcgym.simulate(replace(jobs, machine=machine), **given)
+    other = hpcgym.simulate(jobs, **hit.given)
+    assert first_difference(result_of(one), result_of(other)) == ""
+    assert attempts_of(one) == attempts_of(other)
+
+
+def on_four(*rows, **more):
+    """Return jobs by submit time, run time, request and chunks, on four nodes of two cpus."""
+    machine = Machine((NodeType(2, 2, group="left"), NodeType(2, 2, group="right")))
+    submit, run, asked, chunks = map(list, zip(*rows, strict=True))
+    return Workload.from_arrays(
+        submit, run, asked, [2 * n for n in chunks], machine=machine, chunks=chunks, **more
+    )
+
+
+def simulated(jobs, *events, **given):
+    """Return starts and nodes."""
+    schedule = hpcgym.simulate(jobs, events=list(events), **given)
+    return schedule.start_time.tolist(), [list(schedule.placement.of(j)) for j in range(len(jobs))]
+
+
+def test_a_job_starts_on_nodes_that_stay_up_until_its_estimated_end():
+    """Nodes 0 and 1 go down at 50: the long job takes node 2, the short one node 0."""
+    jobs = on_four((0, 60, 60, 1), (0, 40, 40, 1))
+    assert simulated(jobs, Outage(50, 100, nodes="left")) == ([0, 0], [[2], [0]])
+    late = Outage(50, 100, announced=50, nodes="left")
+    assert simulated(jobs, late) == ([50, 0], [[2], [1]])
+
+
+def test_the_head_reserves_when_a_node_is_back():
+    """The head wants all nodes, of which two are back at 100; what ends by then goes ahead."""
+    jobs = on_four((0, 10, 10, 4), (0, 60, 60, 2), (0, 120, 120, 1))
+    assert simulated(jobs, Outage(5, 100, nodes="0/1"))[0] == [100, 0, 110]
+
+
+def test_a_job_is_lost_where_it_must_not_be_started_again():
+    jobs = on_four((0, 60, 60, 1), (0, 60, 60, 1), requeue=[False, True])
+    schedule = hpcgym.simulate(jobs, events=[Outage(50, 70, announced=50, nodes="left")])
+    assert schedule.lost.tolist() == [True, False]
+    assert schedule.start_time.tolist() == [-1, 50]
+    assert schedule.metrics()["n_lost"] == 1
+
+
+def test_a_node_that_two_outages_take_is_down_once():
+    jobs = on_four((0, 10, 10, 4))
+    outages = Outage(0, 50, nodes=0), Outage(20, 80, nodes="0-1")
+    schedule = hpcgym.simulate(jobs, events=list(outages))
+    assert schedule.start_time.tolist() == [0 + 80]
+    there = 8 * 90 - 2 * 80 - 2 * 60
+    assert schedule.metrics()["utilisation"] == 80 / there
+
+
+def test_free_cpus_of_nodes_that_are_down_are_not_free():
+    """The wide job waits until 50, while two nodes are down and two are free."""
+    schedule = hpcgym.simulate(on_four((0, 10, 10, 3)), events=[Outage(0, 50, nodes="left")])
+    usage = schedule.usage()
+    assert usage["down_cpus"].tolist() == [4, 0, 0]
+    assert usage["unusable_cpus"].tolist() == [0, 0, 0]
+    assert schedule.fragmentation() == 0.0
+
+
+def test_an_outage_of_nodes_is_text_that_reads_back():
+    text = "outage:from=3600,to=7200,announced=60,nodes=0-3/7/s1"
+    (event,) = SchedulerSettings(events=text).events
+    assert event == Outage(3600, 7200, 0, 60, ["0-3", 7, "s1"])
+    assert event == Outage(3600, 7200, 0, 60, "0-3,7,s1")
+    assert str(event) == text
+
+
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [
+        ("outage:from=1,to=2,processors=1", "tiny has nodes: name those"),
+        ("outage:from=1,to=2,nodes=0-7", "allowed are 0-3"),
+        ("outage:from=1,to=2,nodes=lift", "did you mean 'left'"),
+        ("outage:from=1,to=2,nodes=1,processors=2", "not both"),
+        ("outage:from=1,to=2", "as in nodes=0-3/7"),
+        ("outage:from=1,to=2,node=1", "did you mean 'nodes'"),
+    ],
+)
+def test_what_names_no_nodes_is_refused_with_the_reason(event, named):
+    jobs = replace(on_four((0, 1, 1, 1)), name="tiny")
+    with pytest.raises(PolicyError, match=named):
+        hpcgym.simulate(jobs, events=event)
+
+
+def test_nodes_of_a_machine_that_has_none_are_refused():
+    jobs = Workload.from_arrays([0], [1], [1], [1], machine_processors=4)
+    with pytest.raises(PolicyError, match="has none, and counts processors"):
+        hpcgym.simulate(jobs, events=[Outage(1, 2, nodes=1)])
+
+
+def test_modes_that_count_processors_are_refused_beside_outages_of_nodes():
+    for mode in ("easy:cap=0.9", "slack:c=1", "relaxed:omega=1", "conservative:compress=shift"):
+        with pytest.raises(PolicyError, match="on machines of nodes"):
+            SchedulerSettings(events=[Outage(1, 2, nodes=1)], backfill=mode)
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        ({"from": 5, "to": 9, "nodes": ["lift"]}, r"\[\[outage\]\] 1: .* did you mean 'left'"),
+        ({"from": 5, "to": 4, "nodes": 0}, "to must be later than from"),
+        ({"from": 5, "to": 9, "nodes": 0, "announced": 6}, "at most from"),
+        ({"from": 5, "to": 9, "processors": 3}, "names nodes"),
+        ({"from": 5, "to": 9, "nods": 3}, "did you mean 'nodes'"),
+        ({"from": 5, "to": 9, "nodes": 1.5}, "ids, ranges or names of groups"),
+        ({"from": 5, "to": 9, "nodes": []}, "nodes is empty"),
+        ({"from": 5.5, "to": 9, "nodes": 0}, "from must be whole"),
+        ({"to": 9, "nodes": 1}, "from is missing"),
+    ],
+)
+def test_what_is_no_outage_of_a_machine_is_refused_by_table_and_key(table, named):
+    nodes = [{"count": 3, "cpus": 4, "group": "left"}]
+    with pytest.raises(MachineError, match=named):
+        Machine.from_dict({"nodes": nodes, "outage": [table]})

@@ -1,0 +1,271 @@
+"""The reference of outages of nodes: section 15, "Outages of nodes", in plain Python.
+
+It shares no code with `hpcgym`. Room, placement rules and reservations are those of
+`tests/reference_nodes.py`. What an outage takes is left out of what is free, second by second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import reference_nodes
+import reference_nodes_trials
+from reference_nodes import (
+    ConservativePass,
+    DepthPass,
+    Free,
+    Hold,
+    Job,
+    Machine,
+    Pass,
+    Placement,
+    Result,
+    least,
+)
+
+
+class Outage(NamedTuple):
+    """Nodes that are down from an instant until another, and since when that is known."""
+
+    begin: int
+    end: int
+    nodes: frozenset[int]
+    announced: int = 0
+
+
+class Attempt(NamedTuple):
+    """A start and an end of a job, with the reason of the end and its nodes."""
+
+    job: int
+    start: int
+    end: int
+    reason: str
+    nodes: Placement
+
+
+class WithOutages(reference_nodes.Simulation):
+    """A machine some of whose nodes go down; a subclass lists the outages."""
+
+    outages: Sequence[Outage] = ()
+    requeue: Collection[int] | None = None  # jobs that wait again; None = all
+
+    def __init__(self, machine: Machine, jobs: Sequence[Job], *given: Any, **more: Any) -> None:
+        """Begin with no attempt."""
+        super().__init__(machine, jobs, *given, **more)
+        self.attempts: list[Attempt] = []
+        self.lost: set[int] = set()
+        instants = {at for o in self.outages for at in (o.begin, o.end, o.announced)}
+        self.instants = sorted(instants)
+
+    def run(self) -> Result:
+        """Handle instants until every job has ended."""
+        while self.to_come or self.running or self.waiting:
+            submissions = [self.jobs[j].submit_time for j in islice(self.to_come, 1)]
+            self.round(min([*submissions, *map(self.end, self.running), *self.instants[:1]]))
+        return self.result
+
+    def round(self, t: int) -> None:
+        """Make the steps of one instant."""
+        touched = [j for j in self.running if self.end(j) == t]  # 1
+        for j in touched:
+            self.note(j, t, "completed")
+            self.finish(j)
+        components = set()
+        if self.instants[:1] == [t]:  # 2
+            del self.instants[0]
+            touched += self.take_off(t)
+            for outage in self.outages:
+                if t in (outage.begin, outage.end, outage.announced):
+                    components |= self.components_of(outage.nodes)
+        while self.to_come and self.jobs[self.to_come[0]].submit_time == t:  # 3
+            touched.append(self.to_come.popleft())
+            self.waiting.add(touched[-1])
+        components |= {self.component_of(j) for j in touched}
+        for component in sorted(components):  # 4
+            self.schedule(component, t)
+
+    def components_of(self, nodes: frozenset[int]) -> set[int]:
+        """Return the components of some nodes."""
+        parts = enumerate(self.machine.partitions)
+        return {self.component[at] for at, part in parts if part.nodes & nodes}
+
+    def note(self, j: int, t: int, reason: str) -> None:
+        """Note that the attempt of job j ends at t."""
+        self.attempts.append(Attempt(j, self.result.starts[j], t, reason, self.running[j]))
+
+    def down(self, t: int) -> set[int]:
+        """Return the nodes that are down at t."""
+        return {v for o in self.outages if o.begin <= t < o.end for v in o.nodes}
+
+    def take_off(self, t: int) -> list[int]:
+        """Take off the jobs on nodes that are down, and return them."""
+        down = self.down(t)
+        hit = [j for j, nodes in self.running.items() if down & nodes.keys()]
+        for j in sorted(hit, key=lambda j: (self.result.starts[j], j), reverse=True):
+            self.note(j, t, "node down")
+            self.finish(j)
+            self.result.starts[j] = None
+            self.result.placements[j] = {}
+            self.result.backfilled[j] = self.result.thresholded[j] = False
+            if self.requeue is None or j in self.requeue:
+                self.waiting.add(j)
+            else:
+                self.lost.add(j)
+        return hit
+
+    def new_pass(self, component: int, t: int) -> Any:
+        """Return a pass to make."""
+        kind = ConservativeAhead if self.depth == float("inf") else DepthAhead
+        return kind(self, component, t)
+
+    def schedule(self, component: int, t: int) -> None:
+        """Make the pass of a component."""
+        waiting = [j for j in self.waiting if self.component_of(j) == component]
+        one = self.new_pass(component, t)
+        queue = self.in_order(self.order, waiting, t)
+        one.make(queue)
+        started = [j for j in queue if j not in self.waiting]
+        self.result.passes.append(Pass(t, component, queue, started, one.reserved))
+
+
+class Ahead:
+    """What passes do otherwise where outages are known: a node that goes down has no room."""
+
+    sim: WithOutages
+    t: int
+
+    def known(self) -> list[Outage]:
+        """Return the outages that are known and not over."""
+        return [o for o in self.sim.outages if o.announced <= self.t < o.end]
+
+    def free(self, j: int, begin: float, end: float, holds: Iterable[Hold]) -> dict[int, Free]:
+        """Return what holds and known outages leave of job j's partition during [begin, end)."""
+        found = super().free(j, begin, end, holds)  # type: ignore[misc]
+        for o in self.known():
+            if o.begin < end and begin < o.end:
+                found |= {v: Free(0, 0, 0, False) for v in o.nodes & found.keys()}
+        return found
+
+    def free_in_fact(self, j: int) -> dict[int, Free]:
+        """Return what is free now on nodes that stay up until job j would end by its estimate."""
+        up = self.free(j, self.t, self.until(j), [])
+        return least(super().free_in_fact(j), up)  # type: ignore[misc]
+
+    def until(self, j: int) -> int:
+        """Return when job j would end by its estimate if the pass started it."""
+        return self.t + self.sim.estimates[j]
+
+    def earliest(self, j: int, instants: Iterable[float], holds: Collection[Hold]) -> Hold:
+        """Return the first hold of job j; nodes that come back make instants, too."""
+        back = [o.end for o in self.known()]
+        found: Hold = super().earliest(j, [*instants, *back], holds)  # type: ignore[misc]
+        return found
+
+
+class DepthAhead(Ahead, DepthPass):
+    """EASY and depth k beside outages."""
+
+
+class ConservativeAhead(Ahead, ConservativePass):
+    """Conservative backfilling beside outages."""
+
+
+class TrialAhead(Ahead, reference_nodes_trials.TrialPass):
+    """EASY's pass beside trials and outages."""
+
+    def until(self, j: int) -> int:
+        """Return when job j would end by its estimate if the pass started it, or let it run on."""
+        return self.end(j) if j in self.sim.on_trial else super().until(j)
+
+
+class LivesWithOutages(reference_nodes_trials.Lives):
+    """Jobs that are tried on idle nodes, some of which go down; a subclass lists the outages."""
+
+    outages: Sequence[Outage] = ()
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        """Begin with all outages to come."""
+        super().__init__(*given, **more)
+        instants = {at for o in self.outages for at in (o.begin, o.end, o.announced)}
+        self.instants = sorted(instants)
+
+    def run(self) -> Result:
+        """Handle instants until every job has ended."""
+        while self.to_come or self.running or self.waiting:
+            instants = [self.jobs[j].submit_time for j in islice(self.to_come, 1)]
+            instants += [self.end(j) for j in (*self.running, *self.on_trial)]
+            instants += [trial.taken + self.limit for trial in self.on_trial.values()]
+            self.round(min([*instants, *self.instants[:1]]))
+        return self.result
+
+    def between(self, t: int) -> set[int]:
+        """Let outages end and begin."""
+        if self.instants[:1] != [t]:
+            return set()
+        del self.instants[0]
+        down = {v for o in self.outages if o.begin <= t < o.end for v in o.nodes}
+        touched = set()
+        for j in [j for j, trial in self.on_trial.items() if down & trial.nodes.keys()]:
+            self.kill(j, t, "node down")
+            self.tried[j] -= 1  # not in vain
+            touched.add(self.component_of(j))
+        for j in [j for j, nodes in self.running.items() if down & nodes.keys()]:
+            begun = self.result.starts[j]
+            nodes = self.running[j]
+            self.attempts.append(reference_nodes_trials.Attempt(j, begun, t, "node down", nodes))
+            self.ran[j] = max(self.ran[j], t - begun)
+            self.killed_at[j] = t
+            self.finish(j)
+            self.result.starts[j] = None
+            self.result.placements[j] = {}
+            self.result.backfilled[j] = self.result.thresholded[j] = False
+            if self.requeue is None or j in self.requeue:
+                self.waiting.add(j)
+            touched.add(self.component_of(j))
+        for outage in self.outages:
+            if t in (outage.begin, outage.end, outage.announced):
+                parts = enumerate(self.machine.partitions)
+                touched |= {self.component[at] for at, part in parts if part.nodes & outage.nodes}
+        return touched
+
+    def new_pass(self, component: int, t: int) -> Any:
+        """Return a pass to make."""
+        return TrialAhead(self, component, t)
+
+    def idle(self, v: int, t: int) -> Free:
+        """Return what a trial that begins at t can have of node v, which stays up until its end."""
+        for o in self.outages:
+            if o.announced <= t < o.end and o.begin < t + self.limit and v in o.nodes:
+                return Free(0, 0, 0, False)
+        return super().idle(v, t)
+
+
+def simulate_with_trials(
+    machine: Machine, jobs: Iterable[Sequence[int]], *, outages: Sequence[Outage], **settings: Any
+) -> tuple[Result, list[reference_nodes_trials.Attempt]]:
+    """Schedule as `reference_nodes_trials.simulate` does, with outages."""
+    kind = type("Listed", (LivesWithOutages,), {"outages": tuple(outages)})
+    return reference_nodes_trials.simulate(machine, jobs, kind=kind, **settings)
+
+
+def simulate(
+    machine: Machine,
+    jobs: Iterable[Sequence[int]],
+    *,
+    outages: Sequence[Outage],
+    requeue: Collection[int] | None = None,
+    **settings: Any,
+) -> tuple[Result, list[Attempt]]:
+    """Schedule as `reference_nodes.simulate` does, with outages; return the attempts as well."""
+    made: list[WithOutages] = []
+
+    class Noting(WithOutages):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            made.append(self)
+
+    Noting.outages, Noting.requeue = tuple(outages), requeue
+    result = reference_nodes.simulate(machine, jobs, kind=Noting, **settings)
+    return result, sorted(made[0].attempts, key=lambda one: one[:4])
