@@ -134,7 +134,8 @@ def test_a_picture_shows_the_head_that_a_known_outage_makes_wait():
     env = gymnasium.make("HPCBatch-v0", scenario=given, action="policy", decide="event")
     env.reset(options={"workload": jobs})
     base = env.unwrapped
-    shown = take_snapshot("", base._begun_episode, base._begun_state, 0, base._sim)
+    episode = base._begun_episode
+    shown = take_snapshot("", episode, episode.jobs, base._begun_state, 0, base._sim)
     assert shown.reservation.job_id == 2
     assert shown.reservation.shadow_time == 1000
     assert shown.reservation.extra_processors == 100
