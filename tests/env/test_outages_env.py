@@ -135,7 +135,7 @@ def test_a_picture_shows_the_head_that_a_known_outage_makes_wait():
     env.reset(options={"workload": jobs})
     base = env.unwrapped
     episode = base._begun_episode
-    shown = take_snapshot("", episode, episode.jobs, base._begun_state, 0, base._sim)
+    shown = take_snapshot("", episode, base._jobs, base._begun_state, 0, base._sim)
     assert shown.reservation.job_id == 2
     assert shown.reservation.shadow_time == 1000
     assert shown.reservation.extra_processors == 100
