@@ -40,7 +40,7 @@ PAUSE_S = 1_800
 MOST_OPTIONS = 6
 """Jobs that may go first; those that fit now are tried before others."""
 
-RUN_TIMES = {"exact": "exact", "within 10 %": 0.1, "by records": "records"}
+RUN_TIMES: dict[str, str | float] = {"exact": "exact", "within 10 %": 0.1, "by records": "records"}
 ARRIVALS = {"exact": 0, "off by 30 min": 1_800, "off by 6 h": 21_600}
 
 SHARES = (0.003, 0.03, 0.15)
@@ -115,7 +115,8 @@ def planned(week: Week, futures: Sequence[Future]) -> float:
 
     def changes(options: Sequence[Option], duration: int) -> FloatArray:
         found = [branches.branch(options, duration, future=one).total for one in futures]
-        return np.mean(found, axis=0) + np.std(found, axis=0) / max(len(found) - 1, 1) ** 0.5
+        spread = np.std(found, axis=0) / max(len(found) - 1, 1) ** 0.5
+        return np.asarray(np.mean(found, axis=0) + spread, float)
 
     while simulator.run():
         if held is not None and (simulator.now >= end or held.job not in simulator.waiting):
@@ -247,7 +248,7 @@ def learned(weeks: Sequence[Week], labels: Labels, knows: bool) -> float:
         trees = fit(features[seen], change[seen])
         bounds = np.minimum(np.quantile(trees.predict(features[seen]), SHARES), 0.0)
         for place in np.flatnonzero(fold == out):
-            sums[place, :-1] = [play(weeks[place], trees, bound, knows) for bound in bounds]
+            sums[place, :-1] = [play(weeks[int(place)], trees, bound, knows) for bound in bounds]
     chosen = [int(sums[fold != out].sum(axis=0).argmin()) for out in range(N_FOLDS)]
     reached = sum(sums[place, chosen[fold[place]]] for place in range(len(weeks)))
     return float(reached / sums[:, -1].sum())
