@@ -30,6 +30,7 @@ class Action:
         IS_VECTOR: Whether an action is a vector of numbers from -1 to 1, or one whole number.
         TAKES: Keywords that only such kinds take: "policies", "scale".
         LASTS: Whether an action can order all passes until the next decision.
+        USUAL_DECIDE: When an agent decides where the keyword `decide` says nothing.
         AFTER_PASS: Whether decisions come after a pass, where the mode asks, and not before it.
         SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
         SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.
@@ -42,6 +43,7 @@ class Action:
     IS_VECTOR: ClassVar[bool] = True
     TAKES: ClassVar[tuple[str, ...]] = ()
     LASTS: ClassVar[bool] = False
+    USUAL_DECIDE: ClassVar[str | int] = "contested"
     AFTER_PASS: ClassVar[bool] = False
     SHOWS_CONTROLS: ClassVar[bool] = False
     SHOWS_TRIALS: ClassVar[bool] = False

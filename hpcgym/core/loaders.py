@@ -87,6 +87,7 @@ POLICIES: ByName[Any] = ByName(
 
 ACTIONS: ByName[type[Any]] = ByName(
     {
+        "index": "hpcgym.core.actions.index:Index",
         "weights": "hpcgym.core.actions.weights:Weights",
         "policy": "hpcgym.core.actions.policy:PolicyChoice",
         "order": "hpcgym.core.actions.order:Order",

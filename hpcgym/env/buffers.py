@@ -361,7 +361,7 @@ class EnvBuffers:
         self._struct = Struct(self.batch)
         cluster = self.batch.shown_cluster
         self.shown = {
-            "jobs": self.batch.shown_jobs,
+            "jobs": self.batch.shown_jobs.reshape(*self.batch.slot.shape, -1),
             "cluster": cluster[:, : self._n_cluster],
             "action_mask": self.batch.mask,
         }

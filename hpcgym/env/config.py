@@ -14,7 +14,8 @@ from gymnasium import spaces
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.action import kind_of
+from hpcgym.core.action import Action, kind_of
+from hpcgym.core.actions.index import Index
 from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.observation_fields import OwnField
@@ -23,7 +24,7 @@ from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, pre
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionReader, Scale, action_spec_of, unit_divisors
-from hpcgym.env.episode import EnvEpisode, played_under
+from hpcgym.env.episode import EnvEpisode, SafMean, played_under
 from hpcgym.env.observation import (
     EXPECTATIONS,
     N_SLOTS,
@@ -35,8 +36,9 @@ from hpcgym.env.observation import (
     own_fields,
     static_fields,
 )
-from hpcgym.env.reward import AnyReward, as_reward, in_units_of
+from hpcgym.env.reward import AnyReward, as_reward, mean_cost, over
 from hpcgym.errors import ScenarioError, refuse_unless_whole, unknown_name
+from hpcgym.scenario.augment import chosen_episodes
 from hpcgym.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
@@ -55,8 +57,8 @@ AnyScenario: TypeAlias = "str | Path | Scenario | Episodes"
 class Keywords(TypedDict, total=False):
     """The fields of `EnvConfig`, as type checkers want them for `**keywords`."""
 
-    action: str
-    decide: str | int
+    action: str | None
+    decide: str | int | None
     reward: AnyReward
     baseline: str | None
     policies: Sequence[str] | None
@@ -68,10 +70,11 @@ class Keywords(TypedDict, total=False):
     horizon: int | None
     backfill: str | Backfill | None
     backfill_order: str | None
+    weeks: str | None
 
 
 class Drawn(NamedTuple):
-    """The episode that a reset begins, its name, and its place among the scenario's; -1 = none."""
+    """The episode that a reset begins, its name, and its number in the scenario; -1 = none."""
 
     label: str
     number: int
@@ -86,11 +89,13 @@ class EnvConfig:
     episodes that it keeps prepared.
 
     Args:
-        action: See Action Space.
+        action: See Action Space. None = `index`, or `weights` where the machine has nodes or the
+            backfilling mode no kappa.
         decide: When the agent decides. `"contested"`: at passes where the order can matter.
             `"event"`: at every pass with a waiting job. A number: every so many seconds, for
-            actions `weights`, `policy`, `controls` and `trials`; each pass in between uses the same
-            rule. Action `lend` takes none: it decides after each pass where a job may go on trial.
+            actions `index`, `weights`, `policy`, `controls` and `trials`; each pass in between uses
+            the same rule. Action `lend` takes none: it decides after each pass where a job may go
+            on trial. None = 14,400 for `index`, `"contested"` for the others.
         reward: See Rewards.
         baseline: Policy of the paired baseline; None = not paired.
         policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
@@ -110,6 +115,8 @@ class EnvConfig:
             end is a decision, and action `job` is refused. Also an object of your own
             (`hpcgym.OwnBackfill`), which is asked at every pass; two waiting jobs make a decision.
         backfill_order: Backfill order in place of the scenario's.
+        weeks: Episodes to draw from: `"train"`, `"validation"` or `"test"`, or numbers such as
+            `"1-15"`; None = all. `"short"` draws days of the training weeks.
 
     Attributes:
         episodes: Episodes of the scenario.
@@ -120,7 +127,9 @@ class EnvConfig:
         places: Where each part of an observation is in a flat one.
         expects: Whether a policy or the observation needs expected run times.
         observation_space: Space of observations.
-        reward_terms: Keys in infos of the terms whose sum is the reward.
+        shown_terms: Keys in infos of the terms whose sum is the reward.
+        names_slots: Whether an action names a slot: then infos show a mask, and count what it
+            does not allow.
         action_spec: Function that returns how kernels read actions.
 
     Raises:
@@ -130,9 +139,9 @@ class EnvConfig:
 
     scenario: InitVar[AnyScenario]
     _: KW_ONLY
-    action: str = "weights"
-    decide: str | int = "contested"
-    reward: AnyReward = "bsld"
+    action: str | None = None
+    decide: str | int | None = None
+    reward: AnyReward = "ratio"
     baseline: str | None = None
     policies: Sequence[str] | None = None
     scale: Scale = "unit"
@@ -143,18 +152,23 @@ class EnvConfig:
     horizon: int | None = None
     backfill: str | Backfill | None = None
     backfill_order: str | None = None
+    weeks: str | None = None
 
     def __post_init__(self, scenario: AnyScenario) -> None:
         """Check everything, so that nothing is refused once an episode has begun."""
         self._reward = as_reward(self.reward)
         self.own_fields = own_fields(self.fields)
-        self._refuse_contradictions()
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
+        self.action = self._usual_action() if self.action is None else self.action
         kind = kind_of(self.action)
+        self._refuse_contradictions(kind)
+        if self.weeks is not None:
+            self.episodes = chosen_episodes(self.episodes, self.weeks)
         usual = kind.usual_mode(self.episodes.settings.backfill)
         mode = usual if self.backfill is None else self.backfill
         self.settings = _overridden(self.episodes.settings, mode, self.backfill_order)
         kept = as_backfill(self.settings.backfill)
+        self.machine = self.episodes.scenario.machine.nodes
         kind.refuse(kept)
         _refuse_moving_estimates(self.settings)
         action = kind(self.n_slots, self.policies)
@@ -165,10 +179,11 @@ class EnvConfig:
         read = any(policy.expects for policy in policies) or kept.expects
         self.expects = bool(self.expectations) or read
         network_of(policies)  # refuses two networks
-        self.decide = _checked_decide(self.decide, self.action)
+        self.decide = _checked_decide(self.decide, kind)
         self._extra_policies = [*chosen, base] if base.expects else chosen
         self._baseline = self._baseline_settings()
         self._shown = replace(self.settings, policy="SAF")  # the order in which slots show jobs
+        self._saf = replace(self.episodes.settings, policy="SAF")  # by the scenario's own mode
         divisor = np.ones(6)
         if self.scale == "unit":
             processors = self.episodes.scenario.machine.processors
@@ -176,7 +191,6 @@ class EnvConfig:
             divisor = unit_divisors(processors, largest, self.settings.threshold)
         self.action_spec = partial(action_spec_of, action, base, divisor, kept.row())
         self.action_spec()  # refuses policies that a step cannot run
-        self.machine = self.episodes.scenario.machine.nodes
         space_of = flat_space if self.observation == "flat" else observation_space
         if self.machine is not None and kind.SHOWS_TRIALS:
             raise ScenarioError(
@@ -187,14 +201,22 @@ class EnvConfig:
         shown = self.n_slots, self.machine, self.controls, self.own_fields, kind.SHOWS_TRIALS
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
-        self.reward_terms = ("agent_term", "baseline_term")[: 1 if self.baseline is None else 2]
+        self.shown_terms = () if self.baseline is None else ("agent_term", "baseline_term")
         if self._reward.is_terminal:
-            self.reward_terms = ("compared_term",)
-        self._number_of = {label: place for place, label in enumerate(self.episodes.labels)}
+            self.shown_terms = ("compared_term",)
+        self.names_slots = not kind.IS_VECTOR and kind.SIZE in ("n_slots", "n_slots + 1")
+        self._numbers = dict(zip(self.episodes.labels, self.episodes.numbers, strict=True))
         self._kept: OrderedDict[int, EnvEpisode] = OrderedDict()
         self._n_kept = 0
 
-    def _refuse_contradictions(self) -> None:
+    def _usual_action(self) -> str:
+        """Return the kind of action where the keyword names none."""
+        if self.episodes.scenario.machine.nodes is not None:
+            return "weights"
+        mode = Index.usual_mode(self.episodes.settings.backfill)
+        return "index" if Index.serves(mode if self.backfill is None else self.backfill) else "weights"
+
+    def _refuse_contradictions(self, kind: type[Action]) -> None:
         """Refuse keywords that are wrong whatever the scenario is."""
         refuse_unless_whole("n_slots", self.n_slots, 1, MOST_SLOTS, ScenarioError)
         self.n_slots = int(self.n_slots)
@@ -211,7 +233,7 @@ class EnvConfig:
             raise ScenarioError(unknown_name("scale", self.scale, get_args(Scale)))
         given = {"policies": self.policies is not None, "scale": self.scale != "unit"}
         for key, is_given in given.items():
-            if is_given and key not in kind_of(self.action).TAKES:
+            if is_given and key not in kind.TAKES:
                 takers = _listed(name for name in loaders.ACTIONS if key in kind_of(name).TAKES)
                 raise ScenarioError(f"{key!r} belongs to action {takers}, not to {self.action!r}")
 
@@ -251,11 +273,12 @@ class EnvConfig:
                 raise ScenarioError(f"option 'workload' must be a Workload, got {workload!r}")
             label = workload.name
         elif "episode" in options:
-            number = self.episodes.position(options["episode"])
-            label, workload = self.episodes.labels[number], self.episodes.workload(number)
+            place = self.episodes.position(options["episode"])
+            label, workload = self.episodes.labels[place], self.episodes.workload(place)
+            number = self.episodes.numbers[place]
         else:
             label, workload = self.episodes.draw(generator)
-            number = self._number_of.get(label, -1)
+            number = self._numbers.get(label, -1)
         episode = self.episode_of(workload)
         _ = episode.reward_plan  # simulates the baseline, which may fail, before anything begins
         return Drawn(label, number, episode)
@@ -295,9 +318,13 @@ class EnvConfig:
         settings, largest = self._shown, self.episodes.largest_request
         run_time = executed_run_time(workload, settings.kill_at_limit)
         cost = self._reward.cost_of(workload, run_time)
-        if self._reward.by_baseline and self._baseline is not None:
-            rule = dependencies_of(workload, settings, settings.no_waits)
-            cost = in_units_of(cost, played_under(self._baseline, workload, rule, cost))
+        saf = SafMean(self._saf, workload, run_time)
+        if self._reward.by_baseline:
+            if self._baseline is None:
+                cost = over(cost, saf.value)
+            else:
+                rule = dependencies_of(workload, settings, settings.no_waits)
+                cost = over(cost, mean_cost(played_under(self._baseline, workload, rule, cost)))
         estimate = estimates_of(workload, settings)
         prepared = prepare(
             workload,
@@ -322,18 +349,20 @@ class EnvConfig:
             order = as_policy(self.settings.policy)
             prepared.setting.decide, prepared.setting.order_rule = s.DECIDE_AFTER_PASS, order.rule
             prepared.weight[s.PASS_ORDER] = order.parameters
-        return EnvEpisode(prepared, self._reward, cost, self._baseline, self.own_fields)
+        return EnvEpisode(prepared, self._reward, cost, self._baseline, saf, self.own_fields)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the kept episodes, whose keys are addresses of this process."""
         return self.__dict__ | {"_kept": OrderedDict(), "_n_kept": 0}
 
 
-def _checked_decide(decide: str | int, action: str) -> str | int:
+def _checked_decide(decide: str | int | None, kind: type[Action]) -> str | int:
     """Refuse decision epochs that are unknown, or at which an action cannot be taken."""
-    if kind_of(action).AFTER_PASS and decide != "contested":
+    if decide is None:
+        return kind.USUAL_DECIDE
+    if kind.AFTER_PASS and decide != "contested":
         raise ScenarioError(
-            f"action {action!r} decides after each pass, where a job may go on trial, so it takes "
+            f"action {kind.NAME!r} decides after each pass, where a job may go on trial, so it takes "
             f"no decide; got {decide!r}"
         )
     if isinstance(decide, str):
@@ -342,11 +371,11 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
             raise ScenarioError(unknown_name("decide", decide, allowed))
         return decide
     refuse_unless_whole("decide, in s,", decide, 1, error=ScenarioError)
-    if not kind_of(action).LASTS:
+    if not kind.LASTS:
         lasting = _listed(name for name in loaders.ACTIONS if kind_of(name).LASTS)
         raise ScenarioError(
             f"decide={decide} s is for actions {lasting}: an order of visible jobs lasts one pass "
-            f"only, so action {action!r} decides 'contested' or at each 'event'"
+            f"only, so action {kind.NAME!r} decides 'contested' or at each 'event'"
         )
     return int(decide)
 

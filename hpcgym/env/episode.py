@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.compiler.struct import Struct
-from hpcgym.core.dependencies import begin, cancelled_jobs, lay_out, own_columns
+from hpcgym.core.dependencies import (
+    begin,
+    cancelled_jobs,
+    dependencies_of,
+    lay_out,
+    own_columns,
+)
 from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.parts.dependencies import Dependencies
@@ -22,9 +28,38 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import State, placement_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import columns_of_fields
-from hpcgym.env.reward import Cost, Played, Reward, reward_plan_of
+from hpcgym.env.reward import (
+    Cost,
+    Played,
+    Reward,
+    cost_of_slowdown,
+    mean_cost,
+    reward_plan_of,
+)
 from hpcgym.lost import counts, useful_part
 from hpcgym.schedule import Schedule
+
+
+@dataclass(eq=False)
+class SafMean:
+    """The mean bounded slowdown of SAF on an episode, simulated when it is first asked for.
+
+    Attributes:
+        settings: The scenario's own scheduler, with SAF.
+        workload: The jobs.
+        run_time: Executed run times, shape (n_jobs,), s.
+    """
+
+    settings: SchedulerSettings
+    workload: Workload
+    run_time: NDArray[np.int64]
+
+    @cached_property
+    def value(self) -> float:
+        """Return it."""
+        rule = dependencies_of(self.workload, self.settings, self.settings.no_waits)
+        cost = cost_of_slowdown(self.workload, self.run_time)
+        return mean_cost(played_under(self.settings, self.workload, rule, cost))
 
 
 @dataclass(eq=False)
@@ -36,6 +71,7 @@ class EnvEpisode:
         reward: The reward.
         cost: What waiting costs each job.
         baseline: Scheduler of the paired baseline, None without one.
+        saf: What a mean bounded slowdown is compared with in infos.
         own_fields: Fields of the user's own that observations show.
         n_present: Jobs that waited or ran at once, as far as a vector environment needed room for
             more than usual; the next one to play the episode begins with as much.
@@ -45,6 +81,7 @@ class EnvEpisode:
     reward: Reward
     cost: Cost
     baseline: SchedulerSettings | None
+    saf: SafMean
     own_fields: tuple[OwnField, ...] = ()
     n_present: int = 0
 

@@ -1,7 +1,8 @@
-"""Infos of environments: numbers under flat keys, the same keys at every reset and step."""
+"""Infos of environments: numbers under flat keys, most of them when an episode ends."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,44 +15,51 @@ _COLUMNS = {
 }
 """Column of each metric shown. They are those of `core.metrics.summary` that need no sorting."""
 
-NOT_YET = -1.0
-"""Each metric while its episode goes on. NaN, unequal to itself, fails Gymnasium's `check_env`."""
+def end_of(measured: NDArray[np.float64], saf: float) -> dict[str, float]:
+    """Return what an info says of an episode that is over.
 
-UNMEASURED = dict.fromkeys(_COLUMNS, NOT_YET)
-"""The metrics while an episode goes on."""
-
-
-def metrics_of(measured: NDArray[np.float64]) -> dict[str, float]:
-    """Return the metrics of a schedule by name, given what the kernel `measure` writes."""
+    Args:
+        measured: What the kernel `measure` wrote, shape (N_METRICS,).
+        saf: SAF's mean bounded slowdown on the same jobs.
+    """
     values = measured.tolist()
-    return {name: values[column] for name, column in _COLUMNS.items()}
+    found = {name: values[column] for name, column in _COLUMNS.items()}
+    return found | {"ratio": found["mean_bsld"] / saf}
 
 
-def metrics_where(
-    over: NDArray[np.bool_], measured: NDArray[np.float64]
+def ends_where(
+    over: NDArray[np.bool_], measured: NDArray[np.float64], saf: Sequence[float]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the metrics of environments, `NOT_YET` where the episode goes on.
+    """Return what infos say of episodes that are over, 0 where the episode goes on.
 
     Args:
         over: Which episodes are over, shape (n_envs,).
         measured: What `measure` wrote of each, shape (n_envs, N_METRICS).
+        saf: SAF's mean bounded slowdown on each.
 
     Example:
-        >>> metrics_where(np.array([False, True]), np.ones((2, 15)))["n_jobs"]
-        array([-1.,  1.])
+        >>> ends_where(np.array([False, True]), np.ones((2, 15)), [2.0, 2.0])["ratio"]
+        array([0. , 0.5])
     """
-    columns = np.where(over, measured.T, NOT_YET)
-    return {name: columns[column] for name, column in _COLUMNS.items()}
+    columns = np.where(over, measured.T, 0.0)
+    found = {name: columns[column] for name, column in _COLUMNS.items()}
+    return found | {"ratio": found["mean_bsld"] / np.asarray(saf)}
 
 
 def info_where(mask: NDArray[np.bool_], info: dict[str, Any]) -> dict[str, Any]:
     """Return the info of some environments, 0 and a False `_key` for the others.
 
     Example:
-        >>> info_where(np.array([False, True]), {"now": np.array([3, 4]), "_now": np.ones(2)})
-        {'now': array([0, 4]), '_now': array([False,  True])}
+        >>> info_where(np.array([False, True]), {"ratio": np.array([3, 4]), "_ratio": np.ones(2)})
+        {'ratio': array([0, 4]), '_ratio': array([False,  True])}
     """
     return {
-        key: mask if key.startswith("_") else np.where(mask, column, column.dtype.type(0))
+        key: mask if key.startswith("_") else _kept_where(mask, column)
         for key, column in info.items()
     }
+
+
+def _kept_where(mask: NDArray[np.bool_], column: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows of some environments, 0 for the others."""
+    shown = mask.reshape(-1, *(1,) * (column.ndim - 1))
+    return np.where(shown, column, column.dtype.type(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -33,7 +34,7 @@ from hpcgym.core.observation_fields import (
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.machine import Machine
 
-N_SLOTS = 128
+N_SLOTS = 32
 """Visible positions of the queue, by default."""
 
 FIELDS = tuple(field.field_name for field in JobField)
@@ -95,23 +96,23 @@ def observation_space(
     """Return the space of observations, with the fields that some actions need or without them.
 
     Returns:
-        One-dimensional float32 boxes: `jobs` (n_slots * n_fields,), `cluster` (n_cluster,) and
-        `action_mask` (n_slots,); on a machine of nodes also `machine` (3 * n_partitions,).
+        Boxes of float32: `jobs` (n_slots, n_fields), `cluster` (n_cluster,) and `action_mask`
+        (n_slots,); on a machine of nodes also `machine` (3 * n_partitions,). They stand in the
+        order of `flat_places`, so that Gymnasium's `FlattenObservation` makes the flat one.
 
     Source: Specification, section 10, "Observation"; section 13, "Environment".
 
     Example:
         >>> observation_space(2)["jobs"].shape
-        (36,)
+        (2, 18)
     """
     of_job, of_cluster = fields_of(machine, controls, own, trials)
-    boxes: dict[str, spaces.Space[Any]] = {
-        "jobs": _box(of_job, n_slots * len(of_job)),
-        "cluster": _box(of_cluster, len(of_cluster)),
-        "action_mask": spaces.Box(0.0, 1.0, (n_slots,), np.float32),
-    }
+    boxes: OrderedDict[str, spaces.Space[Any]] = OrderedDict()  # a dict would be sorted by key
+    boxes["jobs"] = _box(of_job, n_slots, len(of_job))
+    boxes["cluster"] = _box(of_cluster, len(of_cluster))
     if machine is not None:
         boxes["machine"] = spaces.Box(0.0, 1.0, (machine_fields(machine),), np.float32)
+    boxes["action_mask"] = spaces.Box(0.0, 1.0, (n_slots,), np.float32)
     return spaces.Dict(boxes)
 
 
@@ -222,10 +223,10 @@ FIELD_TABLES = {kind.__name__: _table_of(kind) for kind in ObservationField.__su
 """Tables of the data sheet."""
 
 
-def _box(fields: Sequence[AnyField], n: int) -> spaces.Box:
-    """Return a box of n numbers: its bounds are those of the widest field."""
+def _box(fields: Sequence[AnyField], *shape: int) -> spaces.Box:
+    """Return a box of some shape: its bounds are those of the widest field."""
     low, high = min(field.low for field in fields), max(field.high for field in fields)
-    return spaces.Box(float(low), float(high), (n,), np.float32)
+    return spaces.Box(float(low), float(high), shape, np.float32)
 
 
 def static_fields(

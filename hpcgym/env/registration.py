@@ -1,25 +1,75 @@
-"""Registers `HPCBatch-v0` with `gymnasium.make` and `gymnasium.make_vec`, by strings.
+"""Registers environments with `gymnasium.make` and `gymnasium.make_vec`, by strings.
 
-Further ids fix the kind of action, and a flat observation, for clients that pass no keywords:
-`HPCBatch-job-v0`, `HPCBatch-job-flat-v0` and so on.
+`HPCBatch-v0` takes every keyword. Ids of problems fix all that makes results comparable, for
+clients that pass no keywords: `hpcgym/BusyWeeks-index-train-v0` draws the training weeks of
+`synthetic-busy-weeks`, with actions `index` and observations in one array.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 from gymnasium.envs.registration import register
 
-from hpcgym.core.loaders import SHIPPED_ACTIONS
+from hpcgym.errors import ScenarioError
+
+SCENARIO = "synthetic-busy-weeks"
+
+PROBLEMS = ("index", "order", "job", "trials")
+"""Kinds of action that have ids of their own."""
+
+WEEKS = ("train", "validation", "test", "short")
+"""Values of the keyword `weeks` that have."""
+
+OPEN = ("render_mode", "frame_size")
+OPEN_OF_VECTORS = (*OPEN, "num_envs", "max_episode_steps", "threads", "autoreset_mode", "copy")
+"""Keywords that a problem leaves to its user."""
 
 
-def _register(name: str, **keywords: str) -> None:
-    """Register an id whose environments have some keywords."""
-    register(
-        id=f"{name}-v0",
-        entry_point="hpcgym.env.scheduling:SchedulingEnv",
-        vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
-        kwargs=keywords,
-    )
+def one_of(problem: str, **keywords: Any) -> Any:
+    """Return the environment of a problem.
+
+    Raises:
+        ScenarioError: A keyword that the problem fixes.
+    """
+    from hpcgym.env.scheduling import SchedulingEnv
+
+    return SchedulingEnv(SCENARIO, **_fixed(problem, keywords, OPEN))
 
 
-_register("HPCBatch")
-for _action in SHIPPED_ACTIONS:
-    _register(f"HPCBatch-{_action}", action=_action)
-    _register(f"HPCBatch-{_action}-flat", action=_action, observation="flat")
+def many_of(problem: str, **keywords: Any) -> Any:
+    """Return a vector environment of a problem.
+
+    Raises:
+        ScenarioError: A keyword that the problem fixes.
+    """
+    from hpcgym.env.vector import SchedulingVectorEnv
+
+    return SchedulingVectorEnv(SCENARIO, **_fixed(problem, keywords, OPEN_OF_VECTORS))
+
+
+def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
+    """Return all keywords of a problem, given those of its user."""
+    action, _, weeks = problem.partition("-")
+    fixed = set(given) - set(allowed)
+    if fixed:
+        raise ScenarioError(
+            f"hpcgym/BusyWeeks-{problem}-v0 fixes {', '.join(sorted(fixed))}, so that results can "
+            f"be compared; it takes {', '.join(allowed)}. 'HPCBatch-v0' takes every keyword"
+        )
+    return {"action": action, "weeks": weeks, "observation": "flat"} | given
+
+
+register(
+    id="HPCBatch-v0",
+    entry_point="hpcgym.env.scheduling:SchedulingEnv",
+    vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
+)
+for _action in PROBLEMS:
+    for _weeks in WEEKS:
+        register(
+            id=f"hpcgym/BusyWeeks-{_action}-{_weeks}-v0",
+            entry_point="hpcgym.env.registration:one_of",
+            vector_entry_point="hpcgym.env.registration:many_of",
+            kwargs={"problem": f"{_action}-{_weeks}"},
+        )

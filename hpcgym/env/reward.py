@@ -70,7 +70,8 @@ class Reward:
         pays: What it pays, in words of the data sheet.
         cost_of: Returns what waiting costs each job of a workload, given executed run times, s.
         form: When it is paid, `PAY_*`.
-        by_baseline: Whether costs are in units of the baseline's mean cost.
+        by_baseline: Whether costs are in units of the baseline's mean cost, or of SAF's mean
+            bounded slowdown without one.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Reward:
     @property
     def needs_baseline(self) -> bool:
         """Return whether it cannot be paid without a baseline."""
-        return self.is_terminal or self.by_baseline
+        return self.is_terminal
 
 
 _SHIPPED = (
@@ -97,7 +98,9 @@ _SHIPPED = (
     Reward("wait", 'as `"bsld"`, for the wait in s', cost_of_wait),
     Reward("pp_bsld", 'as `"bsld"`, for the bounded slowdown per processor', cost_by_processor),
     Reward(
-        "ratio", 'as `"bsld"`, over the mean bsld of a baseline, which it needs', by_baseline=True
+        "ratio",
+        'as `"bsld"`, over the mean bsld of SAF, or of a `baseline`, on the same jobs',
+        by_baseline=True,
     ),
     Reward("log_ratio", "at the end, -ln(agent / baseline) of the mean bsld", form=s.PAY_LOG_RATIO),
     Reward(
@@ -267,18 +270,20 @@ class Played(NamedTuple):
     start_time: IntArray
 
 
-def in_units_of(cost: Cost, baseline: Played) -> Cost:
-    """Return the cost divided by the baseline's mean cost, so that the baseline's mean is 1.
-
-    Without this a few weeks dominate a sum over weeks.
+def mean_cost(played: Played) -> float:
+    """Return the mean cost of the jobs of a schedule.
 
     Example:
         >>> cost = Cost(1.0, np.array([0.1]), np.array([6]))
-        >>> in_units_of(cost, Played(cost, np.array([0]), np.array([36]))).rate
-        array([0.025])
+        >>> mean_cost(Played(cost, np.array([0]), np.array([36])))
+        4.0
     """
-    waited = np.maximum(baseline.start_time - baseline.cost.onset, 0)
-    unit = cost.at_submission + float((baseline.cost.rate * waited).mean())
+    waited = np.maximum(played.start_time - played.cost.onset, 0)
+    return played.cost.at_submission + float((played.cost.rate * waited).mean())
+
+
+def over(cost: Cost, unit: float) -> Cost:
+    """Return the cost in units of another; without a unit a few weeks dominate a sum over weeks."""
     return Cost(cost.at_submission / unit, cost.rate / unit, cost.onset)
 
 

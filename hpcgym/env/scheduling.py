@@ -22,7 +22,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.action import with_action_table
 from hpcgym.env.config import AnyScenario, EnvConfig, Keywords
 from hpcgym.env.episode import EnvEpisode
-from hpcgym.env.info import UNMEASURED, metrics_of
+from hpcgym.env.info import end_of
 from hpcgym.env.observation import FIELD_TABLES, with_tables
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.reward import table_of_rewards
@@ -90,14 +90,13 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         the mode lets young jobs give way, these do, and its trial is guaranteed.
 
     Observation Space:
-        A Dict of one-dimensional float32 boxes. With `observation="flat"` one Box of all their
+        A Dict of float32 boxes. With `observation="flat"` one Box of all their
         numbers, in the order `jobs`, `cluster`, `machine` if there is one, `action_mask`, with the
         bounds of each field; `hpcgym.env.observation.flat_places` says where each part is. Every
         number lies in [-1, 1]. Nothing depends on the run time of a job that has not ended. log is
         natural.
 
-        `jobs`: n_slots rows of 18 fields, row-major; empty slots are 0. On a machine of nodes a row
-        has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones
+        `jobs`: n_slots rows of 18 fields; empty slots are 0. On a machine of nodes a row has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones
         before them. The last quarter shows the oldest of the other jobs.
 
         TABLE OF JobField
@@ -153,29 +152,33 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         | a function, arrays | as `"bsld"`, for what waiting costs by rates of your own; \
 see `hpcgym.env.reward.as_reward` |
 
-        The first three sum to minus the mean bsld. With a `baseline` the rewards sum to baseline
-        minus agent: each step subtracts the baseline's own reward over the same interval, and the
-        last step subtracts the rest of it. Infos hold both terms.
+        `"bsld"`, `"bsld_start"` and `"bsld_end"` sum to minus the mean bsld, `"ratio"` to minus
+        the agent's mean over SAF's: -1 is SAF. With a `baseline` the rewards sum to baseline minus
+        agent: each step subtracts the baseline's own reward over the same interval, and the last
+        step subtracts the rest of it. Infos hold both terms.
 
     Info:
-        Numbers, with the same keys and types at every reset and step.
+        Most keys are there when an episode ends, so that steps stay quick.
 
-        | key | type | meaning |
-        |---|---|---|
-        | `now` | int | the clock, s from the episode's start |
-        | `label` | int | place of the episode in `episodes.labels`; -1 for jobs that are none of \
-the scenario's episodes. Its name is the attribute `label` |
-        | `invalid_actions` | int | empty slots picked in this episode by action `"job"` |
-        | `agent_term` | float | the agent's term of the reward |
-        | `baseline_term` | float | with a `baseline` only: its term; the two sum to the reward |
-        | `compared_term` | float | in their place with rewards that compare at the end |
-        | `complete` | float | 1 where all jobs have started, 0 where a limit cut the episode \
-short; -1 until it is over |
+        | key | when | type | meaning |
+        |---|---|---|---|
+        | `episode_number` | reset, end | int | number of the episode, which \
+`reset(options={"episode": ...})` takes; -1 for jobs that are no episode of the scenario |
+        | `action_mask` | always, actions `job` and `lend` | int8, (n,) | `action_masks()`, which \
+`action_space.sample(mask)` takes |
+        | `agent_term`, `baseline_term` | always, with a `baseline` | float | the two sides of the \
+reward, which is their sum |
+        | `compared_term` | always, with rewards that compare at the end | float | the reward |
+        | `ratio` | end | float | `mean_bsld` over that of SAF on the same jobs |
+        | `complete` | end | float | 1 where all jobs have started, 0 where a limit cut the episode \
+short |
         | `n_jobs`, `mean_wait_time`, `max_wait_time`, `mean_bsld`, `max_bsld`, `mean_pp_bsld`, \
-`max_pp_bsld`, `n_backfilled`, `n_thresholded`, `makespan`, `utilisation` | float | metrics of the \
-schedule; -1 until the episode is over |
+`max_pp_bsld`, `n_backfilled`, `n_thresholded`, `makespan`, `utilisation` | end | float | metrics \
+of the schedule |
+        | `invalid_actions` | end, actions `job` and `lend` | int | slots that served nothing |
 
-        `metrics()` returns all metrics at any time, and `schedule()` the schedule.
+        The attributes `now` and `label` are the clock, s, and the name of the episode. `metrics()`
+        returns all metrics at any time, and `schedule()` the schedule.
 
     Starting State:
         An empty machine at the start of an episode, run to the first decision.
@@ -278,7 +281,11 @@ schedule; -1 until the episode is over |
         self._shown_jobs = parts[0]
         if self.render_mode == "human":
             self.render()
-        return shown, self._info() | dict.fromkeys(self._config.reward_terms, 0.0)
+        info: dict[str, Any] = {"episode_number": self._number}
+        info |= dict.fromkeys(self._config.shown_terms, 0.0)
+        if self._config.names_slots:
+            info["action_mask"] = self._int8_mask()
+        return shown, info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Apply an action to the present pass and run to the next decision.
@@ -348,21 +355,23 @@ schedule; -1 until the episode is over |
 
     def _info(self) -> dict[str, Any]:
         """Return the info of this decision."""
-        sim, terms, metrics = self._sim.fields, self._config.reward_terms, UNMEASURED
-        info: dict[str, Any] = {
-            "now": int(sim.now),
-            "label": self._number,
-            "invalid_actions": int(sim.n_invalid),
-            terms[0]: float(sim.agent_term),
-        }
-        if len(terms) > 1:
-            info[terms[1]] = float(sim.baseline_term)
+        sim, info = self._sim.fields, {}
+        if terms := self._config.shown_terms:
+            info = dict(zip(terms, (float(sim.agent_term), float(sim.baseline_term)), strict=False))
+        if self._config.names_slots:
+            info["action_mask"] = self._int8_mask()
         if self._is_over:
             measured = np.empty(N_METRICS)
             entry_points.measure(self._jobs.address, self._sim.address, measured)
-            metrics = metrics_of(measured)
-        info.update(metrics)
+            info["episode_number"] = self._number
+            info |= end_of(measured, self._begun_episode.saf.value)
+            if self._config.names_slots:
+                info["invalid_actions"] = int(sim.n_invalid)
         return info
+
+    def _int8_mask(self) -> NDArray[np.int8]:
+        """Return `action_masks` as Gymnasium's spaces take masks."""
+        return self.action_masks().view(np.int8)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which parts of an action serve now, for sb3-contrib's MaskablePPO.
@@ -491,7 +500,8 @@ schedule; -1 until the episode is over |
         parts = flat[:n_jobs], flat[n_jobs:n_before], flat[n_before:]
         if self._config.observation == "flat":
             return flat, parts
-        shown = {"jobs": parts[0], "cluster": parts[1], "action_mask": parts[2]}
+        jobs = parts[0].reshape(self.n_slots, -1)
+        shown = {"jobs": jobs, "cluster": parts[1], "action_mask": parts[2]}
         if "machine" in self._places:
             shown |= {part: flat[self._places[part]] for part in ("cluster", "machine")}
         return shown, parts

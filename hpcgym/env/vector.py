@@ -6,7 +6,7 @@ import copy as copies
 import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import gymnasium
 import numpy as np
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.threads import checked_threads
-from hpcgym.env.buffers import AGENT_TERM, N_INVALID, NOW, REWARD, EnvBuffers
+from hpcgym.env.buffers import AGENT_TERM, N_INVALID, REWARD, EnvBuffers
 from hpcgym.env.config import AnyScenario, Drawn, EnvConfig, Keywords
-from hpcgym.env.info import UNMEASURED, info_where, metrics_where
+from hpcgym.env.info import ends_where, info_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.sub_env import SubEnv
@@ -38,6 +38,7 @@ MOST_ENVS = 2**20
 RENDER_MODES = ("ansi", "rgb_array")
 
 Bools = NDArray[np.bool_]
+T = TypeVar("T")
 
 
 class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
@@ -45,8 +46,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     `gymnasium.make_vec("HPCBatch-v0", num_envs=64)` makes one. Observations, actions, rewards and
     episodes are those of `hpcgym.env.scheduling.SchedulingEnv`, with a leading axis n_envs. Infos
-    and autoresets are those of Gymnasium's `SyncVectorEnv`; arrays of an info that stay the same
-    from step to step are read-only.
+    and autoresets are those of Gymnasium's `SyncVectorEnv`.
 
     Args:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`. A list of several is
@@ -82,8 +82,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
     Example:
         >>> envs = SchedulingVectorEnv("tiny", num_envs=3)
         >>> shown, info = envs.reset(seed=1)
-        >>> shown["jobs"].shape, info["label"].tolist()
-        ((3, 2304), [0, 0, 0])
+        >>> shown["jobs"].shape, info["episode_number"].tolist()
+        ((3, 576), [1, 1, 1])
         >>> envs.labels
         array(['whole', 'whole', 'whole'], dtype=object)
         >>> shown, reward, terminated, truncated, info = envs.step(envs.action_space.sample())
@@ -139,7 +139,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
                     f"{one} and {other} show different observations: scenarios of one vector need "
                     "machines of nodes with as many partitions, or none with nodes"
                 )
-        self._reader, self._terms = first.reader, first.reward_terms
+        self._reader, self._terms = first.reader, first.shown_terms
+        self._names_slots = first.names_slots
         self._is_flat = first.observation == "flat"
         self.single_action_space = first.reader.space
         self.single_observation_space = first.observation_space
@@ -149,16 +150,12 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         limit = min(limits, default=None)
         self.buffers = EnvBuffers(self.configs, limit, checked_threads(threads))
         self.labels: NDArray[np.object_] = np.full(num_envs, None, dtype=object)
+        self._numbers = np.full(num_envs, -1)
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._seeds: list[int | None] = [None] * num_envs
         self._is_over: Bools = np.ones(num_envs, dtype=np.bool_)
         self._some_are_over, self._have_begun = True, False
         self._every: Bools = _constant(num_envs, True)
-        info: dict[str, Any] = {"label": _constant(num_envs, -1)}
-        info |= {key: _constant(num_envs, value) for key, value in UNMEASURED.items()}
-        keys = ("now", "invalid_actions", *self._terms, *info)
-        # What infos of steps share until an episode ends or begins.
-        self._kept_info = info | {f"_{key}": self._every for key in keys}
 
     # --- Episodes ---------------------------------------------------------------------------------
 
@@ -213,11 +210,11 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._generators, self._seeds = generators, known
         self._is_over[envs] = False
         self._some_are_over = bool(self._is_over.any())
-        results = self.buffers.results
         shown = {**self.buffers.shown}
         if self.copy or self._is_flat:
             shown = self._observation_of(slice(None))
-        return shown, info_where(mask, self._info(results.payment, results.tally))
+        info = self._info(self.buffers.results.payment) | self._numbers_where(mask)
+        return shown, info_where(mask, info)
 
     def _draws_in_common(self, common: Any, mask: Bools) -> bool:
         """Return whether all environments draw the same episodes; refuse it where they cannot."""
@@ -256,11 +253,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         episodes = [one.episode for one in drawn]
         n_ended = self.buffers.begin(envs, episodes, others_step=others_step)
         self._have_begun = True
-        numbers = self._kept_info["label"].copy()
         for env, one in zip(envs.tolist(), drawn, strict=True):
-            self.labels[env], numbers[env] = one.label, one.number
-        numbers.flags.writeable = False
-        self._kept_info["label"] = numbers
+            self.labels[env], self._numbers[env] = one.label, one.number
         return n_ended
 
     # --- Steps ------------------------------------------------------------------------------------
@@ -293,14 +287,17 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             n_ended = self.buffers.step()
             self._refuse(-1 - n_ended, actions)
         results = self.buffers.results
-        payment, tally, ended = results.payment.copy(), results.tally.copy(), results.ended.copy()
+        payment, ended = results.payment.copy(), results.ended.copy()
         terminated, truncated = ended.view(np.bool_)
-        info = self._info(payment, tally)
+        info, begun = self._info(payment), np.zeros_like(terminated)
+        if resting is not None:
+            begun[resting] = True
         if resting is not None or n_ended > 0:
             self._some_are_over = n_ended > 0
             self._is_over = terminated | truncated if n_ended > 0 else np.zeros_like(terminated)
+            info |= self._numbers_where(begun | self._is_over)
         if n_ended > 0:
-            info = self._info_of_ends(info, payment, tally)
+            info = self._info_of_ends(info, payment)
         shown = copies[""] if self._is_flat else {**copies}
         return shown, payment[REWARD], terminated, truncated, info
 
@@ -322,15 +319,18 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             why = self._reader.refuse(np.asarray(actions)[env])
             raise ActionError(f"environment {env}: {why}")
 
-    def _info_of_ends(
-        self, info: dict[str, Any], payment: NDArray[Any], tally: NDArray[Any]
-    ) -> dict[str, Any]:
+    def _info_of_ends(self, info: dict[str, Any], payment: NDArray[Any]) -> dict[str, Any]:
         """Return the info of a step that ended episodes; SAME_STEP begins the next."""
         over = self._is_over.copy()
-        info |= metrics_where(over, self.buffers.batch.metric)
+        ended = np.flatnonzero(over)
+        saf = np.ones(self.num_envs)
+        saf[ended] = [_existing(self.buffers.episodes[env]).saf.value for env in ended.tolist()]
+        ends: dict[str, Any] = dict(ends_where(over, self.buffers.batch.metric, saf))
+        if self._names_slots:
+            ends["invalid_actions"] = np.where(over, self.buffers.results.tally[N_INVALID], 0)
+        info |= ends | {f"_{key}": over for key in ends}
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             return info
-        ended = np.flatnonzero(over)
         drawn = [self._draw(env) for env in ended.tolist()]
         final_obs = np.full(self.num_envs, None, dtype=object)
         for env in ended.tolist():
@@ -340,8 +340,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._begin(ended, drawn)
         self._is_over, self._some_are_over = ~self._every, False
         payment[AGENT_TERM:, ended] = 0.0
-        tally[:, ended] = self.buffers.results.tally[:, ended]
-        return self._info(payment, tally) | final
+        return self._info(payment) | self._numbers_where(over) | final
 
     # --- Observations and infos -------------------------------------------------------------------
 
@@ -353,12 +352,18 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             return np.concatenate(parts, axis=-1)
         return {key: array[envs].copy() for key, array in shown.items()}
 
-    def _info(self, payment: NDArray[Any], tally: NDArray[Any]) -> dict[str, Any]:
-        """Return the info of a step in which no episode ends, or of a reset."""
-        info = {**self._kept_info, "now": tally[NOW], "invalid_actions": tally[N_INVALID]}
+    def _info(self, payment: NDArray[Any]) -> dict[str, Any]:
+        """Return the info of a step in which no episode begins or ends."""
+        info: dict[str, Any] = {}
         for row, key in enumerate(self._terms, start=AGENT_TERM):
             info[key] = payment[row]
-        return info
+        if self._names_slots:
+            info["action_mask"] = self.action_masks().view(np.int8)
+        return info | {f"_{key}": self._every for key in info}
+
+    def _numbers_where(self, mask: Bools) -> dict[str, Any]:
+        """Return the numbers of episodes that begin or end, for an info."""
+        return {"episode_number": np.where(mask, self._numbers, 0), "_episode_number": mask.copy()}
 
     def action_masks(self) -> Bools:
         """Return the scalar environment's `action_masks`, with a leading axis n_envs."""
@@ -426,10 +431,10 @@ def _constant(n: int, value: float) -> NDArray[Any]:
     return array
 
 
-def _existing(generator: np.random.Generator | None) -> np.random.Generator:
-    """Return a generator that is not None."""
-    assert generator is not None
-    return generator
+def _existing(one: T | None) -> T:
+    """Return what is not None."""
+    assert one is not None
+    return one
 
 
 def _mode_of(autoreset_mode: AutoresetMode | str) -> AutoresetMode:

@@ -309,3 +309,25 @@ def _generated_week_maker(weeks: Sequence[Workload], largest_request: int) -> Ma
         return week.resubmitted(np.rint(week.submit_time * ((WEEK_S - 1) / max(last, 1))))
 
     return make
+
+
+DAY_S = 86_400
+
+SHORT = "short"
+"""What `chosen_episodes` calls days of the training episodes, for quick first lessons."""
+
+
+def chosen_episodes(episodes: Episodes, weeks: str) -> Episodes:
+    """Return the episodes that a text names: a part, numbers, or `SHORT`.
+
+    Raises:
+        ScenarioError: The text is not understood, or names an episode that does not exist.
+
+    Example:
+        >>> chosen_episodes(Episodes("synthetic-busy-weeks"), "test").numbers
+        (15, 16, 17)
+    """
+    if weeks == SHORT:
+        days = Augmentation(window=(DAY_S, DAY_S), easiest=1.5)
+        return AugmentedEpisodes(episodes.select("train"), days)
+    return episodes.select(weeks)

@@ -17,6 +17,7 @@ from hpcgym.ranges import number_ranges, parse_numbers
 from hpcgym.scenario.load import load_scenario
 from hpcgym.scenario.slicing import LabelledWorkload, Slices, slice_apart, slice_log, slice_workload
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
+from hpcgym.scenario.splits import SPLITS, split_of
 from hpcgym.trace.clean import CANNOT_RUN, CleaningReport
 
 
@@ -145,6 +146,8 @@ class Episodes:
     def select(self, text: str) -> Episodes:
         """Return the episodes of some numbers, such as "65-100" or "1,3,5-7", in time order.
 
+        The text may also name a part, one of `hpcgym.scenario.splits.SPLITS`.
+
         Raises:
             ScenarioError: The text is not understood, or names an episode that does not exist.
 
@@ -153,8 +156,11 @@ class Episodes:
             Traceback (most recent call last):
             hpcgym.errors.ScenarioError: tiny: episodes "2": there is no 2; allowed are 1
         """
-        what = "weeks" if isinstance(self.scenario.episode, WeekEpisodes) else "episodes"
-        numbers = parse_numbers(text, self.numbers, what=f"{self.scenario.name}: {what}")
+        if text in SPLITS:
+            numbers = split_of(self.numbers, text)
+        else:
+            what = "weeks" if isinstance(self.scenario.episode, WeekEpisodes) else "episodes"
+            numbers = parse_numbers(text, self.numbers, what=f"{self.scenario.name}: {what}")
         chosen = object.__new__(type(self))
         chosen.__setstate__(self.__getstate__() | {"numbers": numbers})
         return chosen
