@@ -41,6 +41,7 @@ KIND_OF_ACTION = {
     "order": "scores every visible job",
     "job": "picks the job that goes first",
     "policy": "chooses the policy of each pass",
+    "index": "sets an index of jobs and what a delay may cost",
     "weights": "weighs six features of a job",
     "controls": "sets how far jobs are held back",
 }

@@ -7,8 +7,9 @@ cluster's fields c become h = relu(x A + c B + b), and after further layers a nu
   or its index of SMITH-HISTORY, SMITH-REGRESSION or SMITH-URGENT. An untrained network has f = 0
   and orders as its start does. Training never moves a job by more than a factor exp(bound) of area
   or index.
-- `weights`, `policy`, `controls`: f is computed from the mean of h over the jobs, and the action is
-  the start's plus bound tanh(f). Controls start at 0, so as the mode they change and SMITH-URGENT.
+- `index`, `weights`, `policy`, `controls`: f is computed from the mean of h over the jobs, and the
+  action is the start's plus bound tanh(f). An index starts at 0, so as SAF, and controls do, so as
+  the mode they change and SMITH-URGENT.
 
 As `order`, an untrained network reproduces SAF job by job, since slots are in SAF's order. It
 reproduces an index except where two jobs' indexes differ by less than 2e-6 of their value, the
@@ -32,7 +33,7 @@ from hpcgym.agent.npz import NpzFile, write_npz
 from hpcgym.env.observation import FIELDS, Expectations, fields_of
 from hpcgym.errors import CardError, unknown_name
 
-Chosen = Literal["weights", "policy", "order", "job", "controls"]
+Chosen = Literal["index", "weights", "policy", "order", "job", "controls"]
 """Kinds of action that networks choose."""
 
 Network = Literal["kernel", "attention"]
@@ -71,8 +72,8 @@ class NetworkSpec:
             scores of jobs.
         start: What an untrained network does: "saf", or Smith's rule by users' records,
             "smith-history", or by the regression, "smith-regression", or with urgency,
-            "smith-urgent"; `weights` takes "saf" only. For `controls` it only decides what
-            observations expect run times by.
+            "smith-urgent"; `weights` takes "saf" only. For `index` and `controls` it only decides
+            what observations expect run times by.
         start_output: Which of those outputs is the start's; 0 for scores of jobs.
         hidden: Width of a layer.
         layers: Layers of the kernel, >= 1.
@@ -142,7 +143,7 @@ class NetworkSpec:
     @property
     def draws_numbers(self) -> bool:
         """Return whether an action is a vector of numbers, drawn around the network's output."""
-        return self.action in ("weights", "controls")
+        return self.action in ("index", "weights", "controls")
 
     @property
     def n_cluster(self) -> int:
@@ -153,7 +154,7 @@ class NetworkSpec:
     def head_start(self) -> NDArray[np.float32]:
         """Return the outputs of an untrained network that corrects its start, one for each."""
         lead = np.zeros(self.n_outputs, np.float32)
-        if self.action != "controls":
+        if self.action not in ("index", "controls"):
             lead[self.start_output] = 1.0  # over other policies, or as the weight of the area
         return lead
 

@@ -11,7 +11,6 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from hpcgym.env.config import AnyScenario, Keywords
-from hpcgym.env.info import UNMEASURED
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, ScenarioError
@@ -81,7 +80,7 @@ class HPCBatchVecEnv(VecEnv):
             ScenarioError: Options that do not fit.
         """
         shown, info = self.envs.reset(seed=self._seeds, options=_together(self._options))
-        self.reset_infos = _infos_of(info, slice(None), UNMEASURED)
+        self.reset_infos = _infos_of(info, np.arange(self.num_envs))
         self._reset_seeds()
         self._reset_options()
         return shown
@@ -104,11 +103,13 @@ class HPCBatchVecEnv(VecEnv):
         """
         shown, reward, terminated, truncated, info = self.envs.step(self._actions)
         done = terminated | truncated
-        infos = _infos_of(info, slice(None), _UNDER_WAY)
+        infos = _infos_of(info, np.arange(self.num_envs))
+        for own in infos:
+            own["TimeLimit.truncated"] = False
         ended = np.flatnonzero(done)
         if len(ended) > 0:
-            begun = _infos_of(info, ended, UNMEASURED)
-            final = _infos_of(info["final_info"], ended, {})
+            begun = _infos_of(info, ended)
+            final = _infos_of(info["final_info"], ended)
             for env, first, last in zip(ended.tolist(), begun, final, strict=True):
                 self.reset_infos[env], infos[env] = first, last
                 last["terminal_observation"] = info["final_obs"][env]
@@ -151,10 +152,6 @@ class HPCBatchVecEnv(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
 
-_UNDER_WAY = {**UNMEASURED, "TimeLimit.truncated": False}
-"""What the infos of steps share that end no episode."""
-
-
 def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Turn the options of each environment into options of them all."""
     each = list(options)
@@ -167,10 +164,15 @@ def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {key: each[0][key] if key == shared else [own[key] for own in each] for key in each[0]}
 
 
-def _infos_of(
-    info: dict[str, Any], envs: NDArray[np.int64] | slice, shared: dict[str, float]
-) -> list[dict[str, Any]]:
-    """Take the infos of some environments out of that of all, but for what they share."""
-    keys = [key for key in info if key not in shared and not key.startswith(("_", "final_"))]
-    rows = zip(*(info[key][envs].tolist() for key in keys), strict=True)
-    return [{**shared, **dict(zip(keys, row, strict=True))} for row in rows]
+def _infos_of(info: dict[str, Any], envs: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Take the infos of some environments out of that of all."""
+    infos: list[dict[str, Any]] = [{} for _ in envs]
+    for key in info:
+        if key.startswith(("_", "final_")):
+            continue
+        column = info[key][envs]
+        values = column.tolist() if column.ndim == 1 else column
+        for own, value, is_there in zip(infos, values, info[f"_{key}"][envs], strict=True):
+            if is_there:
+                own[key] = value
+    return infos

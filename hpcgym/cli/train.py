@@ -65,7 +65,9 @@ class TrainOptions(AgentOptions):
             "default the last fifth.",
         ),
     ] = None
-    action: Annotated[str, typer.Option(help="order, job, policy, weights or controls.")] = "order"
+    action: Annotated[str, typer.Option(help="index, order, job, policy, weights or controls.")] = (
+        "index"
+    )
     network: Annotated[str, typer.Option(help="kernel or attention.")] = "kernel"
     steps: Annotated[
         int | None,

@@ -67,7 +67,7 @@ def _step_alone() -> None:
     import hpcgym  # noqa: F401 - registers the environment
 
     options: dict[str, Any] = {"scenario": "tiny", "max_episode_steps": 1, "render_mode": "ansi"}
-    for action in ("weights", "policy", "order", "job"):
+    for action in ("index", "weights", "policy", "order", "job"):
         env = gymnasium.make("HPCBatch-v0", action=action, **options)
         env.reset(seed=0)
         env.render()

@@ -28,7 +28,7 @@ class Action:
         SIZE: Numbers of an action that is a vector, or choices of one that is a number. Where the
             keywords decide, "n_slots", "n_slots + 1" or "len(policies)".
         IS_VECTOR: Whether an action is a vector of numbers from -1 to 1, or one whole number.
-        TAKES: Keywords that only such kinds take: "policies", "scale".
+        TAKES: Keywords that only such kinds take: "policies", "invalid".
         LASTS: Whether an action can order all passes until the next decision.
         USUAL_DECIDE: When an agent decides where the keyword `decide` says nothing.
         AFTER_PASS: Whether decisions come after a pass, where the mode asks, and not before it.
@@ -72,8 +72,8 @@ class Action:
     def refuse(cls, mode: Backfill) -> None:
         """Raise a ScenarioError where no action can be taken under a backfilling mode."""
 
-    def masks(self, slot: NDArray[np.int64], jobs: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Return which parts of an action serve now.
+    def masks(self, slot: NDArray[np.int64], jobs: NDArray[np.float32]) -> NDArray[np.int8]:
+        """Return 1 for each part of an action that serves now, 0 for the others.
 
         Args:
             slot: The job in each slot, -1 = empty.
@@ -81,14 +81,14 @@ class Action:
 
         Returns:
             Where an action has a part for each slot, which slots hold a job. Where no job waits the
-            first is True, since a masked agent needs one action. Else a True for each part, behind
-            the leading axes of `slot`.
+            first is 1, since a masked agent needs one action. Else a 1 for each part, behind the
+            leading axes of `slot`.
         """
         if self.SIZE != "n_slots":
-            return np.ones((*slot.shape[:-1], self.size), dtype=np.bool_)
-        masks: NDArray[np.bool_] = slot >= 0
+            return np.ones((*slot.shape[:-1], self.size), dtype=np.int8)
+        masks = slot >= 0
         masks[..., 0] |= ~masks.any(axis=-1)
-        return masks
+        return masks.view(np.int8)
 
 
 def kind_of(name: str) -> type[Action]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import textwrap
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -17,8 +17,6 @@ from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import Policy
 from hpcgym.errors import ActionError, ScenarioError
-
-Scale = Literal["unit", "raw"]
 
 _NO_VALUES = np.zeros(0, dtype=np.float32)
 
@@ -75,6 +73,13 @@ class ActionReader:
         if self._is_vector:
             return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {_shown(action)}"
         return f"action {self.kind!r} must lie in 0 to {self.n_choices - 1}, got {action}"
+
+    def refuse_invalid(self, index: int) -> str:
+        """Return the message of the error for a slot that serves nothing now."""
+        return (
+            f"action {self.kind!r}: slot {index} holds no job that may be named now; action_masks()"
+            " says which do, or invalid='first' lets the first job stand for it"
+        )
 
     def _write(self, actions: Any, to: NDArray[Any]) -> None:
         """Write an action, or many, to an array of numbers."""

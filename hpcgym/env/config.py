@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 import numpy as np
 from gymnasium import spaces
@@ -23,7 +23,7 @@ from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import ActionReader, Scale, action_spec_of, unit_divisors
+from hpcgym.env.action import ActionReader, action_spec_of, unit_divisors
 from hpcgym.env.episode import EnvEpisode, SafMean, played_under
 from hpcgym.env.observation import (
     EXPECTATIONS,
@@ -50,6 +50,11 @@ KEPT_JOBS = 400_000
 MOST_SLOTS = 2**20
 """Largest number of visible jobs; the observation has some 70 MB then."""
 
+Invalid = Literal["first", "error", "penalty"]
+
+PENALTY = 0.01
+"""What `invalid="penalty"` takes off a reward: with `"ratio"`, a hundredth of SAF's."""
+
 AnyScenario: TypeAlias = "str | Path | Scenario | Episodes"
 """Whatever names a scenario."""
 
@@ -62,12 +67,11 @@ class Keywords(TypedDict, total=False):
     reward: AnyReward
     baseline: str | None
     policies: Sequence[str] | None
-    scale: Scale
     n_slots: int
     observation: ObservationKind
     expectations: Expectations | None
     fields: Sequence[str | OwnField]
-    horizon: int | None
+    invalid: Invalid
     backfill: str | Backfill | None
     backfill_order: str | None
     weeks: str | None
@@ -100,15 +104,15 @@ class EnvConfig:
         baseline: Policy of the paired baseline; None = not paired.
         policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
             newer than this version of the environment.
-        scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
         observation: `"dict"` or `"flat"`; see Observation Space.
         expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user,
             "regression", which learns from all jobs, or "urgency", the same with SMITH-URGENT's
             score. A step then takes up to twice as long. None = these fields are 0.
         fields: Observation fields of your own: names given to `hpcgym.register_field`.
-        horizon: Steps after which an episode is truncated; None = never. Wrappers of other
-            libraries that cut episodes short pay nothing; give `horizon` in their place.
+        invalid: What follows where action `job` or `lend` names a slot that serves nothing now:
+            `"first"` lets the first job of the base order stand for it, or stops; `"error"` raises
+            an ActionError; `"penalty"` does as `"first"`, and takes 0.01 off the reward.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
             `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
             reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
@@ -144,12 +148,11 @@ class EnvConfig:
     reward: AnyReward = "ratio"
     baseline: str | None = None
     policies: Sequence[str] | None = None
-    scale: Scale = "unit"
     n_slots: int = N_SLOTS
     observation: ObservationKind = "dict"
     expectations: Expectations | None = None
     fields: Sequence[str | OwnField] = ()
-    horizon: int | None = None
+    invalid: Invalid = "first"
     backfill: str | Backfill | None = None
     backfill_order: str | None = None
     weeks: str | None = None
@@ -179,16 +182,14 @@ class EnvConfig:
         read = any(policy.expects for policy in policies) or kept.expects
         self.expects = bool(self.expectations) or read
         network_of(policies)  # refuses two networks
-        self.decide = _checked_decide(self.decide, kind)
+        self.decide = self._epochs = _checked_decide(self.decide, kind)
         self._extra_policies = [*chosen, base] if base.expects else chosen
         self._baseline = self._baseline_settings()
         self._shown = replace(self.settings, policy="SAF")  # the order in which slots show jobs
         self._saf = replace(self.episodes.settings, policy="SAF")  # by the scenario's own mode
-        divisor = np.ones(6)
-        if self.scale == "unit":
-            processors = self.episodes.scenario.machine.processors
-            largest = self.episodes.largest_request
-            divisor = unit_divisors(processors, largest, self.settings.threshold)
+        processors = self.episodes.scenario.machine.processors
+        largest = self.episodes.largest_request
+        divisor = unit_divisors(processors, largest, self.settings.threshold)
         self.action_spec = partial(action_spec_of, action, base, divisor, kept.row())
         self.action_spec()  # refuses policies that a step cannot run
         space_of = flat_space if self.observation == "flat" else observation_space
@@ -201,7 +202,9 @@ class EnvConfig:
         shown = self.n_slots, self.machine, self.controls, self.own_fields, kind.SHOWS_TRIALS
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
-        self.shown_terms = () if self.baseline is None else ("agent_term", "baseline_term")
+        self.shown_terms: tuple[str, ...] = ()
+        if self.baseline is not None:
+            self.shown_terms = ("agent_term", "baseline_term")
         if self._reward.is_terminal:
             self.shown_terms = ("compared_term",)
         self.names_slots = not kind.IS_VECTOR and kind.SIZE in ("n_slots", "n_slots + 1")
@@ -214,24 +217,23 @@ class EnvConfig:
         if self.episodes.scenario.machine.nodes is not None:
             return "weights"
         mode = Index.usual_mode(self.episodes.settings.backfill)
-        return "index" if Index.serves(mode if self.backfill is None else self.backfill) else "weights"
+        return (
+            "index" if Index.serves(mode if self.backfill is None else self.backfill) else "weights"
+        )
 
     def _refuse_contradictions(self, kind: type[Action]) -> None:
         """Refuse keywords that are wrong whatever the scenario is."""
         refuse_unless_whole("n_slots", self.n_slots, 1, MOST_SLOTS, ScenarioError)
         self.n_slots = int(self.n_slots)
-        if self.horizon is not None:
-            refuse_unless_whole("horizon", self.horizon, 1, error=ScenarioError)
-            self.horizon = int(self.horizon)
+        if self.invalid not in get_args(Invalid):
+            raise ScenarioError(unknown_name("invalid", str(self.invalid), get_args(Invalid)))
         if self.observation not in get_args(ObservationKind):
             kinds = get_args(ObservationKind)
             raise ScenarioError(unknown_name("observation", str(self.observation), kinds))
         known = (None, *EXPECTATIONS)
         if not isinstance(self.expectations, (str, type(None))) or self.expectations not in known:
             raise ScenarioError(unknown_name("expectations", str(self.expectations), EXPECTATIONS))
-        if self.scale not in get_args(Scale):
-            raise ScenarioError(unknown_name("scale", self.scale, get_args(Scale)))
-        given = {"policies": self.policies is not None, "scale": self.scale != "unit"}
+        given = {"policies": self.policies is not None, "invalid": self.invalid != "first"}
         for key, is_given in given.items():
             if is_given and key not in kind.TAKES:
                 takers = _listed(name for name in loaders.ACTIONS if key in kind_of(name).TAKES)
@@ -246,6 +248,10 @@ class EnvConfig:
                 f"reward {self._reward.name!r} compares with a baseline; name one, say 'SAF'"
             )
         return None
+
+    def refuse_cut(self) -> None:
+        """Raise a ScenarioError unless the reward lets a time limit cut episodes short."""
+        self._reward.refuse_cut()
 
     def draw(self, options: dict[str, Any], generator: np.random.Generator) -> Drawn:
         """Return the episode that the options of a reset name, or a drawn one.
@@ -329,7 +335,7 @@ class EnvConfig:
         prepared = prepare(
             workload,
             settings,
-            decide=self.decide,
+            decide=self._epochs,
             extra_policies=self._extra_policies,
             keep_history=True,
             largest_request=largest,
@@ -362,8 +368,8 @@ def _checked_decide(decide: str | int | None, kind: type[Action]) -> str | int:
         return kind.USUAL_DECIDE
     if kind.AFTER_PASS and decide != "contested":
         raise ScenarioError(
-            f"action {kind.NAME!r} decides after each pass, where a job may go on trial, so it takes "
-            f"no decide; got {decide!r}"
+            f"action {kind.NAME!r} decides after each pass, where a job may go on trial, so it "
+            f"takes no decide; got {decide!r}"
         )
     if isinstance(decide, str):
         if decide not in ("contested", "event"):

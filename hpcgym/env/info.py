@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS
 
@@ -14,6 +13,7 @@ _COLUMNS = {
     name: column for column, name in enumerate(EPISODE_METRICS) if not name.startswith("sum_")
 }
 """Column of each metric shown. They are those of `core.metrics.summary` that need no sorting."""
+
 
 def end_of(measured: NDArray[np.float64], saf: float) -> dict[str, float]:
     """Return what an info says of an episode that is over.
@@ -28,7 +28,7 @@ def end_of(measured: NDArray[np.float64], saf: float) -> dict[str, float]:
 
 
 def ends_where(
-    over: NDArray[np.bool_], measured: NDArray[np.float64], saf: Sequence[float]
+    over: NDArray[np.bool_], measured: NDArray[np.float64], saf: ArrayLike
 ) -> dict[str, NDArray[np.float64]]:
     """Return what infos say of episodes that are over, 0 where the episode goes on.
 

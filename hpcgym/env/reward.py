@@ -80,6 +80,19 @@ class Reward:
     form: int = s.PAY_AS_ACCRUED
     by_baseline: bool = False
 
+    def refuse_cut(self) -> None:
+        """Raise a ScenarioError unless an episode may be cut short.
+
+        A learner adds the value of the last state then. What had not been paid by then would count
+        twice.
+        """
+        if self.form != s.PAY_AS_ACCRUED:
+            raise ScenarioError(
+                f"reward {self.name!r} pays at starts or at the end, so no time limit may cut an "
+                "episode short; choose one that pays as waiting accrues, 'ratio' or 'bsld', or "
+                "leave the limit out"
+            )
+
     @property
     def is_terminal(self) -> bool:
         """Return whether it is paid once, at the end, by a comparison with the baseline."""

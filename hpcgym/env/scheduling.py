@@ -20,7 +20,7 @@ from hpcgym.core.prepare import state_for
 from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import with_action_table
-from hpcgym.env.config import AnyScenario, EnvConfig, Keywords
+from hpcgym.env.config import PENALTY, AnyScenario, EnvConfig, Keywords
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import end_of
 from hpcgym.env.observation import FIELD_TABLES, with_tables
@@ -96,8 +96,9 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         number lies in [-1, 1]. Nothing depends on the run time of a job that has not ended. log is
         natural.
 
-        `jobs`: n_slots rows of 18 fields; empty slots are 0. On a machine of nodes a row has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones
-        before them. The last quarter shows the oldest of the other jobs.
+        `jobs`: n_slots rows of 18 fields; empty slots are 0. On a machine of nodes a row has 22.
+        Three quarters of the slots show the first jobs in SAF order, thresholded ones before them.
+        The last quarter shows the oldest of the other jobs.
 
         TABLE OF JobField
 
@@ -170,8 +171,8 @@ see `hpcgym.env.reward.as_reward` |
 reward, which is their sum |
         | `compared_term` | always, with rewards that compare at the end | float | the reward |
         | `ratio` | end | float | `mean_bsld` over that of SAF on the same jobs |
-        | `complete` | end | float | 1 where all jobs have started, 0 where a limit cut the episode \
-short |
+        | `complete` | end | float | 1 where all jobs have started, 0 where a limit cut the \
+episode short |
         | `n_jobs`, `mean_wait_time`, `max_wait_time`, `mean_bsld`, `max_bsld`, `mean_pp_bsld`, \
 `max_pp_bsld`, `n_backfilled`, `n_thresholded`, `makespan`, `utilisation` | end | float | metrics \
 of the schedule |
@@ -185,10 +186,11 @@ of the schedule |
         `reset(seed=...)` draws the episode; `options={"episode": 7}` names it.
 
     Episode End:
-        Terminated when every job has started, or is cancelled. Truncated only after `horizon`
-        steps, or by Gymnasium's `TimeLimit` around it (`max_episode_steps`). Waiting jobs then
-        count as if they started at that instant, in the last reward and in the metrics, and
-        `complete` is 0. An episode in which no order ever matters ends in its first step.
+        Terminated when every job has started, or is cancelled. Truncated only by Gymnasium's
+        `TimeLimit` around it (`max_episode_steps`), under rewards that pay as waiting accrues.
+        Nothing more is paid then, since learners add the value of the last state. In the metrics
+        waiting jobs count as if they started at that instant, and `complete` is 0. An episode in
+        which no order ever matters ends in its first step.
 
     Arguments:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
@@ -225,6 +227,7 @@ of the schedule |
         self.settings = self._config.settings
         self.render_mode = render_mode
         self._frame_size = checked_frame_size(frame_size)
+        self.action = str(self._config.action)
         self.n_slots = n_slots = self._config.n_slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
@@ -274,8 +277,9 @@ of the schedule |
         while entry_points.run(jobs, sim) == s.STATUS_OWN_PASS:
             self._make_own_pass()
         self._is_over = False
-        limits = [each for each in (self._config.horizon, steps_left(self)) if each is not None]
-        self._limit = min(limits, default=None)
+        self._limit = steps_left(self)
+        if self._limit is not None:
+            self._config.refuse_cut()
         shown, parts = self._empty()
         entry_points.observe(jobs, sim, self._slot, *parts)
         self._shown_jobs = parts[0]
@@ -284,7 +288,7 @@ of the schedule |
         info: dict[str, Any] = {"episode_number": self._number}
         info |= dict.fromkeys(self._config.shown_terms, 0.0)
         if self._config.names_slots:
-            info["action_mask"] = self._int8_mask()
+            info["action_mask"] = self.action_masks()
         return shown, info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -302,6 +306,9 @@ of the schedule |
         if episode is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
         index, values = self._config.reader.read(action)
+        is_invalid = self._config.invalid != "first" and not self.action_masks()[index]
+        if is_invalid and self._config.invalid == "error":
+            raise ActionError(self._config.reader.refuse_invalid(index))
         shown, parts = self._empty()
         jobs, plan = self._jobs.address, episode.reward_plan.address
         sim, spec = self._sim.address, self._action_spec.address
@@ -315,21 +322,19 @@ of the schedule |
         self._shown_jobs = parts[0]
         terminated, truncated = status == s.STATUS_DONE, self._is_last_step()
         self._is_over = terminated or truncated
-        if truncated and not terminated:
-            entry_points.pay_at_truncation(sim, plan)
         if self.render_mode == "human":
             self.render()
-        return shown, float(self._sim.fields.reward), terminated, truncated, self._info()
+        reward = float(self._sim.fields.reward) - (PENALTY if is_invalid else 0.0)
+        return shown, reward, terminated, truncated, self._info()
 
     def _is_last_step(self) -> bool:
-        """Return whether the horizon, or a time limit around the environment, truncates now."""
+        """Return whether a time limit around the environment truncates now."""
         if self._limit is None:
             return False
         n_steps = int(self._sim.fields.n_steps)
         if n_steps >= self._limit:
             # A wrapper inside the time limit may make several steps of one: ask again.
-            left = steps_left(self) or 0
-            self._limit = min(n_steps + left, self._config.horizon or n_steps + left)
+            self._limit = n_steps + (steps_left(self) or 0)
         return n_steps >= self._limit
 
     def _make_own_pass(self) -> None:
@@ -337,29 +342,30 @@ of the schedule |
         assert self._own_passes is not None
         self._own_passes.make(self._begun_episode.workload, self._jobs, self._sim)
 
-    def truncate(self) -> tuple[float, dict[str, Any]]:
+    def truncate(self) -> dict[str, Any]:
         """End the episode at this decision, as a time limit does, for a wrapper of your own.
 
         Returns:
-            The reward of the last step, with what is due if the waiting jobs started now, in place
-            of what `step` has returned; and the info that ends an episode.
+            The info that ends an episode.
 
         Raises:
             ActionError: No episode is under way.
+            ScenarioError: The reward pays at starts or at the end.
         """
         if self._episode is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
+        self._config.refuse_cut()
         self._is_over = True
-        entry_points.pay_at_truncation(self._sim.address, self._episode.reward_plan.address)
-        return float(self._sim.fields.reward), self._info()
+        return self._info()
 
     def _info(self) -> dict[str, Any]:
         """Return the info of this decision."""
-        sim, info = self._sim.fields, {}
-        if terms := self._config.shown_terms:
-            info = dict(zip(terms, (float(sim.agent_term), float(sim.baseline_term)), strict=False))
+        sim, info = self._sim.fields, dict[str, Any]()
+        sides = sim.agent_term, sim.baseline_term
+        for term, side in zip(self._config.shown_terms, sides, strict=False):
+            info[term] = float(side)
         if self._config.names_slots:
-            info["action_mask"] = self._int8_mask()
+            info["action_mask"] = self.action_masks()
         if self._is_over:
             measured = np.empty(N_METRICS)
             entry_points.measure(self._jobs.address, self._sim.address, measured)
@@ -369,18 +375,16 @@ of the schedule |
                 info["invalid_actions"] = int(sim.n_invalid)
         return info
 
-    def _int8_mask(self) -> NDArray[np.int8]:
-        """Return `action_masks` as Gymnasium's spaces take masks."""
-        return self.action_masks().view(np.int8)
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return 1 for each part of an action that serves now, 0 for the others.
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return which parts of an action serve now, for sb3-contrib's MaskablePPO.
+        sb3-contrib's MaskablePPO asks for it, and `action_space.sample` takes it.
 
         Returns:
             For actions "job" and "order" which slots hold a job, shape (n_slots,); where no job
-            waits the first slot is True, since a masked agent needs one action. For "lend" which
-            slots hold a job that may go on trial, and True to stop, (n_slots + 1,). For others True
-            for each policy, weight and number.
+            waits the first slot is 1, since a masked agent needs one action. For "lend" which slots
+            hold a job that may go on trial, and 1 to stop, (n_slots + 1,). For others 1 for each
+            policy, weight and number.
         """
         return self._config.reader.masks(self._slot, self._shown_jobs)
 

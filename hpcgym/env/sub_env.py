@@ -95,10 +95,10 @@ class SubEnv:
         """Return the metrics of that schedule, as `SchedulingEnv.metrics`."""
         return self._episode.metrics(*self._vector.buffers.place_of(self._env))
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return which parts of an action serve now, as `SchedulingEnv.action_masks`."""
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return 1 for each part of an action that serves now, as `SchedulingEnv.action_masks`."""
         batch, env = self._vector.buffers.batch, self._env
-        masks: NDArray[np.bool_] = self._reader.masks(batch.slot[env], batch.shown_jobs[env])
+        masks: NDArray[np.int8] = self._reader.masks(batch.slot[env], batch.shown_jobs[env])
         return masks
 
     def render(self) -> Any:

@@ -1,8 +1,8 @@
 """The steps that Gymnasium's `TimeLimit` leaves an environment, which cannot see its wrappers.
 
-What a truncation owes is paid in the last step, so the environment must know which step that is.
-The keyword `horizon` says so. A `TimeLimit` around it, put there by hand or by `gymnasium.make`,
-does not: but its `reset` and `step` are the environment's callers, so they are on the call stack.
+The info of a last step holds the metrics, so the environment must know which step that is. A
+`TimeLimit` around it, put there by hand or by `gymnasium.make`, does not say so: but its `reset`
+and `step` are the environment's callers, so they are on the call stack.
 """
 
 from __future__ import annotations

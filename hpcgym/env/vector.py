@@ -19,7 +19,7 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.threads import checked_threads
 from hpcgym.env.buffers import AGENT_TERM, N_INVALID, REWARD, EnvBuffers
-from hpcgym.env.config import AnyScenario, Drawn, EnvConfig, Keywords
+from hpcgym.env.config import PENALTY, AnyScenario, Drawn, EnvConfig, Keywords
 from hpcgym.env.info import ends_where, info_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.scheduling import Observation
@@ -60,8 +60,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         copy: Whether observations are copies. False returns the buffers themselves, read-only,
             which the next step overwrites; flat observations are always copies.
         threads: Threads that step; None = one per core. Results do not depend on them.
-        max_episode_steps: Another name of `horizon`, as `gymnasium.make_vec` calls it; of two the
-            smaller counts.
+        max_episode_steps: Steps after which an episode is truncated; None = never.
         render_mode: "ansi", "rgb_array" or None.
         frame_size: Width and height of the images of "rgb_array", pixels.
         **keywords: The other keywords of `SchedulingEnv`, the same for all environments.
@@ -146,9 +145,10 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self.single_observation_space = first.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        limits = [limit for limit in (max_episode_steps, first.horizon) if limit is not None]
-        limit = min(limits, default=None)
-        self.buffers = EnvBuffers(self.configs, limit, checked_threads(threads))
+        if max_episode_steps is not None:
+            first.refuse_cut()
+        self.buffers = EnvBuffers(self.configs, max_episode_steps, checked_threads(threads))
+        self._invalid = first.invalid
         self.labels: NDArray[np.object_] = np.full(num_envs, None, dtype=object)
         self._numbers = np.full(num_envs, -1)
         self._generators: list[np.random.Generator | None] = [None] * num_envs
@@ -276,6 +276,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """
         batch, resting = self.buffers.batch, None
         self._reader.read_many(actions, batch.number, batch.values)
+        invalid = self._invalid_now(actions) if self._invalid != "first" else None
         is_copied = self.copy or self._is_flat
         copies = self.buffers.copies(self._is_flat) if is_copied else self.buffers.shown
         if self._some_are_over:
@@ -289,6 +290,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         results = self.buffers.results
         payment, ended = results.payment.copy(), results.ended.copy()
         terminated, truncated = ended.view(np.bool_)
+        if invalid is not None:
+            payment[REWARD] -= PENALTY * invalid
         info, begun = self._info(payment), np.zeros_like(terminated)
         if resting is not None:
             begun[resting] = True
@@ -300,6 +303,20 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             info = self._info_of_ends(info, payment)
         shown = copies[""] if self._is_flat else {**copies}
         return shown, payment[REWARD], terminated, truncated, info
+
+    def _invalid_now(self, actions: Any) -> Bools:
+        """Return where an action names a slot that serves nothing, or refuse it as `invalid` says.
+
+        Numbers that are no choice are refused by the kernels.
+        """
+        number, masks = self.buffers.batch.number, self.action_masks()
+        named = masks[np.arange(self.num_envs), np.clip(number, 0, masks.shape[1] - 1)]
+        invalid = (named == 0) & ~self._is_over
+        if self._invalid == "error" and invalid.any():
+            env = int(invalid.argmax())
+            why = self._reader.refuse_invalid(int(number[env]))
+            raise ActionError(f"environment {env}: {why}")
+        return np.asarray(invalid)
 
     def _resting(self) -> NDArray[np.int64]:
         """Return the environments that this step resets; refuse in mode DISABLED."""
@@ -358,14 +375,14 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         for row, key in enumerate(self._terms, start=AGENT_TERM):
             info[key] = payment[row]
         if self._names_slots:
-            info["action_mask"] = self.action_masks().view(np.int8)
+            info["action_mask"] = self.action_masks()
         return info | {f"_{key}": self._every for key in info}
 
     def _numbers_where(self, mask: Bools) -> dict[str, Any]:
         """Return the numbers of episodes that begin or end, for an info."""
         return {"episode_number": np.where(mask, self._numbers, 0), "_episode_number": mask.copy()}
 
-    def action_masks(self) -> Bools:
+    def action_masks(self) -> NDArray[np.int8]:
         """Return the scalar environment's `action_masks`, with a leading axis n_envs."""
         return self._reader.masks(self.buffers.batch.slot, self.buffers.batch.shown_jobs)
 

@@ -121,7 +121,7 @@ def record(
     source = str(Path(scenario).resolve() if of_file else scenario)
     made = gymnasium.make("HPCBatch-v0", scenario=source, **keywords)
     env = cast(SchedulingEnv, made.unwrapped)
-    kind, rules = keywords.get("action", "weights"), keywords.get("policies", ())
+    kind, rules = env.action, keywords.get("policies", ())
     stage = _Stage(env, kind, rules, epsilon)
     how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
     key = digest(played.workload(0), digest_of_weeks(played), how, chosen, keywords)
@@ -323,7 +323,7 @@ def _keywords(agent: AnyAgent, action: str, rules: Sequence[RuleAgent]) -> dict[
     """Return the keywords that an agent needs when its actions are of some kind."""
     own = dict(agent.env_keywords)
     if not isinstance(agent, RuleAgent):
-        kind = own.get("action", "weights")
+        kind = own.get("action", "index")
         if action not in ("own", kind):
             raise EvaluationError(
                 f"{agent.name} takes actions of kind {kind!r}, and cannot be recorded as {action!r}"
@@ -401,7 +401,7 @@ class _Stage:
         while not over:
             action, state = self.choose(agent, shown, state, start)
             if generator.random() < self.epsilon:
-                mask = env.action_masks().astype(np.int8) if self.kind == "job" else None
+                mask = env.action_masks() if self.kind == "job" else None
                 action = env.action_space.sample(mask)  # of slots, one that holds a job
             shown, reward, terminated, truncated, info = env.step(action)
             observations.append(shown)

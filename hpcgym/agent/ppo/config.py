@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from hpcgym.agent.network import Chosen, Network, NetworkSpec, Start
 from hpcgym.core.action import kind_of
+from hpcgym.core.actions.index import USUAL_DECIDE
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.threads import MOST_THREADS
 from hpcgym.env.config import Keywords
@@ -34,7 +35,8 @@ class PPOConfig:
     """The settings of a training, without its episodes and its seed.
 
     Attributes:
-        action: What the agent chooses: "order", "job", "policy", "weights" or "controls".
+        action: What the agent chooses: "index", "order", "job", "policy", "weights" or
+            "controls".
         network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
         hidden: Width of a layer.
         layers: Layers before the output.
@@ -47,7 +49,7 @@ class PPOConfig:
         temperature: What scores of jobs are divided by before they are sampled.
         n_ranked: First ranks of an `order` that are drawn, and count in its likelihood; the jobs
             behind them follow by their scores. 0 = all.
-        log_std: Logarithm of the standard deviation of `weights` and `controls`, at the start.
+        log_std: Logarithm of the standard deviation of a vector of numbers, at the start.
         policies: What `policy` chooses among, the start being one of them.
         n_slots: Visible jobs.
         backfill: Backfilling mode; "" = the scenario's, or the environment's for `controls`.
@@ -223,6 +225,14 @@ _LEAST["log_std"] = -20
 """Least value of each number that may be below 1."""
 
 PRESETS: dict[str, dict[str, Any]] = {
+    "index": {
+        "start": "smith-regression",
+        "baseline": "",
+        "decide": USUAL_DECIDE,
+        "n_slots": 32,
+        "log_std": -1.0,
+        "n_steps": 64,
+    },
     "order": {"start": "smith-regression", "baseline": "SMITH-REGRESSION"},
     "job": {"start": "smith-regression", "baseline": "SMITH-REGRESSION", "n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},

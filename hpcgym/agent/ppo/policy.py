@@ -25,7 +25,7 @@ class _Networks:
     Args:
         *args: Observation space, action space and schedule of the learning rate.
         n_ranked: First ranks of an `order` that are drawn; 0 = all.
-        log_std: Initial log standard deviation of `weights` and `controls`.
+        log_std: Initial log standard deviation of a vector of numbers.
         with_entropy: Whether to compute the entropy of an order, which costs time.
     """
 
@@ -103,7 +103,7 @@ class _Networks:
 
 
 class SchedulingPolicy(_Networks, ActorCriticPolicy):  # type: ignore[misc]
-    """For `order`, `policy`, `weights` and `controls`, under `stable_baselines3.PPO`."""
+    """For all but `job`, under `stable_baselines3.PPO`."""
 
 
 class MaskedSchedulingPolicy(_Networks, MaskableActorCriticPolicy):  # type: ignore[misc]

@@ -82,8 +82,8 @@ class Trained:
         config = self.config
         if config.clone_updates or not config.residual:
             return "its first network"
-        if config.action == "controls":
-            return "the numbers of the mode"
+        if config.action in ("index", "controls"):
+            return "SAF" if config.action == "index" else "the numbers of the mode"
         seen = f" among the {config.n_slots} jobs it sees" if config.spec.scores_jobs else ""
         return config.start.upper() + seen
 

@@ -19,6 +19,7 @@ class Job(Action):
     NAME = "job"
     SIZE = "n_slots"
     IS_VECTOR = False
+    TAKES = ("invalid",)
 
     @classmethod
     def refuse(cls, mode: Backfill) -> None:

@@ -22,6 +22,7 @@ class TrialChoice(Action):
     NAME = "lend"
     SIZE = "n_slots + 1"
     IS_VECTOR = False
+    TAKES = ("invalid",)
     AFTER_PASS = True
     SHOWS_TRIALS = True
 
@@ -35,11 +36,11 @@ class TrialChoice(Action):
         """Refuse modes without trials."""
         refuse_without_trials(cls.NAME, mode)
 
-    def masks(self, slot: NDArray[np.int64], jobs: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Return which slots hold a job that may go on trial now; to stop serves always."""
+    def masks(self, slot: NDArray[np.int64], jobs: NDArray[np.float32]) -> NDArray[np.int8]:
+        """Return 1 for slots that hold a job that may go on trial now; to stop serves always."""
         fields = jobs.reshape(*slot.shape, -1)
-        may_go: NDArray[np.bool_] = fields[..., MAY_BE_LENT] == 1
-        stop = np.ones((*slot.shape[:-1], 1), dtype=np.bool_)
+        may_go = (fields[..., MAY_BE_LENT] == 1).view(np.int8)
+        stop = np.ones((*slot.shape[:-1], 1), dtype=np.int8)
         return np.concatenate([may_go, stop], axis=-1)
 
 

@@ -12,13 +12,12 @@ from hpcgym.core.policy import FEATURES
 class Weights(Action):
     """Weights of (q, e, wait, e/q, (wait+e)/e, e q), L1-normalised; zero means FCFS.
 
-    With `scale="unit"` the features are divided by (M, E, T, E, 1 + T/3600, M E) first; T is the
-    threshold, or 3 E without one.
+    The features are divided by (M, E, T, E, 1 + T/3600, M E) first; T is the threshold, or 3 E
+    without one.
     """
 
     NAME = "weights"
     SIZE = len(FEATURES)
-    TAKES = ("scale",)
     LASTS = True
 
 

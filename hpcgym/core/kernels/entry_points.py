@@ -10,7 +10,7 @@ from hpcgym.core.compiler import by_address
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER
 from hpcgym.core.engine import clock, life, reset, schedule_pass
-from hpcgym.core.kernels.env import actions, metrics, observation, reward
+from hpcgym.core.kernels.env import actions, metrics, observation
 from hpcgym.core.kernels.env import step as env_step
 from hpcgym.core.kernels.planning import forecast, newcomer, policy_sweep, rollout
 from hpcgym.core.kernels.queue import ordered_queue
@@ -123,12 +123,6 @@ def copy_terms(jobs: int, sim: int, listed: Int, term: Float) -> None:
 def measure(jobs: int, sim: int, metric: Float) -> None:
     """Measure the schedule so far: `metrics.measure`."""
     metrics.measure(open_jobs(jobs), open_sim(sim), metric)
-
-
-@kernel
-def pay_at_truncation(sim: int, reward_plan: int) -> None:
-    """Pay what is still owed at a time limit: `reward.pay_at_truncation`."""
-    reward.pay_at_truncation(open_sim(sim), open_reward_plan(reward_plan))
 
 
 @kernel

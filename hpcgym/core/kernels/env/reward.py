@@ -46,7 +46,7 @@ def owed(form: int, accrued: float, started: float, over: bool) -> float:
 
     `accrued` counts waiting jobs as if they started now, `started` leaves them out.
     """
-    # At the end every form owes the whole cost, so that all have one sum, at a truncation, too.
+    # At the end every form owes the whole cost, so that all have one sum.
     if over or form == PAY_AS_ACCRUED:
         return accrued
     if form == PAY_AT_START:
@@ -70,11 +70,11 @@ def compared(form: int, agent: float, baseline: float) -> float:
 
 
 @kernel
-def pay(sim: Sim, reward_plan: RewardPlan, over: bool, truncated: bool) -> None:
+def pay(sim: Sim, reward_plan: RewardPlan, over: bool) -> None:
     """Pay what the agent, and the baseline, owe since the last step.
 
-    `over` says whether the episode ends here, `truncated` whether a time limit ends it. Writes
-    `reward`, `agent_term`, `baseline_term`, `paid` and `paid_baseline`.
+    `over` says whether all jobs have started. Writes `reward`, `agent_term`, `baseline_term`,
+    `paid` and `paid_baseline`.
     """
     form = reward_plan.form
     first = reward_plan.at_submission  # what each job costs at its submission, before it waits
@@ -84,7 +84,7 @@ def pay(sim: Sim, reward_plan: RewardPlan, over: bool, truncated: bool) -> None:
     baseline_due = 0.0
     if reward_plan.is_paired == 1:
         now = sim.now
-        if over and not truncated:
+        if over:
             # The baseline may start its last jobs later than the agent: its whole cost is due.
             baseline_due = reward_plan.baseline_total
         else:
@@ -99,18 +99,3 @@ def pay(sim: Sim, reward_plan: RewardPlan, over: bool, truncated: bool) -> None:
         sim.paid = due
         sim.paid_baseline = baseline_due
     sim.reward = sim.agent_term + sim.baseline_term
-
-
-@kernel
-def pay_at_truncation(sim: Sim, reward_plan: RewardPlan) -> None:
-    """Add to the latest reward what is still owed when a time limit truncates the episode.
-
-    Writes what `pay` writes; the reward and its terms become sums of both payments.
-    """
-    reward = sim.reward
-    agent = sim.agent_term
-    baseline = sim.baseline_term
-    pay(sim, reward_plan, True, True)
-    sim.reward += reward
-    sim.agent_term += agent
-    sim.baseline_term += baseline

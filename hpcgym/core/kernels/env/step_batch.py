@@ -22,7 +22,6 @@ from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import begin
 from hpcgym.core.kernels.env.metrics import measure
 from hpcgym.core.kernels.env.observation import N_CLUSTER, count_visible, observe
-from hpcgym.core.kernels.env.reward import pay_at_truncation
 from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.types import (
     AT_SUBMISSION,
@@ -307,8 +306,6 @@ def step_one(batch: Batch, turn: int, ahead: int) -> None:
         batch.terminated[env] = batch.truncated[env] = 0
         return
     is_cut = 0 < batch.time_limit <= sim.n_steps
-    if is_cut and status != STATUS_DONE:
-        pay_at_truncation(sim, reward_plan)
     if is_cut or status == STATUS_DONE:
         measure(jobs, sim, batch.metric[env])
     batch.reward[env] = sim.reward
