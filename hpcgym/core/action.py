@@ -28,6 +28,7 @@ class Action:
         SIZE: Numbers of an action that is a vector, or choices of one that is a number. Where the
             keywords decide, "n_slots", "n_slots + 1" or "len(policies)".
         IS_VECTOR: Whether an action is a vector of numbers from -1 to 1, or one whole number.
+        USUAL_SLOTS: Jobs that an agent sees where the keyword `n_slots` says nothing.
         TAKES: Keywords that only such kinds take: "policies", "invalid".
         LASTS: Whether an action can order all passes until the next decision.
         USUAL_DECIDE: When an agent decides where the keyword `decide` says nothing.
@@ -44,6 +45,7 @@ class Action:
     TAKES: ClassVar[tuple[str, ...]] = ()
     LASTS: ClassVar[bool] = False
     USUAL_DECIDE: ClassVar[str | int] = "contested"
+    USUAL_SLOTS: ClassVar[int] = 32
     AFTER_PASS: ClassVar[bool] = False
     SHOWS_CONTROLS: ClassVar[bool] = False
     SHOWS_TRIALS: ClassVar[bool] = False

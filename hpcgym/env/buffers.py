@@ -125,7 +125,7 @@ class EnvBuffers:
     def __init__(
         self, configs: Sequence[EnvConfig], max_episode_steps: int | None, threads: int
     ) -> None:
-        n_envs, n_slots, reader = len(configs), configs[0].n_slots, configs[0].reader
+        n_envs, n_slots, reader = len(configs), configs[0].slots, configs[0].reader
         jobs, cluster, *_, mask = configs[0].places.values()
         self._n_cluster = cluster.stop - cluster.start
         self._configs = list(configs)

@@ -27,7 +27,6 @@ from hpcgym.env.action import ActionReader, action_spec_of, unit_divisors
 from hpcgym.env.episode import EnvEpisode, SafMean, played_under
 from hpcgym.env.observation import (
     EXPECTATIONS,
-    N_SLOTS,
     Expectations,
     ObservationKind,
     flat_places,
@@ -67,7 +66,7 @@ class Keywords(TypedDict, total=False):
     reward: AnyReward
     baseline: str | None
     policies: Sequence[str] | None
-    n_slots: int
+    n_slots: int | None
     observation: ObservationKind
     expectations: Expectations | None
     fields: Sequence[str | OwnField]
@@ -104,7 +103,7 @@ class EnvConfig:
         baseline: Policy of the paired baseline; None = not paired.
         policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
             newer than this version of the environment.
-        n_slots: Visible jobs.
+        n_slots: Visible jobs; None = 8 for `index`, 32 for the others.
         observation: `"dict"` or `"flat"`; see Observation Space.
         expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user,
             "regression", which learns from all jobs, or "urgency", the same with SMITH-URGENT's
@@ -125,6 +124,7 @@ class EnvConfig:
     Attributes:
         episodes: Episodes of the scenario.
         settings: The scheduler, with the keywords in place of the scenario's.
+        slots: Visible jobs, as a number.
         reader: Reads actions; its `space` is the action space.
         controls: Whether observations show what an action of controls needs.
         own_fields: Fields of the caller's own that observations show.
@@ -148,7 +148,7 @@ class EnvConfig:
     reward: AnyReward = "ratio"
     baseline: str | None = None
     policies: Sequence[str] | None = None
-    n_slots: int = N_SLOTS
+    n_slots: int | None = None
     observation: ObservationKind = "dict"
     expectations: Expectations | None = None
     fields: Sequence[str | OwnField] = ()
@@ -174,7 +174,7 @@ class EnvConfig:
         self.machine = self.episodes.scenario.machine.nodes
         kind.refuse(kept)
         _refuse_moving_estimates(self.settings)
-        action = kind(self.n_slots, self.policies)
+        action = kind(self.slots, self.policies)
         self.reader, chosen = ActionReader(action), action.policies
         base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
@@ -199,7 +199,7 @@ class EnvConfig:
                 "trials go by the rule of 'easy+trial', so choose another action"
             )
         self._kind, self.controls = kind, kind.SHOWS_CONTROLS
-        shown = self.n_slots, self.machine, self.controls, self.own_fields, kind.SHOWS_TRIALS
+        shown = self.slots, self.machine, self.controls, self.own_fields, kind.SHOWS_TRIALS
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
         self.shown_terms: tuple[str, ...] = ()
@@ -223,8 +223,9 @@ class EnvConfig:
 
     def _refuse_contradictions(self, kind: type[Action]) -> None:
         """Refuse keywords that are wrong whatever the scenario is."""
-        refuse_unless_whole("n_slots", self.n_slots, 1, MOST_SLOTS, ScenarioError)
-        self.n_slots = int(self.n_slots)
+        n_slots = kind.USUAL_SLOTS if self.n_slots is None else self.n_slots
+        refuse_unless_whole("n_slots", n_slots, 1, MOST_SLOTS, ScenarioError)
+        self.slots = int(n_slots)
         if self.invalid not in get_args(Invalid):
             raise ScenarioError(unknown_name("invalid", str(self.invalid), get_args(Invalid)))
         if self.observation not in get_args(ObservationKind):

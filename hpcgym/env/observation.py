@@ -34,9 +34,6 @@ from hpcgym.core.observation_fields import (
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.machine import Machine
 
-N_SLOTS = 32
-"""Visible positions of the queue, by default."""
-
 FIELDS = tuple(field.field_name for field in JobField)
 """Names of a visible job's fields, in order."""
 

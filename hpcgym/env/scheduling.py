@@ -228,7 +228,7 @@ of the schedule |
         self.render_mode = render_mode
         self._frame_size = checked_frame_size(frame_size)
         self.action = str(self._config.action)
-        self.n_slots = n_slots = self._config.n_slots
+        self.n_slots = n_slots = self._config.slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
         self._places = self._config.places

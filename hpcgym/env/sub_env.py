@@ -29,7 +29,7 @@ class SubEnv:
         self._reader = config.reader
         self.episodes = config.episodes
         self.settings = config.settings
-        self.n_slots = config.n_slots
+        self.n_slots = config.slots
         self.action_space = vector.single_action_space
         self.observation_space = vector.single_observation_space
         self.render_mode = vector.render_mode

@@ -37,6 +37,7 @@ class Index(Action):
     SIZE = len(NUMBERS)
     LASTS = True
     USUAL_DECIDE = USUAL_DECIDE
+    USUAL_SLOTS = 8  # it names none of the jobs, and what a network may learn by heart is less
 
     def policies_of(self, names: Sequence[str] | None) -> list[Policy]:
         """Return the index whose weights are set, and what it is where none is."""
