@@ -229,7 +229,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "start": "smith-regression",
         "baseline": "",
         "decide": USUAL_DECIDE,
-        "n_slots": 32,
+        "n_slots": 8,
         "log_std": -1.0,
         "n_steps": 64,
     },
