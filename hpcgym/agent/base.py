@@ -87,12 +87,12 @@ class NamedAgent:
 
 
 def batch_size(observation: Observation) -> int | None:
-    """Count the observations of a batch; None for one observation, whose arrays have one axis.
+    """Count the observations of a batch; None for one alone, some array of which has one axis.
 
     Example:
-        >>> batch_size({"cluster": np.zeros((3, 10))})
+        >>> batch_size({"jobs": np.zeros((3, 8, 18)), "cluster": np.zeros((3, 19))})
         3
     """
     arrays = observation.values() if isinstance(observation, Mapping) else (observation,)
-    first = np.asarray(next(iter(arrays)))
-    return first.shape[0] if first.ndim > 1 else None
+    shapes = [np.shape(array) for array in arrays]
+    return shapes[0][0] if min(map(len, shapes)) > 1 else None
