@@ -87,12 +87,14 @@ class NamedAgent:
 
 
 def batch_size(observation: Observation) -> int | None:
-    """Count the observations of a batch; None for one alone, some array of which has one axis.
+    """Count the observations of a batch; None for one observation.
+
+    All arrays of one observation but `jobs` have one axis.
 
     Example:
-        >>> batch_size({"jobs": np.zeros((3, 8, 18)), "cluster": np.zeros((3, 19))})
+        >>> batch_size({"cluster": np.zeros((3, 10))})
         3
     """
     arrays = observation.values() if isinstance(observation, Mapping) else (observation,)
-    shapes = [np.shape(array) for array in arrays]
-    return shapes[0][0] if min(map(len, shapes)) > 1 else None
+    flattest = min(map(np.asarray, arrays), key=np.ndim)
+    return flattest.shape[0] if flattest.ndim > 1 else None
