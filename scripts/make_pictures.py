@@ -67,10 +67,7 @@ def draw_environment(path: Path) -> None:
     """Film an episode in which SAF decides, a frame whenever some hours have passed."""
     from PIL import Image
 
-    scenario = "synthetic-256-weeks"
-    env = gymnasium.make(
-        "HPCBatch-v0", scenario=scenario, action="weights", render_mode="rgb_array"
-    )
+    env = gymnasium.make("HPCBatch-v0", action="weights", render_mode="rgb_array")
     env.reset(seed=SEED)
     frames: list[Image.Image] = []
     while len(frames) < N_FRAMES:
