@@ -27,6 +27,7 @@ def simulation(log, **settings):
     return lambda: (simulator.reset(), simulator.run(), len(simulator.start_time))[2]
 def vector(num_envs, calls, **keywords):
     keywords |= {"num_envs": num_envs, "scenario": options["scenario"]}
+    keywords |= {"action": "weights", "reward": "bsld", "n_slots": 128}
     envs = gymnasium.make_vec("HPCBatch-v0", **keywords)
     envs.action_space.seed(0)
     envs.reset(seed=0)

@@ -28,6 +28,7 @@ def tell(what):
     if is_counted:
         subprocess.run(["callgrind_control", what, str(os.getpid())], check=True, stdout=-3)
 keywords = {"num_envs": options["num_envs"], "scenario": options["scenario"]}
+keywords |= {"action": "weights", "reward": "bsld", "n_slots": 128}
 envs = gymnasium.make_vec("HPCBatch-v0", copy=False, threads=1, **keywords)
 envs.action_space.seed(0)
 envs.reset(seed=0)

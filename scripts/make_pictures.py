@@ -67,7 +67,7 @@ def draw_environment(path: Path) -> None:
     """Film an episode in which SAF decides, a frame whenever some hours have passed."""
     from PIL import Image
 
-    env = gymnasium.make("HPCBatch-v0", scenario="synthetic-256-weeks", render_mode="rgb_array")
+    env = gymnasium.make("HPCBatch-v0", action="weights", render_mode="rgb_array")
     env.reset(seed=SEED)
     frames: list[Image.Image] = []
     while len(frames) < N_FRAMES:

@@ -196,7 +196,7 @@ class NetworkAgent:
         >>> jobs = np.zeros((2, len(FIELDS)), np.float32)
         >>> jobs[:, FIELDS.index("log_area")] = 0.5, 0.4
         >>> mask = np.ones(2, np.float32)
-        >>> shown = {"jobs": jobs.ravel(), "cluster": np.zeros(19, np.float32), "action_mask": mask}
+        >>> shown = {"jobs": jobs, "cluster": np.zeros(19, np.float32), "action_mask": mask}
         >>> agent.predict(shown)[0]
         array(1)
     """

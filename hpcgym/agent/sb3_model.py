@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.agent.base import NamedAgent, Observation
+from hpcgym.agent.base import NamedAgent, Observation, batch_size
 from hpcgym.core import loaders
 from hpcgym.core.action import kind_of
 from hpcgym.env.observation import fields_of, flat_space, observation_space
@@ -50,7 +50,8 @@ class SavedPolicy:
         Raises:
             CardError: It learned from other observations, such as those of a machine of nodes.
         """
-        shown = _each(observation, lambda one: np.shape(one)[-1:])
+        is_batch = batch_size(observation) is not None
+        shown = _each(observation, lambda one: np.shape(one)[is_batch:])
         known = _each(self.policy.observation_space, lambda one: one.shape)
         if shown != known:
             raise CardError(

@@ -32,7 +32,8 @@ def record_episodes(
         ),
     ] = "own",
     n_slots: Annotated[
-        int | None, typer.Option("--slots", help="Visible jobs; default 128, or the agent's.")
+        int | None,
+        typer.Option("--slots", help="Visible jobs; default the agent's, or the environment's."),
     ] = None,
     observation: Annotated[
         str, typer.Option(metavar="dict|flat", help="Kind of observation.")

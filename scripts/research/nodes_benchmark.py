@@ -20,7 +20,7 @@ from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.slicing import slice_log
 from research.benchmark import cpu_seconds
-from research.step_benchmark import quickest, random_actions
+from research.step_benchmark import MEASURED, quickest, random_actions
 
 YEAR_S = 365 * 86_400
 JOBS_OF_A_YEAR = 500_000
@@ -208,7 +208,7 @@ def steps_on_nodes(scenario: str, numbers: Sequence[int], repeats: int) -> Table
     for n_envs in numbers:
         rates = []
         for played in (episodes, plain):
-            envs = SchedulingVectorEnv(played, num_envs=n_envs, copy=False, threads=1)
+            envs = SchedulingVectorEnv(played, num_envs=n_envs, copy=False, threads=1, **MEASURED)
             envs.reset(seed=0)
             actions = random_actions(envs)
             rates.append(n_envs / quickest(envs, actions, max(20_000 // n_envs, 50), repeats))

@@ -25,8 +25,12 @@ from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from research.benchmark import saturated
 
+MEASURED: dict[str, Any] = {"action": "weights", "reward": "bsld", "n_slots": 128}
+"""The keywords under which rates have been published."""
+
 FIRST_STEP = (
-    "import hpcgym, gymnasium as g; e = g.make('HPCBatch-v0'); e.reset(); e.step([0.0] * 6)"
+    "import hpcgym, gymnasium as g; "
+    f"e = g.make('HPCBatch-v0', **{MEASURED}); e.reset(); e.step([0.0] * 6)"
 )
 """A new process, up to its first step."""
 
@@ -57,7 +61,7 @@ def stepping(scenario: str, episodes: int) -> Table:
     Returns:
         Steps per CPU second, resets, and the wall time of a new process up to its first step.
     """
-    env: Any = SchedulingEnv(scenario)
+    env: Any = SchedulingEnv(scenario, **MEASURED)
     saf = np.array([0, 0, 0, 0, 0, 1], dtype=np.float32)
     for _ in range(2):  # the second round finds its episodes prepared
         env.reset(seed=0)
@@ -74,7 +78,7 @@ def stepping(scenario: str, episodes: int) -> Table:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", FIRST_STEP], check=True, env=os.environ)
     first = time.perf_counter() - start
-    table = Table("figure", "value", title=f"HPCBatch-v0, {scenario}, default keywords")
+    table = Table("figure", "value", title=f"HPCBatch-v0, {scenario}, weights, 128 slots")
     table.add_row("steps/s, unwrapped", f"{n_steps / stepped:,.0f}")
     table.add_row("steps/s with resets", f"{n_steps / (stepped + resetting):,.0f}")
     table.add_row("reset of a prepared episode, ms", f"{resetting / episodes * 1e3:.2f}")
@@ -138,15 +142,15 @@ def prepared_vector(
         scenario: A scenario.
         num_envs: Environments.
         switched_off: Settings of `Sim` to set to 0, to see what they cost.
-        **keywords: Others of `SchedulingVectorEnv`.
+        **keywords: Others of `SchedulingVectorEnv`, in place of `MEASURED`.
     """
-    envs = SchedulingVectorEnv(scenario, num_envs=num_envs, **keywords)
+    envs = SchedulingVectorEnv(scenario, num_envs=num_envs, **MEASURED | keywords)
     config = envs.configs[0]
     for position in range(len(config.episodes)):
         episode = config.episode_of(config.episodes.workload(position))
         for name in switched_off:
             setattr(episode.prepared.setting, name, 0)
-        _ = episode.reward_plan
+        _ = episode.reward_plan, episode.saf.value
     envs.reset(seed=0)
     return envs
 
@@ -273,13 +277,14 @@ def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
 
     Below are the rates of peers, which were measured one by one, with their resets.
     """
-    actions = random_actions(SchedulingVectorEnv(scenario, num_envs=num_envs))
+    actions = random_actions(SchedulingVectorEnv(scenario, num_envs=num_envs, **MEASURED))
     sync = gymnasium.make_vec(
         "HPCBatch-v0",
         num_envs=num_envs,
         vectorization_mode="sync",
         vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
         scenario=Episodes(scenario),
+        **MEASURED,
     )
     sync.reset(seed=0)
     quickest(sync, actions, 100, 1)
@@ -337,7 +342,7 @@ def _with_waiting(waiting: int, keywords: dict[str, Any]) -> SchedulingVectorEnv
     """Return four environments in which about so many jobs wait."""
     log = saturated(waiting, 2_000)
     episodes = Episodes(_scenario_of(log.largest_request), workload=log)
-    return SchedulingVectorEnv(episodes, num_envs=4, threads=1, copy=False, **keywords)
+    return SchedulingVectorEnv(episodes, num_envs=4, threads=1, copy=False, **MEASURED | keywords)
 
 
 def _scenario_of(largest_request: int) -> Scenario:

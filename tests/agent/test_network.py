@@ -18,7 +18,7 @@ from hpcgym.evaluation import evaluate
 from hpcgym.schedule import simulate
 
 N_SLOTS = 8
-ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6, "controls": 4}
+ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6, "controls": 4, "index": 5}
 
 
 def spec_of(network: str, action: str, **changes: Any) -> NetworkSpec:
@@ -53,7 +53,7 @@ def shown(
     jobs = rng.uniform(-1, 1, (len(counts), N_SLOTS, len(FIELDS))) * mask[:, :, None]
     cluster = rng.uniform(-1, 1, (len(counts), len(fields_of(controls=action == "controls")[1])))
     return {
-        "jobs": jobs.reshape(len(counts), -1).astype(np.float32),
+        "jobs": jobs.astype(np.float32),
         "cluster": cluster.astype(np.float32),
         "action_mask": mask,
     }
@@ -64,8 +64,8 @@ def shown(
 def test_jobs_are_treated_alike_whatever_slots_they_are_in(network: str, action: str) -> None:
     agent, seen = drawn(spec_of(network, action)), shown((8, 8), action=action)
     permutation = np.random.default_rng(1).permutation(N_SLOTS)
-    jobs = seen["jobs"].reshape(2, N_SLOTS, -1)[:, permutation].reshape(2, -1)
-    before, after = agent.output(seen), agent.output(seen | {"jobs": jobs})
+    moved = seen | {"jobs": seen["jobs"][:, permutation]}
+    before, after = agent.output(seen), agent.output(moved)
     moved = before[:, permutation] if agent.spec.scores_jobs else before
     assert np.allclose(moved, after, atol=1e-5)
     assert np.ptp(before) > 0.1
@@ -109,6 +109,7 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
         *((action, "smith-history") for action in ("order", "job", "policy")),
         ("order", "smith-regression"),
         ("order", "smith-urgent"),
+        ("index", "smith-regression"),
         ("controls", "smith-urgent"),
     ],
 )
@@ -116,7 +117,7 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
 def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
     network: str, action: str, start: str
 ) -> None:
-    rule = start.upper()
+    rule = "SAF" if action == "index" else start.upper()
     spec = spec_of(network, action, n_slots=512, start=start)
     shows = spec.expectations
     keywords: dict[str, Any] = {"action": action, "n_slots": 512, "expectations": shows}
@@ -140,9 +141,11 @@ def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
             left.remove(env)
             view = envs.envs[env]
             settings = vars(view.settings) | {"policy": rule}  # of controls, with their mode
+            if action == "index":
+                settings["backfill"] = "easy"
             theirs = simulate(view.workload, **settings)
             assert np.array_equal(view.schedule().start_time, theirs.start_time)
-    assert n_steps > 100
+    assert n_steps > (25 if action == "index" else 100)
 
 
 def test_an_observation_of_other_slots_is_refused() -> None:

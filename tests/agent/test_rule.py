@@ -10,7 +10,7 @@ from hpcgym.core.policy import as_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import CardError, PolicyError
 
-ONE = {"jobs": np.zeros(12, dtype=np.float32), "cluster": np.zeros(3, dtype=np.float32)}
+ONE = {"jobs": np.zeros((4, 3), dtype=np.float32), "cluster": np.zeros(3, dtype=np.float32)}
 BATCH = {key: np.stack([value] * 5) for key, value in ONE.items()}
 
 

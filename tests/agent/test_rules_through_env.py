@@ -117,13 +117,13 @@ def strict() -> Iterator[None]:
 @pytest.mark.parametrize("name", ["SAF", "EASY-SJBF", "SMITH-NET"])
 @pytest.mark.parametrize("n_envs", [1, 3])
 def test_evaluate_policy_of_stable_baselines_runs_a_rule_as_it_is(name: str, n_envs: int) -> None:
-    """The reward of an episode is minus its mean bounded slowdown, so the return tells it."""
+    """The return of an episode is minus its mean bounded slowdown, which tells the schedule."""
     pytest.importorskip("stable_baselines3")
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
     agent = rule(name)
-    keywords = {"scenario": "tiny", **agent.env_keywords}
+    keywords = {"scenario": "tiny", "reward": "bsld", **agent.env_keywords}
     envs = make_vec_env("HPCBatch-v0", n_envs=n_envs, env_kwargs=keywords)
     returns, lengths = evaluate_policy(
         agent, envs, n_eval_episodes=2 * n_envs, return_episode_rewards=True

@@ -20,6 +20,7 @@ HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
 POLICIES = ("SAF", "FCFS", "SPF")
 OFF_POLICY = {"buffer_size": 10}
+FLAT = {"observation": "flat"}
 
 
 def small(learner: Any, policy: str, env: Any, **options: Any) -> Any:
@@ -30,12 +31,14 @@ def small(learner: Any, policy: str, env: Any, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("learner", "policy", "options", "keywords"),
     [
+        (sb3.PPO, "MultiInputPolicy", {}, {"action": "index", "n_slots": 12}),
+        (sb3.SAC, "MlpPolicy", OFF_POLICY, {"action": "index", "n_slots": 32} | FLAT),
         (sb3.PPO, "MultiInputPolicy", {}, {"action": "weights", "n_slots": 12}),
         (sb3.A2C, "MultiInputPolicy", {"use_sde": True}, {"action": "order", "n_slots": 8}),
         (sb3.DQN, "MultiInputPolicy", OFF_POLICY, {"action": "job", "n_slots": 8}),
         (sb3.SAC, "MultiInputPolicy", OFF_POLICY, {"action": "weights", "n_slots": 8}),
         (contrib.MaskablePPO, "MultiInputPolicy", {}, {"action": "job", "n_slots": 9}),
-        (sb3.PPO, "MlpPolicy", {}, {"action": "order", "n_slots": 9, "observation": "flat"}),
+        (sb3.PPO, "MlpPolicy", {}, {"action": "order", "n_slots": 9} | FLAT),
         (contrib.RecurrentPPO, "MultiInputLstmPolicy", {}, {"action": "policy", "n_slots": 9}),
         (contrib.QRDQN, "MultiInputPolicy", OFF_POLICY, {"action": "job", "n_slots": 7}),
     ],
@@ -60,6 +63,21 @@ def test_a_saved_model_acts_as_it_did_and_states_its_keywords(
             break
 
 
+def test_a_saved_index_is_set_every_four_hours_as_while_it_learned(tmp_path: Path) -> None:
+    scenario = "synthetic-256-weeks"
+    envs = HPCBatchVecEnv(scenario, num_envs=1)
+    small(sb3.PPO, "MultiInputPolicy", envs).save(tmp_path / "mine.zip")
+    agent = load_agent(str(tmp_path / "mine.zip"))
+    env = SchedulingEnv(scenario, **agent.env_keywords)
+    shown, _ = env.reset(seed=3)
+    times = []
+    for _ in range(8):
+        times.append(env.now)
+        shown, *_ = env.step(agent.predict(shown)[0])
+    assert [now % 14_400 for now in times] == [0] * 8
+    assert times == sorted(set(times))
+
+
 @pytest.mark.parametrize(
     ("policy", "observation"), [("MultiInputPolicy", "dict"), ("MlpPolicy", "flat")]
 )
@@ -78,7 +96,7 @@ def test_a_model_of_another_kind_of_machine_is_refused(tmp_path: Path) -> None:
     small(sb3.PPO, "MultiInputPolicy", envs).save(tmp_path / "mine.zip")
     with pytest.raises(CardError, match=r"mine.zip: was trained on observations .* 'machine'"):
         evaluate([str(tmp_path / "mine.zip")], "tiny", progress=False)
-    envs = HPCBatchVecEnv("tiny", num_envs=1, observation="flat")
+    envs = HPCBatchVecEnv("tiny", num_envs=1, action="weights", n_slots=128, **FLAT)
     small(sb3.PPO, "MlpPolicy", envs).save(tmp_path / "flat.zip")
     agent = load_agent(str(tmp_path / "flat.zip"))
     shown, _ = SchedulingEnv("hetero-64-weeks", **agent.env_keywords).reset()
@@ -90,6 +108,7 @@ def test_a_model_of_another_kind_of_machine_is_refused(tmp_path: Path) -> None:
     ("keywords", "message"),
     [
         ({"action": "weights", "n_slots": 6}, "fit several kinds of action, weights and order"),
+        ({"action": "index", "n_slots": 5}, "fit several kinds of action, .*index"),
         ({"action": "policy", "policies": POLICIES}, r"Discrete\(3\), fit no kind of action; name"),
     ],
 )

@@ -18,6 +18,17 @@ def test_episodes_are_listed_and_the_data_set_is_named(run: Command, tmp_path: P
     assert (tmp_path / "new" / "tiny-v0" / "data" / "metadata.json").is_file()
 
 
+def test_observations_are_one_array_where_asked(run: Command, tmp_path: Path) -> None:
+    """As learners want them that know no dicts, d3rlpy's among them."""
+    minari = pytest.importorskip("minari")
+    options = ("--observation", "flat", "--slots", "8", "--action", "job")
+    run("record", "flat-v0", "-a", "SAF", "-s", "tiny", *options, "--output", str(tmp_path))
+    data = minari.MinariDataset(tmp_path / "flat-v0" / "data")
+    env = data.recover_environment()
+    assert data.observation_space == env.observation_space
+    assert data[0].observations.shape == (len(data[0]) + 1, 8 * 18 + 19 + 8)
+
+
 def test_a_seed_without_random_decisions_is_refused(refuse: Command) -> None:
     printed = refuse("record", "tiny-v0", "-a", "SAF", "-s", "tiny", "--seed", "3")
     assert "--seed has no effect without --epsilon" in printed

@@ -245,7 +245,8 @@ def test_agent_gets_its_state_back_within_an_episode_and_none_at_its_start(
     episodes: Episodes,
 ) -> None:
     agent = Remembering()
-    evaluate([NamedAgent("mine", agent)], episodes, weeks="1-2", progress=False)
+    named = NamedAgent("mine", agent, {"action": "weights"})
+    evaluate([named], episodes, weeks="1-2", progress=False)
     assert sum(agent.starts) == 2
     assert len(agent.starts) > 20
 

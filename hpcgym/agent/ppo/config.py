@@ -207,7 +207,7 @@ class PPOConfig:
         )
         if self.action == "policy":
             keywords["policies"] = list(self.policies)
-        if self.decide != "contested":
+        if {self.decide, kind_of(self.action).USUAL_DECIDE} != {"contested"}:
             keywords["decide"] = self.decide
         if self.backfill:
             keywords["backfill"] = self.backfill

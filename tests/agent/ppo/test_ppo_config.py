@@ -52,7 +52,6 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
         ("group_size=7", "group_size must divide n_envs, got 7 and 120"),
         ("reward=ration", "did you mean 'ratio'"),
         ("network=kernal", "did you mean 'kernel'"),
-        ("baseline=", "reward 'ratio' compares with a baseline"),
         ("policies=SAF", "policies belong to action 'policy'"),
         ("start=smith-histroy", "did you mean 'smith-history'"),
         ("learning_rate=nan", "learning_rate must be a finite number, got nan"),
@@ -66,6 +65,26 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
 def test_a_value_that_cannot_be_is_refused(assignment: str, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         ppo.overridden(ppo.preset("order"), [assignment])
+
+
+def test_a_reward_that_compares_needs_a_baseline() -> None:
+    assert ppo.overridden(ppo.preset("order"), ["baseline="]).reward == "ratio"
+    for action, *changes in (("order", "baseline="), ("index",)):
+        with pytest.raises(HpcgymError, match="reward 'log_ratio' compares with a baseline"):
+            ppo.overridden(ppo.preset(action), ["reward=log_ratio", *changes])
+
+
+def test_the_keywords_of_an_agent_say_when_it_decides_unless_passes_are_contested() -> None:
+    said = {
+        ("index", ""): 14_400,
+        ("index", "decide=contested"): "contested",
+        ("weights", ""): None,
+        ("weights", "decide=contested"): None,
+        ("weights", "decide=3600"): 3_600,
+    }
+    for (action, change), decide in said.items():
+        found = ppo.overridden(ppo.preset(action), [change] if change else [])
+        assert found.env_keywords.get("decide") == decide
 
 
 def test_changes_of_episodes_are_read_by_text_and_written_back() -> None:

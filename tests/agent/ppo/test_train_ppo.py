@@ -79,8 +79,11 @@ def test_weeks_are_set_apart_from_the_last_block_or_from_all_that_are_not_named(
         chosen_weeks([SCENARIO], ["1-5", "6"], [], 0.2)
 
 
-def test_a_training_goes_on_as_it_began_and_its_card_says_how(run: Run, tmp_path: Path) -> None:
-    changes = {"augment": ["jitter=60", "window=86400,86400"], "seed": 3, "action": "job"}
+@pytest.mark.parametrize("action", ["job", "index"])
+def test_a_training_goes_on_as_it_began_and_its_card_says_how(
+    action: str, run: Run, tmp_path: Path
+) -> None:
+    changes = {"augment": ["jitter=60", "window=86400,86400"], "seed": 3, "action": action}
     begun, card = run(**LIMITED | changes)
     assert begun.steps == 64
     longer = LIMITED | changes | {"steps": 96, "threads": 2, "resume": True, "force": True}
@@ -101,6 +104,9 @@ def test_a_training_goes_on_as_it_began_and_its_card_says_how(run: Run, tmp_path
         "augment jitter=60",
         "augment window=86400,86400",
     ]
+    assert found.agent.env_keywords.get("decide") == (14_400 if action == "index" else None)
+    played = evaluate([found.agent], SCENARIO, weeks="7", progress=False)
+    assert played.values("TRAINED") > 0
 
 
 @pytest.mark.parametrize(
@@ -110,7 +116,7 @@ def test_a_training_goes_on_as_it_began_and_its_card_says_how(run: Run, tmp_path
         ({"weeks": "1-4"}, f"weeks of {SCENARIO}: got 1-5, .* has 1-3,5;"),
         ({"validation_weeks": "3,5"}, f"validation weeks of {SCENARIO}: got 3,5, .* has 5;"),
         ({"seed": 1}, "seed: got 1, yet the checkpoint has 0;"),
-        ({"action": "job"}, "action: got job, yet the checkpoint has order;"),
+        ({"action": "job"}, "action: got job, yet the checkpoint has index;"),
         ({"network": "attention"}, "network: got attention, yet the checkpoint has kernel;"),
         ({"settings": "gamma=0.5"}, "gamma: got 0.5, yet the checkpoint has 1.0;"),
         ({"augment": "jitter=60"}, "augment jitter: got 60, yet the checkpoint has 0;"),
@@ -224,6 +230,7 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     sets = SETS | {"learning_rate": 1e-9, "patience": patience, "validate_every": 1, "n_slots": 64}
     words = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
     words += ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "96"]
+    words += ["--action", "order"]
     done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
     card = load_card(str(tmp_path / "trained.toml"))
@@ -242,6 +249,27 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     agents = [replace(card.agent, training=None), "SMITH-REGRESSION"]
     found = evaluate(agents, SCENARIO, weeks="7-8", progress=False)
     assert found.values("TRAINED") == pytest.approx(found.values("SMITH-REGRESSION"), rel=1e-3)
+
+
+def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "hpcgym.agent.ppo.validation.Validation.score", lambda *_: Score(1.0, 0.0, 1.0)
+    )
+    words = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
+    words += ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "64"]
+    done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    begun = "TRAINED ended where it began, as SAF: 64 decisions of PPO gave nothing better."
+    assert done.stdout.splitlines()[-1].startswith(begun)
+    card = load_card(str(tmp_path / "trained.toml"))
+    assert card.environment["action"] == "index"
+    assert "decides as SAF: 64 decisions of PPO gave nothing better" in card.description
+    agents = [replace(card.agent, training=None), "SAF"]
+    found = evaluate(agents, SCENARIO, weeks="7-8", progress=False).frame
+    own, saf = (found[found["agent"] == one].drop(columns="agent") for one in ("TRAINED", "SAF"))
+    assert own.to_numpy().tolist() == saf.to_numpy().tolist()
 
 
 def test_a_training_that_improved_does_not_say_that_it_ended_where_it_began(
