@@ -411,6 +411,7 @@ class _Stage:
             start, over = np.zeros(1, dtype=np.bool_), terminated or truncated
         if len(actions) > MOST_DECISIONS:
             raise EvaluationError(f"{week} has more than {MOST_DECISIONS:,} decisions")
+        shared = [key for key in info if all(key in one for one in infos)]  # not metrics of the end
         buffer = EpisodeBuffer(
             seed=seed,
             options=options,
@@ -419,7 +420,7 @@ class _Stage:
             rewards=rewards,
             terminations=[False] * (len(actions) - 1) + [terminated],
             truncations=[False] * (len(actions) - 1) + [truncated],
-            infos={key: [one[key] for one in infos] for key in info},
+            infos={key: [one[key] for one in infos] for key in shared},
         )
         row = {"agent": agent.name, "week": week, "seed": seed}
         row |= {"decisions": len(actions), "return": sum(rewards)}
