@@ -381,22 +381,27 @@ class _Stage:
         with steps(len(tasks), self.env.episodes.scenario.name, "episodes") as work:
             for number, (agent, week) in enumerate(tasks):
                 if number >= len(kept.rows):
-                    episode, row = self.play(agent, week, seed + number)
+                    episode, row, end = self.play(agent, week, seed + number)
                     data.update_episodes([episode])
-                    data.update_episode_metadata([row], [number])
+                    data.update_episode_metadata([end | row], [number])
                     kept.add(row)
                 work.advance()
         return kept.rows
 
-    def play(self, agent: AnyAgent, week: str, seed: int) -> tuple[Any, dict[str, Any]]:
-        """Play an episode; return Minari's buffer of it, and a row about it."""
+    def play(
+        self, agent: AnyAgent, week: str, seed: int
+    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """Play an episode; return Minari's buffer of it, a row about it, and what its end says.
+
+        Minari wants the same keys of every info, and most are there when an episode ends.
+        """
         from minari.data_collector.episode_buffer import EpisodeBuffer
 
         env, generator = self.env, np.random.default_rng(seed)
         env.action_space.seed(seed)
         options = {"episode": week}
-        shown, info = env.reset(seed=seed, options=options)
-        observations, infos, actions, rewards = [shown], [info], [], []
+        shown, _ = env.reset(seed=seed, options=options)
+        observations, actions, rewards = [shown], [], []
         state, start, over = None, np.ones(1, dtype=np.bool_), False
         while not over:
             action, state = self.choose(agent, shown, state, start)
@@ -405,13 +410,11 @@ class _Stage:
                 action = env.action_space.sample(mask)  # of slots, one that holds a job
             shown, reward, terminated, truncated, info = env.step(action)
             observations.append(shown)
-            infos.append(info)
             actions.append(action)
             rewards.append(reward)
             start, over = np.zeros(1, dtype=np.bool_), terminated or truncated
         if len(actions) > MOST_DECISIONS:
             raise EvaluationError(f"{week} has more than {MOST_DECISIONS:,} decisions")
-        shared = [key for key in info if all(key in one for one in infos)]  # not metrics of the end
         buffer = EpisodeBuffer(
             seed=seed,
             options=options,
@@ -420,11 +423,11 @@ class _Stage:
             rewards=rewards,
             terminations=[False] * (len(actions) - 1) + [terminated],
             truncations=[False] * (len(actions) - 1) + [truncated],
-            infos={key: [one[key] for one in infos] for key in shared},
         )
         row = {"agent": agent.name, "week": week, "seed": seed}
         row |= {"decisions": len(actions), "return": sum(rewards)}
-        return buffer, row | {"mean_bsld": env.metrics()["mean_bsld"]}
+        row["mean_bsld"] = env.metrics()["mean_bsld"]
+        return buffer, row, {key: one for key, one in info.items() if np.ndim(one) == 0}
 
     def choose(
         self, agent: AnyAgent, shown: Any, state: Any, start: NDArray[np.bool_]
