@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from environment_table import CONSTANTS, IDS, play, row_of, row_of_constant
 
 PAGE = (Path(__file__).parents[2] / "docs" / "environment.md").read_text(encoding="utf-8")
