@@ -14,7 +14,7 @@ PROGRAMS = {
         ["q_network"],
     ),
     "sac_continuous_action": (
-        "weights",
+        "index",
         ["--total-timesteps", "1000", "--learning-starts", "500", "--buffer-size", "1000"],
         ["actor", "qf1"],
     ),
@@ -25,7 +25,8 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1]).resolve()
     sys.path.insert(0, str(folder))
     for program, (action, arguments, networks) in PROGRAMS.items():
-        sys.argv = [program, "--env-id", f"hpcgym:HPCBatch-{action}-flat-v0", "--no-cuda"]
+        name = f"hpcgym:hpcgym/BusyWeeks-{action}-short-v0"
+        sys.argv = [program, "--env-id", name, "--no-cuda"]
         sys.argv += arguments
         made = runpy.run_path(str(folder / f"{program}.py"), run_name="__main__")
         for network in networks:

@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 import hpcgym  # noqa: F401, registers the ids
 
-IDS = sorted(name for name in gymnasium.registry if name.startswith("HPCBatch"))
+IDS = sorted(name for name in gymnasium.registry if name.startswith(("HPCBatch", "hpcgym/")))
 MOST_MB = 300
 """Memory that a video may take, beside what its libraries take."""
 
@@ -45,13 +45,13 @@ def step_vectors() -> None:
 
 def step_tensors() -> None:
     """Play an episode in tensors of torch, infos included."""
-    env = gymnasium.wrappers.NumpyToTorch(gymnasium.make("HPCBatch-job-flat-v0"))
+    env = gymnasium.wrappers.NumpyToTorch(gymnasium.make("hpcgym/BusyWeeks-job-short-v0"))
     env.reset(seed=0)
     over = False
     while not over:
         shown, _, over, _, info = env.step(torch.tensor(0))
     assert isinstance(shown, torch.Tensor) and shown.shape == env.observation_space.shape
-    assert float(info["mean_bsld"]) >= 1
+    assert float(info["mean_bsld"]) >= 1 and float(info["complete"]) == 1
     report("NumpyToTorch, an episode")
 
 

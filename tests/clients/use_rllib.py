@@ -10,9 +10,9 @@ returns: list[float] = []
 
 
 def keep_return(*, episode: Any, **_: Any) -> None:
-    """Keep the return of an episode, which is minus its metric."""
+    """Keep the return of an episode, which is minus its ratio to SAF."""
     returns.append(episode.get_return())
-    assert np.isclose(-returns[-1], episode.get_infos(-1)["mean_bsld"], rtol=1e-4)
+    assert np.isclose(-returns[-1], episode.get_infos(-1)["ratio"], rtol=1e-4)
 
 
 def train(config: PPOConfig) -> int:

@@ -1,10 +1,10 @@
-"""Stable-Baselines3: PPO on weights, DQN on jobs."""
+"""Stable-Baselines3: PPO on the index, DQN on jobs."""
 
 from client import check_returns, example, refuse_infinite, report
 
 if __name__ == "__main__":
     made = example("Stable-Baselines3")
-    for name, action in {"ppo": "weights", "dqn": "jobs"}.items():
+    for name, action in {"ppo": "the index", "dqn": "jobs"}.items():
         model = made[name]
         assert model.num_timesteps == 1_024
         refuse_infinite(model.policy.parameters())

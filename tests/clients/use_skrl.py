@@ -1,4 +1,4 @@
-"""skrl: PPO on policies, with the compiled vector."""
+"""skrl: PPO on jobs, with the compiled vector."""
 
 from client import check_returns, example, refuse_infinite, report
 

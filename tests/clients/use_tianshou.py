@@ -1,4 +1,4 @@
-"""Tianshou: PPO on policies."""
+"""Tianshou: PPO on jobs."""
 
 from client import check_returns, example, refuse_infinite, report
 
@@ -7,5 +7,5 @@ if __name__ == "__main__":
     refuse_infinite([*made["policy"].parameters(), *made["critic"].parameters()])
     stats, kept = made["stats"], made["buffer"]
     assert stats.train_step == 4_096 and stats.update_step > 0
-    check_returns(-kept.info["mean_bsld"][kept.terminated])
+    check_returns(-kept.info["ratio"][kept.terminated])
     report(f"PPO, 4,096 steps, episodes ended: {stats.train_episode}")

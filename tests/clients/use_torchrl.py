@@ -10,7 +10,7 @@ def step_processes(name: str) -> None:
     envs = GymEnv(name, num_envs=4, categorical_action_encoding=True)
     steps = envs.rollout(600, break_when_any_done=False)
     envs.close()
-    assert steps.shape == (4, 600) and steps["next", "mean_bsld"].shape == (4, 600)
+    assert steps.shape == (4, 600)
     n_ended = int(steps["next", "done"].sum())
     assert n_ended and torch.isfinite(steps["next", "reward"]).all()
     report(f"GymEnv with num_envs=4, 2,400 steps, episodes ended: {n_ended}")
@@ -20,10 +20,6 @@ if __name__ == "__main__":
     made = example("TorchRL")
     assert len(made["losses"]) == 2 and torch.isfinite(torch.tensor(made["losses"])).all()
     refuse_infinite(made["ppo_loss"].parameters())
-    end = made["steps"]["next"]
-    over = end["done"].squeeze(-1)
-    paid, metric = end["episode_reward"].squeeze(-1)[over], end["mean_bsld"][over]
-    assert torch.allclose(-paid.double(), metric, rtol=1e-4)
     n_ended = check_returns(made["returns"])
     report(f"GymWrapper of the vector, PPO, 4,096 steps, episodes ended: {n_ended}")
     step_processes(made["name"])

@@ -1,0 +1,88 @@
+"""Print the tables of docs/environment.md: what each id is and what scores there; constants.
+
+    python scripts/environment_table.py [ID ...] [--weeks N]
+
+A score is the mean of `info["ratio"]` over the test weeks, or over their first N. Random actions
+play each week ten times. Rules run as by `hpcgym evaluate`, actions in the environment.
+"""
+
+import argparse
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pandas as pd
+
+import hpcgym
+from hpcgym.text_table import machine_text
+
+PROBLEM = "hpcgym/BusyWeeks-{}-v0"
+IDS = ["HPCBatch-v0", *map(PROBLEM.format, ("index-test", "order-test", "job-test", "trials-test"))]
+RULES = {"FCFS": "FCFS", "SAF": "SAF", "H": "URGENT-CAPPED-COST-BENEFIT", "T": "H-TRIAL-YOUNG"}
+CONSTANTS: dict[tuple[float, ...], str] = {
+    (0, 0, 0, 0, 0): "SAF",
+    (-1, -1, 0, 0, 0): "FCFS",
+    (-1, 0, 0, 0, 0): "SPF, by the request alone",
+    (0, 0, 1, 0, 0): "SAF-REGRESSION, by the expected area",
+    (0, 1, 1, 1, 0): "SMITH-REGRESSION",
+    (0, 0, 0, 0, 0.5): "SAF under `cost-benefit:kappa=0.25`",
+    (0, 1, 1, 1, 0.5): "SMITH-REGRESSION under the same",
+}
+
+
+def play(name: str, n_weeks: int | None, action: object = None, times: int = 1) -> pd.DataFrame:
+    """Play weeks of an id by one action, random ones by default; return what each came to."""
+    keywords: dict[str, Any] = {"weeks": "test"} if name == IDS[0] else {}
+    env: Any = gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make(name, **keywords))
+    env.action_space.seed(0)
+    rows = []
+    for week in [*env.unwrapped.episodes.numbers[:n_weeks]] * times:
+        info, is_over = env.reset(options={"episode": week})[1], False
+        while not is_over:
+            chosen = env.action_space.sample() if action is None else action
+            _, _, is_over, _, info = env.step(chosen)
+        rows.append((week, info["episode"]["r"], info["episode"]["l"], info["ratio"], env))
+    return pd.DataFrame(rows, columns=["week", "sum", "steps", "ratio", "env"])
+
+
+def row_of(name: str, n_weeks: int | None) -> dict[str, str]:
+    """Return what the first table says of an id."""
+    random = play(name, n_weeks, times=10)
+    env = random["env"][0].unwrapped
+    shown, chosen = env.observation_space, env.action_space
+    zeros = play(name, n_weeks, np.zeros(chosen.shape, chosen.dtype))
+    frame = hpcgym.evaluate([*RULES.values()], env.episodes, progress=False).frame
+    bsld = frame.pivot(index="week", columns="agent", values="mean_bsld").loc[zeros["week"]]
+    sums = pd.concat([random["sum"], zeros["sum"]])
+    scores = {"random": random["ratio"], "zeros": zeros["ratio"]}
+    scores |= {head: bsld[rule] / bsld["SAF"] for head, rule in RULES.items()}
+    parts = shown.items() if isinstance(shown, gymnasium.spaces.Dict) else [("one array", shown)]
+    return {
+        "id": f"`{name}`",
+        "weeks": f"{env.episodes.scenario.name} {', '.join(map(str, zeros['week']))}",
+        "actions": f"`{chosen}`".replace(".0", "").replace(", float32", ""),
+        "observations": ", ".join(f"{part} {space.shape}" for part, space in parts),
+        "sum of rewards": f"{sums.min():.2f} to {sums.max():.2f}",
+        "steps": f"{random['steps'].mean():,.0f}",
+    } | {head: f"{values.mean():.3f}" for head, values in scores.items()}
+
+
+def row_of_constant(action: tuple[float, ...], n_weeks: int | None) -> dict[str, str]:
+    """Return what the second table says of an action of kind `index`."""
+    found = {
+        one: play(PROBLEM.format(f"index-{one}"), n_weeks, action) for one in ("train", "test")
+    }
+    scores = {f"{part} weeks": f"{played['ratio'].mean():.3f}" for part, played in found.items()}
+    return {"action": f"{action}", "what it is": CONSTANTS[action]} | scores
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("ids", nargs="*", default=IDS, metavar="ID")
+    parser.add_argument("--weeks", type=int, metavar="N", help="the first N weeks only")
+    given = parser.parse_args()
+    for rows in (
+        [row_of(name, given.weeks) for name in given.ids],
+        [row_of_constant(action, given.weeks) for action in CONSTANTS],
+    ):
+        print(machine_text(pd.DataFrame(rows), "markdown"), end="\n\n")
