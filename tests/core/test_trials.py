@@ -188,6 +188,13 @@ def test_another_share_another_seed_and_another_week_draw_other_users():
     assert len(Trial().requeueable(jobs)) == 0
 
 
+def test_a_seed_draws_the_same_users_in_every_version():
+    columns = [np.zeros(20, dtype=int), *np.ones((3, 20), dtype=int)]
+    jobs = Workload.from_arrays(*columns, machine_processors=1, user=np.arange(20))
+    drawn = np.flatnonzero(Trial(users=0.5, seed=1).requeueable(jobs))
+    assert drawn.tolist() == [1, 2, 3, 5, 6, 7, 9, 15]
+
+
 @given(workload=busy_workloads(), mode=modes(), given=settings())
 def test_what_holds_of_every_schedule_with_trials(workload, mode, given):
     simulator = simulator_of(workload, given.pop("policy"), backfill=str(mode), **given)
