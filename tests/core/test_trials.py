@@ -122,6 +122,19 @@ def test_a_start_ends_the_trial_that_began_last_and_of_one_instant_the_lower_pos
     assert [(job, end) for job, _, _, end, reason in got if reason == "evicted"] == [(first, 3)]
 
 
+@pytest.mark.parametrize(("threshold", "gave_way"), [(None, [30]), (10, [])])
+def test_nobody_gives_way_while_one_is_overdue_off_trial_though_another_is_overdue_on_trial(
+    threshold, gave_way
+):
+    """A and V run and P is on trial; H needs all 4 processors. At 30 G might take that of V."""
+    jobs = [(0, 300, 300, 2), (1, 9, 9, 4), (2, 80, 300, 1), (22, 160, 160, 1), (30, 50, 300, 1)]
+    given = {"policy": "FCFS", "threshold": threshold}
+    mode = "easy+trial:limit=60,young=60,request=150"
+    found, got = attempts_of(workload_of(jobs, 4), backfill=mode, **given)
+    assert found == got
+    assert [end for job, _, _, end, reason in got if (job, reason) == (3, "gave way")] == gave_way
+
+
 @pytest.mark.parametrize(
     ("overhead", "expected"),
     [

@@ -139,6 +139,25 @@ def test_what_may_go_on_trial_and_give_way_is_that_of_the_instant_before_its_pas
     assert of_trials.tolist() == [0.5, 0, 0, 0.5]
 
 
+def test_a_start_that_ends_a_trial_is_expected_to_end_later_by_the_overhead():
+    """At 50 H ends the trial of P, and runs from 150 on, for 3,550 s; at 60 X is submitted.
+
+    So H is expected to end at 3,700, 40 s after the horizon of an hour.
+    """
+    rows = [(0, 50, 50, 1, 1), (1, 3550, 3550, 2, 2), (2, 5000, 5000, 1, 3), (60, 9, 9, 1, 4)]
+    env = SchedulingEnv(
+        episodes_of(workload_of(rows, 2)),
+        action="trials",
+        backfill="easy+trial:limit=600,overhead=100",
+        decide="event",
+    )
+    shown = env.reset()[0]
+    while env.now < 60:
+        shown = env.step(np.zeros(8, dtype=np.float32))[0]
+    place = len(ClusterField) + ControlsField.EXPECTED_FREE_IN_3600_S
+    assert shown["cluster"][place : place + 2].tolist() == [0, 1]
+
+
 def test_a_user_counts_the_more_the_more_jobs_have_ended():
     """Nothing known: 1/2; four long jobs: 1/4; jobs that ran shorter than it say nothing."""
     assert reference.chance([], [], 0, 300) == 0.5
