@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 import hpcgym
 import reference_dependencies as reference
 from dependent_cases import conditional_tables, ending_later, lives_of, tables, workload_of
+from engines import simulator_of, starts_again
+from hpcgym.attempts import attempts_of
 from hpcgym.cli import app
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.constants import FEATURE_SUBMIT, N_WEIGHTS
@@ -157,6 +159,15 @@ def test_jobs_that_are_not_cancelled_are_scheduled_as_if_the_others_were_not_the
     if got.attempts is not None:
         assert got.attempts.wasted_time[order].tolist() == theirs.attempts.wasted_time.tolist()
         assert got.attempts.wasted_time[~ran].sum() == 0
+
+
+def test_a_cancelled_job_wastes_nothing_whatever_another_run_has_left():
+    jobs = hpcgym.Workload.from_arrays(
+        [0, 0], [9, 9], [9, 9], [1, 1], after=[-1, 0], condition=[0, 2], machine_processors=1
+    )
+    simulator = simulator_of(jobs, backfill="easy+trial", dependencies="start")
+    assert starts_again(simulator) == [0, -1]
+    assert attempts_of(simulator).wasted_time.tolist() == [0, 0]
 
 
 def test_a_job_is_cancelled_where_its_condition_can_no_longer_hold():

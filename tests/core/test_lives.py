@@ -193,6 +193,26 @@ def test_a_trial_gives_way_to_an_outage_before_a_job_that_started_earlier():
     assert made.start_time.tolist() == [0, 100, 8]
 
 
+def test_an_outage_takes_a_plain_trial_before_a_guaranteed_one_and_that_before_a_running_job():
+    """V gives way to G at 8, while P is on trial; outages begin at 10 and 12, each of one."""
+    rows = (0, 40, 40, 2), (5, 100, 100, 1), (6, 30, 30, 4), (7, 50, 200, 1), (8, 9, 150, 1)
+    mode = "easy+trial:limit=60,young=100,request=50,times=1,share=0.5,guarantee=20"
+    events = [Outage(at, 300, 1, announced=at) for at in (10, 12)]
+    made = hpcgym.simulate(jobs_of(*rows), backfill=mode, events=events)
+    down = [(job, end) for job, end, reason in ends(made) if reason == "node down"]
+    assert sorted(down) == [(4, 10), (5, 12)]
+
+
+def test_a_job_on_trial_meets_an_outage_by_the_end_estimated_from_its_trials_start():
+    """T is on trial from 1 on, behind the head of 3 that fits at 10; at 5 the wider N is the head.
+
+    An outage of three of 4 processors begins at 39, just when T's 38 s are over: T stays.
+    """
+    jobs = jobs_of((0, 10, 10, 2), (0, 40, 40, 1), (1, 10, 10, 3), (1, 38, 38, 1), (5, 2, 2, 4))
+    made = hpcgym.simulate(jobs, "SAF", backfill="easy+trial:limit=20", events=[Outage(39, 50, 3)])
+    assert made.start_time.tolist() == [0, 0, 52, 1, 50]
+
+
 def test_no_trial_begins_that_a_known_outage_would_end():
     """A trial of 20 s would meet the outage of the last idle processor at 15."""
     jobs = jobs_of((0, 100, 100, 3), (0, 50, 200, 4), (0, 10, 400, 1))
@@ -208,7 +228,7 @@ def test_no_trial_begins_that_a_known_outage_would_end():
     ("settings", "named"),
     [
         ({"backfill": "conservative"}, "'easy' and 'cost-benefit'"),
-        ({"backfill": "easy+trial:overhead=30"}, "leave overhead out"),
+        ({"backfill": "easy+trial:overhead=1"}, "leave overhead out"),
         ({"backfill": "easy+trial", "correction": "reqtime", "estimates": "recent"}, "correction"),
         ({"backfill": "cost-benefit+trial", "event_semantics": "pyss"}, "batch"),
     ],

@@ -11,7 +11,7 @@ import engines
 import hpcgym
 import reference_trials
 from drawn_lives import modes, orders, trials
-from engines import by_reference, first_difference, simulator_of, whole
+from engines import by_reference, first_difference, simulator_of, whole, workload_of
 from hpcgym.attempts import COMPLETED, KILLED
 from hpcgym.core.backfill import Easy, as_mode
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
@@ -76,6 +76,102 @@ def test_every_attempt_is_as_the_reference_says(workload, mode, given):
     assert got == expected
 
 
+def assert_attempts(jobs, mode, *expected, policy="FCFS"):
+    """Compare attempts on 4 processors, (job, taken, useful start, end, reason), with both."""
+    found, got = attempts_of(workload_of(jobs, 4), backfill=f"easy+trial:{mode}", policy=policy)
+    assert found == got == list(expected)
+
+
+def test_a_start_ends_a_plain_trial_and_leaves_a_younger_one_that_is_guaranteed():
+    """V gives way to G at 8, waits again, and needs a processor at 10: P goes, though G is younger.
+
+    At 28 the guarantee of G is over, so S takes its processor.
+
+    ::
+
+        AAAAAAAAAAAAAAAAAAAA...      A 2p x 40, V 1p x 100, H 4p x 30, behind V until 110
+        AAAAAAAAAAAAAAAAAAAA...      P 1p x 50 of 200, G 1p x 50 of 150, S 1p x 5
+        .....VVVGGGGGGGGGGGG...SSSSSGGG
+        .......PPPVVVVVVVVVV...
+        0    5 7  10         28    33
+    """
+    jobs = [(0, 40, 40, 2), (5, 100, 100, 1), (6, 30, 30, 4)]
+    jobs += [(7, 50, 200, 1), (8, 50, 150, 1), (10, 5, 5, 1)]
+    assert_attempts(
+        jobs,
+        "limit=60,young=100,request=50,times=1,share=0.5,guarantee=20",
+        (0, 0, 0, 40, "completed"),
+        (1, 5, 5, 8, "gave way"),
+        (1, 10, 10, 110, "completed"),
+        (2, 110, 110, 140, "completed"),
+        (3, 7, 7, 10, "evicted"),
+        (3, 40, 40, 90, "completed"),
+        (4, 8, 8, 28, "evicted"),
+        (4, 33, 33, 83, "completed"),
+        (5, 28, 28, 33, "completed"),
+    )
+
+
+@pytest.mark.parametrize(("submitted", "first"), [(1, 2), (2, 3)])
+def test_a_start_ends_the_trial_that_began_last_and_of_one_instant_the_lower_position(
+    submitted, first
+):
+    """P and Q are on trial beside A, while H waits until 40; S needs one processor at 3."""
+    jobs = [(0, 40, 40, 2), (1, 10, 10, 4), (1, 30, 50, 1), (submitted, 30, 50, 1), (3, 5, 5, 1)]
+    _, got = attempts_of(workload_of(jobs, 4), backfill="easy+trial:limit=60", policy="FCFS")
+    assert [(job, end) for job, _, _, end, reason in got if reason == "evicted"] == [(first, 3)]
+
+
+@pytest.mark.parametrize(("threshold", "gave_way"), [(None, [30]), (10, [])])
+def test_nobody_gives_way_while_one_is_overdue_off_trial_though_another_is_overdue_on_trial(
+    threshold, gave_way
+):
+    """A and V run and P is on trial; H needs all 4 processors. At 30 G might take that of V."""
+    jobs = [(0, 300, 300, 2), (1, 9, 9, 4), (2, 80, 300, 1), (22, 160, 160, 1), (30, 50, 300, 1)]
+    given = {"policy": "FCFS", "threshold": threshold}
+    mode = "easy+trial:limit=60,young=60,request=150"
+    found, got = attempts_of(workload_of(jobs, 4), backfill=mode, **given)
+    assert found == got
+    assert [end for job, _, _, end, reason in got if (job, reason) == (3, "gave way")] == gave_way
+
+
+@pytest.mark.parametrize(
+    ("overhead", "expected"),
+    [
+        (0, [(2, 39, 39, 40, "evicted"), (2, 42, 42, 52), (3, 1, 1, 39), (4, 40, 40, 42)]),
+        (1, [(2, 42, 42, 52), (3, 1, 2, 40), (4, 40, 40, 42)]),
+        (
+            2,
+            [
+                (2, 10, 12, 22),
+                *[(3, 1, 3, 10, "evicted"), (3, 22, 24, 40, "evicted"), (3, 44, 46, 84)],
+                (4, 40, 42, 44),
+            ],
+        ),
+    ],
+)
+def test_a_job_on_trial_is_estimated_to_end_from_the_useful_start_of_its_trial_on(
+    overhead, expected
+):
+    """T goes on trial at 1, behind the head H. At 5 the wider N is the head, from B's end at 40 on.
+
+    T stays where it is if its 38 s from its useful start are over at 40: under an overhead of 0 or
+    1 s. From 5 on they would not be, and from 1 on they would be under 2 s, too.
+
+    ::
+
+        AAAAAAAAAA                         A 2p x 10, B 1p x 40, H 3p x 10, T 1p x 38
+        AAAAAAAAAA                         N 4p x 2, from 40 on
+        .TTTTTTTTTTTTTTTTTTTTTTTTT...TT.NN
+        BBBBBBBBBBBBBBBBBBBBBBBBBB...BBBNN
+        0    5    10                  39
+    """
+    jobs = [(0, 10, 10, 2), (0, 40, 40, 1), (1, 10, 10, 3), (1, 38, 38, 1), (5, 2, 2, 4)]
+    both = [(0, 0, 0, 10), (1, 0, 0, 40), *expected]
+    ended = [one if len(one) == 5 else (*one, "completed") for one in both]
+    assert_attempts(jobs, f"limit=20,overhead={overhead}", *ended, policy="SAF")
+
+
 @given(workload=busy_workloads(), mode=modes(), given=settings(), users=shares, seed=seeds)
 def test_jobs_that_must_not_be_killed_are_neither_tried_nor_give_way(
     workload, mode, given, users, seed
@@ -103,6 +199,13 @@ def test_another_share_another_seed_and_another_week_draw_other_users():
     assert (half != Trial(users=0.5, seed=1).requeueable(replace(jobs, time_offset=9))).any()
     assert Trial(users=0).requeueable(jobs).sum() == 0
     assert len(Trial().requeueable(jobs)) == 0
+
+
+def test_a_seed_draws_the_same_users_in_every_version():
+    columns = [np.zeros(20, dtype=int), *np.ones((3, 20), dtype=int)]
+    jobs = Workload.from_arrays(*columns, machine_processors=1, user=np.arange(20))
+    drawn = np.flatnonzero(Trial(users=0.5, seed=1).requeueable(jobs))
+    assert drawn.tolist() == [1, 2, 3, 5, 6, 7, 9, 15]
 
 
 @given(workload=busy_workloads(), mode=modes(), given=settings())

@@ -19,7 +19,7 @@ import hpcgym
 import reference
 import reference_capped
 import reference_index
-from engines import history_of_users, jobs_of, records_of_users
+from engines import history_of_users, jobs_of, records_of_users, workload_of
 from env_cases import busy_workload, episodes_of
 from hpcgym.agent.sb3_model import keywords_of as keywords_of_model
 from hpcgym.agent.shelf import load_agent
@@ -270,6 +270,23 @@ def test_the_choices_of_the_rule_make_its_schedule(workload, mode, threshold, po
     wasted = np.bincount(vain.job, weights=vain.end - vain.taken + cleared, minlength=n)
     assert lives["wasted"] == wasted.tolist()
     assert info["invalid_actions"] == 0
+
+
+def test_the_last_processor_of_the_share_is_for_a_guaranteed_trial_once_a_job_has_given_way():
+    """A and V hold 4 processors, half of which may be guaranteed; B, C and D wait from 10 on.
+
+    V gives way to B and leaves 2 idle. C takes one, guaranteed. D takes the last as a plain trial.
+    """
+    rows = [(0, 40, 40, 1), (0, 100, 100, 3), *[(10, 30, 60, 1)] * 3]
+    mode = "easy+trial:young=60,request=50,share=0.5"
+    env = env_of(workload_of(rows, 4), "lend", backfill=mode)
+    env.reset()
+    found = []
+    for job in (2, 3):
+        shown = env.step(env._slot.tolist().index(job))[0]
+        assert env.now == 10
+        found.append((shown["cluster"][len(ClusterField) :][:3] * 4).tolist())
+    assert found == [[2, 1, 1], [1, 2, 2]]
 
 
 @given(

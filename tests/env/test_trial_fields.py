@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference_trial_fields as reference
+from engines import workload_of
 from env_cases import assert_vector_plays_alike, busy_workload, episodes_of
 from hpcgym.core.observation_fields import (
     ClusterField,
@@ -24,6 +25,7 @@ from strategies import busy_workloads, one_of
 
 KINDS = ("trials", "lend")
 CHANCE = len(JobField) + JobTrialField.CHANCE_TO_END
+MAY_BE_LENT = JobTrialField.MAY_BE_LENT
 
 
 def past_of(workload, user):
@@ -111,6 +113,49 @@ def test_they_are_so_where_many_run_and_some_may_not_be_killed(action):
     seen = play_checked(SchedulingEnv(episodes_of(workload), **keywords), 1)
     some_run, ended = zip(*seen, strict=True)
     assert any(some_run) and max(ended) > 20
+
+
+@pytest.mark.parametrize(("share", "lent"), [(0.5, [1, 0]), (1, [1, 1])])
+def test_what_may_go_on_trial_and_give_way_is_that_of_the_instant_before_its_pass(share, lent):
+    """A runs on 2 of 4 processors and may give way; B needs one at 10, and C three.
+
+    B fits what idles. C needs a processor of A, and guaranteed trials of a share of 3/4.
+    """
+    rows = [(0, 100, 100, 2), (10, 20, 20, 1), (10, 200, 200, 3)]
+    env = SchedulingEnv(
+        episodes_of(workload_of(rows, 4)),
+        action="trials",
+        backfill=f"easy+trial:young=60,request=50,share={share}",
+        decide="event",
+        n_slots=8,
+    )
+    env.reset()
+    shown = env.step(np.zeros(8, dtype=np.float32))[0]
+    assert env.now == 10
+    jobs = shown["jobs"].reshape(8, -1)[:2]
+    found = dict(zip(env._slot[:2].tolist(), jobs[:, len(JobField) + MAY_BE_LENT], strict=True))
+    assert found == dict(zip([1, 2], lent, strict=True))
+    of_trials = shown["cluster"][len(ClusterField) + len(ControlsField) :][: len(TrialField)]
+    assert of_trials.tolist() == [0.5, 0, 0, 0.5]
+
+
+def test_a_start_that_ends_a_trial_is_expected_to_end_later_by_the_overhead():
+    """At 50 H ends the trial of P, and runs from 150 on, for 3,550 s; at 60 X is submitted.
+
+    So H is expected to end at 3,700, 40 s after the horizon of an hour.
+    """
+    rows = [(0, 50, 50, 1, 1), (1, 3550, 3550, 2, 2), (2, 5000, 5000, 1, 3), (60, 9, 9, 1, 4)]
+    env = SchedulingEnv(
+        episodes_of(workload_of(rows, 2)),
+        action="trials",
+        backfill="easy+trial:limit=600,overhead=100",
+        decide="event",
+    )
+    shown = env.reset()[0]
+    while env.now < 60:
+        shown = env.step(np.zeros(8, dtype=np.float32))[0]
+    place = len(ClusterField) + ControlsField.EXPECTED_FREE_IN_3600_S
+    assert shown["cluster"][place : place + 2].tolist() == [0, 1]
 
 
 def test_a_user_counts_the_more_the_more_jobs_have_ended():
