@@ -21,7 +21,8 @@ from strategies import THRESHOLDS_S, workloads
 from strategies import weights as mixed_weights
 
 ACTIONS = ("weights", "policy", "order", "job")
-REWARDS = ("bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "log_ratio", "relative")
+ACCRUING = ("bsld", "wait", "pp_bsld", "ratio")
+REWARDS = (*ACCRUING, "bsld_start", "bsld_end", "log_ratio", "relative")
 BSLD_FORMS = ("bsld", "bsld_start", "bsld_end")
 KEEPING = "conservative:compress=shift"
 RESERVING = ("depth:k=2", "conservative", KEEPING)
@@ -82,7 +83,6 @@ def env_of(workload: Workload, rules: Rules) -> SchedulingEnv:
         reward=rules.reward,
         baseline=text_of(rules.baseline),
         policies=rules.policies or None,
-        scale=rules.scale,
         n_slots=rules.n_slots,
         expectations=rules.expectations,
     )
@@ -160,8 +160,6 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
     rules |= fixed
     if rules["backfill"] == KEEPING and rules["action"] == "job":
         rules["backfill"] = "conservative"
-    if rules["action"] == "weights":
-        rules.setdefault("scale", draw(st.sampled_from(("unit", "raw"))))
     epochs = ["contested", "contested", "event"]
     if rules["action"] in ("weights", "policy"):
         epochs += [3 * by, 11 * by, 60 * by]
@@ -224,6 +222,19 @@ def busy_workload(seed: int = 0, n: int = 250, processors: int = 16) -> Workload
         user=generator.integers(0, 5, n),
         name=f"busy {seed}",
     )
+
+
+def assert_tells(info: dict[str, Any], twin: EnvTwin, when: str, ledger: float = 1.0) -> None:
+    """Compare an info with what the twin has to tell, key by key; `when` is begin, step or end."""
+    expected = twin.info()
+    if when != "step":
+        expected["episode_number"] = 1
+    if when == "end":
+        expected |= twin.end_info()
+    assert info.keys() == expected.keys()
+    for key, value in expected.items():
+        atol = 1e-12 * ledger if key.endswith("_term") else 1e-9
+        np.testing.assert_allclose(info[key], value, rtol=1e-9, atol=atol, err_msg=key)
 
 
 def terms_of(info: dict[str, Any]) -> list[float]:

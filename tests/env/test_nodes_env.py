@@ -17,7 +17,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import reference_nodes
-from env_cases import ACTIONS, env_of, random_action, terms_of
+from env_cases import ACTIONS, assert_tells, env_of, random_action
 from env_twin import Rules
 from env_twin_nodes import NodesTwin
 from hpcgym import simulate
@@ -42,7 +42,7 @@ def name_of(part: str, place: int) -> str:
     return CLUSTER_FIELDS[place] if part == "cluster" else f"{part}[{place}]"
 
 
-def differing(shown: Observation, expected: dict[str, list[float]]) -> list[str]:
+def differing(shown: Observation, expected: dict[str, list[Any]]) -> list[str]:
     """Name what differs by more than the rounding of float32."""
     assert shown.keys() == expected.keys()
     found = []
@@ -51,7 +51,7 @@ def differing(shown: Observation, expected: dict[str, list[float]]) -> list[str]
         assert shown[part].dtype == np.float32 and shown[part].shape == wanted.shape
         far = ~(np.abs(shown[part] - wanted) <= 2.0**-23 * np.maximum(np.abs(wanted), 2.0**-3))
         found += [
-            f"{name_of(part, place)}: {shown[part][place]!r}, twin {wanted[place]!r}"
+            f"{name_of(part, place)}: {shown[part].flat[place]!r}, twin {wanted.flat[place]!r}"
             for place in np.flatnonzero(far)
         ]
     return found
@@ -74,17 +74,18 @@ def play_both(case: Case) -> int:
     """Play an episode in both with the same random actions; return the number of steps."""
     env, twin = env_of(case.workload, case.rules), NodesTwin(case.table, case.machine, case.rules)
     generator = np.random.default_rng(case.seed)
-    shown, _ = env.reset()
+    shown, info = env.reset()
     assert_alike(env, twin, shown, twin.reset())
+    assert_tells(info, twin, "begin")
     terminated, steps, ledger = False, 0, 1.0
     while not terminated:
         action = random_action(case.rules, generator)
         shown, reward, terminated, _, info = env.step(action)
         expected, paid, over = twin.step(action)
         assert terminated == over
-        ledger += sum(map(abs, terms_of(info)))
+        ledger += sum(map(abs, twin.terms.values()))
         assert np.isclose(reward, paid, rtol=1e-9, atol=1e-12 * ledger)
-        assert info["invalid_actions"] == twin.invalid_actions
+        assert_tells(info, twin, "end" if over else "step", ledger)
         assert_alike(env, twin, shown, expected)
         steps += 1
     flags = [(s.backfilled, s.thresholded) for s in twin.sim.starts]
