@@ -15,6 +15,7 @@ from env_twin import WEEK_S, EnvTwin, Rules
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from strategies import THRESHOLDS_S, workloads
@@ -72,6 +73,20 @@ def episodes_of(workload: Workload, rules: Rules | None = None, **changes: Any) 
 def rules_for(workload: Workload, **changes: Any) -> Rules:
     """Return the plainest rules for a workload, with changes."""
     return replace(Rules(workload.machine_processors, workload.largest_request), **changes)
+
+
+PLAIN = {"action": "weights", "reward": "bsld"}
+"""Keywords of tests in which each pass is a decision, by weights, and pays in bounded slowdowns."""
+
+
+def plain_env(scenario: Any = "synthetic-256-weeks", **keywords: Any) -> SchedulingEnv:
+    """Make an environment of `PLAIN`, but for the keywords given."""
+    return SchedulingEnv(scenario, **PLAIN | keywords)
+
+
+def plain_vector(scenario: Any = "synthetic-256-weeks", **keywords: Any) -> SchedulingVectorEnv:
+    """Make a vector environment of `PLAIN`, but for the keywords given."""
+    return SchedulingVectorEnv(scenario, **PLAIN | keywords)
 
 
 def env_of(workload: Workload, rules: Rules) -> SchedulingEnv:

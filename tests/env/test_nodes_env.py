@@ -17,14 +17,13 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import reference_nodes
-from env_cases import ACTIONS, assert_tells, env_of, random_action
+from env_cases import ACTIONS, assert_tells, env_of, plain_env, plain_vector, random_action
 from env_twin import Rules
 from env_twin_nodes import NodesTwin
 from hpcgym import simulate
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
-from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.scenario.episodes import Episodes
@@ -210,7 +209,7 @@ def test_a_fixed_policy_starts_jobs_when_and_where_simulate_does(
     episodes = Episodes(HETERO)
     scenario = episodes.scenario
     scheduler = replace(scenario.scheduler, backfill=backfill, placement=placement)
-    env = SchedulingEnv(
+    env = plain_env(
         Episodes(replace(scenario, scheduler=scheduler)),
         action="policy",
         policies=("LCFS", policy),
@@ -235,7 +234,7 @@ def test_a_vector_on_nodes_is_its_environments_side_by_side(action: str) -> None
     envs = gymnasium.make_vec(
         "HPCBatch-v0", num_envs=3, vectorization_mode="vector_entry_point", **keywords
     )
-    alone = [SchedulingEnv(**keywords) for _ in range(3)]
+    alone = [plain_env(**keywords) for _ in range(3)]
     together, _ = envs.reset(seed=[1, 2, 3])
     apart = [env.reset(seed=seed)[0] for seed, env in enumerate(alone, start=1)]
     envs.action_space.seed(5)
@@ -255,7 +254,7 @@ def test_a_vector_on_nodes_is_its_environments_side_by_side(action: str) -> None
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_a_copy_made_in_an_episode_goes_on_alike(duplicate: Any) -> None:
-    env = SchedulingEnv(HETERO, action="job", n_slots=8, baseline="SAF")
+    env = plain_env(HETERO, action="job", n_slots=8, baseline="SAF")
     generator = np.random.default_rng(2)
     env.reset(options={"episode": 1})
     for _ in range(100):
@@ -271,7 +270,7 @@ def test_a_copy_made_in_an_episode_goes_on_alike(duplicate: Any) -> None:
 
 
 def test_jobs_made_for_another_machine_are_refused() -> None:
-    env = SchedulingEnv(HETERO)
+    env = plain_env(HETERO)
     week = env.episodes.workload(0)
     nodes = week.machine.nodes
     other = replace(week.machine, nodes=(replace(nodes[0], gpus=1), *nodes[1:]))
@@ -300,7 +299,7 @@ def test_the_ecosystem_s_checkers_have_nothing_to_say(action: str) -> None:
 
 def test_scenarios_with_and_without_nodes_are_refused_in_one_vector():
     with pytest.raises(ScenarioError, match="hetero-64-weeks and tiny show different observations"):
-        SchedulingVectorEnv(["hetero-64-weeks", "tiny"], num_envs=2)
+        plain_vector(["hetero-64-weeks", "tiny"], num_envs=2)
 
 
 def ten_partitions() -> Workload:
@@ -328,7 +327,7 @@ def episodes_of(workload: Workload) -> Episodes:
 
 
 def test_of_many_partitions_the_eight_of_the_highest_tiers_are_shown():
-    env = SchedulingEnv(episodes_of(ten_partitions()), decide="event")
+    env = plain_env(episodes_of(ten_partitions()), decide="event")
     shown, _ = env.reset()
     assert shown["machine"].shape == (24,)
     assert shown["machine"].tolist() == [1, 1, 0] * 8  # nothing runs yet
@@ -341,8 +340,8 @@ def test_of_many_partitions_the_eight_of_the_highest_tiers_are_shown():
 def test_an_environment_goes_on_while_another_of_its_vector_needs_more_room():
     few = ten_partitions().select(np.arange(12))
     episodes = episodes_of(ten_partitions())
-    alone = SchedulingEnv(episodes, decide="event")
-    envs = SchedulingVectorEnv(episodes, num_envs=2, decide="event")
+    alone = plain_env(episodes, decide="event")
+    envs = plain_vector(episodes, num_envs=2, decide="event")
     shown, _ = alone.reset(options={"workload": few})
     together, _ = envs.reset(options={"workload": [few, few]})
     action = np.array([0, 0, 0, 0, 0, 1], dtype=np.float32)

@@ -15,13 +15,13 @@ from env_cases import (
     cases,
     env_of,
     episodes_of,
+    plain_env,
     play,
     play_at_random,
     random_action,
     rules_for,
 )
 from env_twin import cost_of
-from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule import Schedule
 
@@ -119,18 +119,18 @@ def test_reward_by_hand() -> None:
     jobs = hpcgym.Workload.from_arrays(
         [0, 0, 5], [10, 20, 4], [10, 20, 40], [2, 2, 1], machine_processors=2
     )
-    env = SchedulingEnv(episodes_of(jobs), action="policy", policies=["FCFS"], decide="event")
+    env = plain_env(episodes_of(jobs), action="policy", policies=["FCFS"], decide="event")
     rewards = play(env, 0)
     # decisions at 0 (A, B), 5 (B, C: nothing fits), 10 (B starts), 30 (C starts)
     assert rewards == pytest.approx(
         [-(2 + 5 / 20 + 1) / 3, -(5 / 20) / 3, -(19 / 10) / 3, 0.0], abs=1e-12
     )
     assert sum(rewards) == pytest.approx(-(1 + 1.5 + 2.9) / 3)
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(jobs), action="policy", policies=["FCFS"], decide="event", reward="bsld_start"
     )
     assert play(env, 0) == pytest.approx([-1 / 3, 0, -1.5 / 3, -2.9 / 3])
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(jobs), action="policy", policies=["FCFS"], decide="event", reward="bsld_end"
     )
     assert play(env, 0) == pytest.approx([0, 0, 0, -5.4 / 3])
@@ -140,15 +140,15 @@ def test_nothing_is_paid_between_picks_of_one_instant() -> None:
     env = env_of(BUSY, rules_for(BUSY, action="job", n_slots=32, policy="FCFS"))
     _, info = env.reset()
     generator = np.random.default_rng(0)
-    now, together, terminated, total = info["now"], 0, False, 0.0
+    now, together, terminated, total = env.now, 0, False, 0.0
     first = True
     while not terminated:
         picked = int(generator.choice(np.flatnonzero(env.action_masks())))
         _, reward, terminated, _, info = env.step(picked)
-        if info["now"] == now and not first:
+        if env.now == now and not first:
             assert reward == 0.0
             together += 1
-        now, first, total = info["now"], False, total + reward
+        now, first, total = env.now, False, total + reward
     assert together > 20
     assert total == pytest.approx(-info["mean_bsld"], rel=1e-9)
 
@@ -175,7 +175,7 @@ def test_agent_that_does_as_its_baseline_earns_nothing_at_any_step(
     reward: str, decide: str | int
 ) -> None:
     jobs = replace(BUSY, run_time=np.maximum(BUSY.run_time, 1))  # one pass an instant
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(jobs),
         action="policy",
         policies=["SPF", "SAF"],
@@ -190,7 +190,7 @@ def test_agent_that_does_as_its_baseline_earns_nothing_at_any_step(
 
 
 def test_pair_is_shown_side_by_side() -> None:
-    env = SchedulingEnv(episodes_of(BUSY), action="policy", policies=["SAF"], baseline="FCFS")
+    env = plain_env(episodes_of(BUSY), action="policy", policies=["SAF"], baseline="FCFS")
     env.reset()
     sides = dict.fromkeys(("agent", "baseline"), 0.0)
     terminated = False
@@ -212,7 +212,7 @@ def test_ratios_are_paid_once_at_the_end() -> None:
         "relative": (baseline - agent) / max(agent, baseline, 1.0),
     }
     for reward, value in expected.items():
-        env = SchedulingEnv(
+        env = plain_env(
             episodes_of(BUSY), action="policy", policies=["SAF"], reward=reward, baseline="FCFS"
         )
         rewards = play(env, 0)
@@ -235,7 +235,7 @@ def test_the_ratio_is_paid_as_bsld_in_units_of_the_baseline(case: Case) -> None:
 def test_a_reward_that_compares_needs_a_baseline() -> None:
     for reward in ("ratio", "log_ratio", "relative"):
         with pytest.raises(HpcgymError, match=f"reward '{reward}' compares with a baseline"):
-            SchedulingEnv("tiny", reward=reward)
+            plain_env("tiny", reward=reward)
 
 
 def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(
@@ -251,10 +251,10 @@ def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(
             super().__init__(*arguments)
 
     monkeypatch.setattr(episode, "Simulator", Counting)
-    env = SchedulingEnv("tiny", baseline="SAF")
+    env = plain_env("tiny", baseline="SAF")
     assert len(made) == 0
     for _ in range(3):
         play(env, np.zeros(6, dtype=np.float32))
     assert len(made) == 1
-    play(SchedulingEnv("tiny"), np.zeros(6, dtype=np.float32))
+    play(plain_env("tiny"), np.zeros(6, dtype=np.float32))
     assert len(made) == 1

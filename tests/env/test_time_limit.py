@@ -10,8 +10,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import MaxAndSkipObservation, TimeLimit
 
 import hpcgym
-from env_cases import BSLD_FORMS, busy_workload, episodes_of, terms_of
-from hpcgym.env.scheduling import SchedulingEnv
+from env_cases import BSLD_FORMS, busy_workload, episodes_of, plain_env, plain_vector, terms_of
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ActionError, ScenarioError
 
@@ -30,13 +29,13 @@ def make(max_episode_steps: int, **keywords: Any) -> gymnasium.Env:
 def limited(horizon: int, **keywords: Any) -> dict[str, gymnasium.Env]:
     """Make environments that end after as many steps, each by another limit."""
     scenario = episodes_of(BUSY)
-    inside = SchedulingEnv(scenario, horizon=horizon, **keywords)
+    inside = plain_env(scenario, horizon=horizon, **keywords)
     return {
         "horizon": inside,
         "max_episode_steps": make(horizon, **keywords),
-        "by hand": TimeLimit(SchedulingEnv(scenario, **keywords), horizon),
+        "by hand": TimeLimit(plain_env(scenario, **keywords), horizon),
         "the shortest of three": TimeLimit(TimeLimit(make(80, **keywords), horizon), 90),
-        "both at once": TimeLimit(SchedulingEnv(scenario, horizon=horizon, **keywords), horizon),
+        "both at once": TimeLimit(plain_env(scenario, horizon=horizon, **keywords), horizon),
     }
 
 
@@ -158,7 +157,7 @@ def test_time_limit_serves_vectors_of_environments() -> None:
 @pytest.mark.parametrize("reward", FORMS)
 def test_every_limit_pays_the_same_and_so_does_the_vector(reward: str) -> None:
     keywords: dict[str, Any] = {"reward": reward, "baseline": "SAF"}
-    envs = SchedulingVectorEnv(episodes_of(BUSY), num_envs=2, horizon=31, **keywords)
+    envs = plain_vector(episodes_of(BUSY), num_envs=2, horizon=31, **keywords)
     envs.reset(seed=0)
     steps = [envs.step(np.stack([FCFS, FCFS])) for _ in range(31)]
     expected = [step[1][1] for step in steps]
@@ -172,9 +171,9 @@ def test_every_limit_pays_the_same_and_so_does_the_vector(reward: str) -> None:
 
 
 def test_limits_of_steps_that_repeat_an_action_count_those_steps() -> None:
-    inner = SchedulingEnv(episodes_of(BUSY), observation="flat", reward="bsld_end")
+    inner = plain_env(episodes_of(BUSY), observation="flat", reward="bsld_end")
     rewards, infos, *_ = play(TimeLimit(MaxAndSkipObservation(inner, skip=4), 5))
-    alone = SchedulingEnv(episodes_of(BUSY), reward="bsld_end", horizon=17)
+    alone = plain_env(episodes_of(BUSY), reward="bsld_end", horizon=17)
     assert len(rewards) == 5
     assert sum(rewards) == sum(play(alone)[0]) < 0  # the first action of the last step ends it
     assert infos[-1]["complete"] == 0
@@ -185,7 +184,7 @@ def test_limit_of_another_environment_is_none_of_ours() -> None:
         """An environment that plays another one inside."""
 
         def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
-            self.inner = SchedulingEnv(episodes_of(BUSY))
+            self.inner = plain_env(episodes_of(BUSY))
             return self.inner.reset(seed=0)
 
         def step(self, action: Any) -> Any:
@@ -229,4 +228,4 @@ def test_specs_of_made_environments_make_environments_and_vectors(name: str) -> 
 @pytest.mark.parametrize("horizon", [0, -1, 2.5, True, "9"])
 def test_horizon_is_a_whole_number_of_steps(horizon: Any) -> None:
     with pytest.raises(ScenarioError, match="horizon must be a whole number from 1 to"):
-        SchedulingEnv("tiny", horizon=horizon)
+        plain_env("tiny", horizon=horizon)

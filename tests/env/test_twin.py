@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from env_cases import (
-    ACTIONS,
     ACCRUING,
+    ACTIONS,
     KEEPING,
     RESERVING,
     Case,

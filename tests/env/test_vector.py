@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from env_cases import ACTIONS, REWARDS, busy_workload, episodes_of
+from env_cases import ACTIONS, REWARDS, busy_workload, episodes_of, plain_vector
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
@@ -214,7 +214,7 @@ def test_flat_observations_equal_those_of_scalar_environments(mode: AutoresetMod
 def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> None:
     """Each environment is the scalar one of its scenario, whatever stands beside it."""
     scenarios = ["tiny", BUSY, "synthetic-256-weeks"] if is_mixed else [BUSY]
-    ours = SchedulingVectorEnv(scenarios, num_envs=7, n_slots=8, copy=False, decide="event")
+    ours = plain_vector(scenarios, num_envs=7, n_slots=8, copy=False, decide="event")
     alone = [
         gymnasium.make(
             "HPCBatch-v0", scenario=scenarios[i % len(scenarios)], n_slots=8, decide="event"
@@ -227,7 +227,7 @@ def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> 
     for env, one in enumerate(alone):
         mine, own = one.reset(seed=2 + env)
         assert_same({key: shown[key][env] for key in shown}, mine)
-        assert (info["label"][env], info["now"][env]) == (own["label"], own["now"])
+        assert (info["label"][env], env.now[env]) == (own["label"], own["now"])
     for _ in range(60):
         actions = ours.action_space.sample()
         shown, reward, terminated, _, info = ours.step(actions)
@@ -237,13 +237,13 @@ def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> 
             else:
                 mine, paid, over, _, own = one.step(actions[env])
                 assert (reward[env], terminated[env]) == (paid, over)
-            assert (info["label"][env], info["now"][env]) == (own["label"], own["now"])
+            assert (info["label"][env], env.now[env]) == (own["label"], own["now"])
             assert_same({key: shown[key][env] for key in shown}, mine)
         resting = terminated.copy()
 
 
 def test_a_scenario_named_twice_has_twice_the_share() -> None:
-    envs = SchedulingVectorEnv(["tiny", "tiny", "synthetic-256-weeks"], num_envs=6)
+    envs = plain_vector(["tiny", "tiny", "synthetic-256-weeks"], num_envs=6)
     envs.reset(seed=1)
     machines = [workload.machine_processors for workload in envs.call("workload")]
     assert machines == [4, 4, 256, 4, 4, 256]
@@ -255,13 +255,13 @@ def test_a_scenario_named_twice_has_twice_the_share() -> None:
 def test_seeds_alone_decide_what_comes() -> None:
     labels = []
     for seed in (4, 4, [4, 5, 6], [4, None, 4]):
-        envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3)
+        envs = plain_vector("synthetic-256-weeks", num_envs=3)
         envs.reset(seed=1)
         labels.append(envs.reset(seed=seed)[1]["label"].tolist())
     assert labels[0] == labels[1] == labels[2]
     assert labels[3][0] == labels[3][2] == labels[0][0]
     assert envs.np_random_seed == (4, 2, 4)
-    unseeded = SchedulingVectorEnv("tiny", num_envs=2)
+    unseeded = plain_vector("tiny", num_envs=2)
     drawn = unseeded.np_random_seed
     assert [type(seed) for seed in drawn] == [int, int]
     assert unseeded.np_random[0].integers(9) in range(9)
@@ -270,7 +270,7 @@ def test_seeds_alone_decide_what_comes() -> None:
 
 
 def test_options_pin_episodes_for_one_or_for_all() -> None:
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3)
+    envs = plain_vector("synthetic-256-weeks", num_envs=3)
     _, info = envs.reset(options={"episode": 7})
     assert (info["label"].tolist(), envs.labels.tolist()) == ([6] * 3, ["week 7"] * 3)
     _, info = envs.reset(options={"episode": [1, "week 2", 3]})
@@ -283,7 +283,7 @@ def test_options_pin_episodes_for_one_or_for_all() -> None:
 
 
 def test_common_random_numbers_give_all_the_same_episodes_from_then_on() -> None:
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=5, max_episode_steps=2)
+    envs = plain_vector("synthetic-256-weeks", num_envs=5, max_episode_steps=2)
     _, info = envs.reset(seed=3, options={"common_random_numbers": True})
     seen = [info["label"][0]]
     assert set(info["label"]) == {seen[0]}
@@ -295,13 +295,13 @@ def test_common_random_numbers_give_all_the_same_episodes_from_then_on() -> None
     theirs = gymnasium.make("HPCBatch-v0", scenario="synthetic-256-weeks")
     assert theirs.reset(seed=3)[1]["label"] == seen[0]
     assert envs.np_random_seed == (3,) * 5
-    mixed = SchedulingVectorEnv(["tiny", BUSY], num_envs=2)
+    mixed = plain_vector(["tiny", BUSY], num_envs=2)
     with pytest.raises(HpcgymError, match="of one scenario"):
         mixed.reset(options={"common_random_numbers": True})
 
 
 def test_reset_mask_resets_those_alone() -> None:
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3, autoreset_mode="DISABLED")
+    envs = plain_vector("synthetic-256-weeks", num_envs=3, autoreset_mode="DISABLED")
     envs.reset(options={"episode": 1})
     for _ in range(4):
         envs.step(np.zeros((3, 6), dtype=np.float32))
@@ -335,7 +335,7 @@ def test_masked_resets_in_the_middle_are_those_of_gymnasium(mode: AutoresetMode)
 
 def test_steady_state_allocates_nothing() -> None:
     """Once each week has been seen, steps and resets keep to the arrays that there are."""
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=8, max_episode_steps=2, copy=False)
+    envs = plain_vector("synthetic-256-weeks", num_envs=8, max_episode_steps=2, copy=False)
     actions = np.zeros((8, 6), dtype=np.float32)
     for _ in range(2):  # in the second round the states have the size that the largest week needs
         for week in envs.envs[0].episodes.numbers:
@@ -357,7 +357,7 @@ def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
     """One of them grows out of the state while the others are in the middle of theirs."""
     short, long = busy_workload(1, n=40), busy_workload(2, n=3_000)
     scenario = episodes_of(short)
-    envs = SchedulingVectorEnv(scenario, num_envs=3, decide="event", autoreset_mode="DISABLED")
+    envs = plain_vector(scenario, num_envs=3, decide="event", autoreset_mode="DISABLED")
     alone = gymnasium.make("HPCBatch-v0", scenario=scenario, decide="event")
     shown, _ = envs.reset()
     mine, _ = alone.reset()
@@ -384,7 +384,7 @@ def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
 
 @pytest.mark.parametrize("is_copy", [True, False])
 def test_buffers_are_handed_out_only_if_asked_for(is_copy: bool) -> None:
-    envs = SchedulingVectorEnv("tiny", num_envs=2, copy=is_copy)
+    envs = plain_vector("tiny", num_envs=2, copy=is_copy)
     first, _ = envs.reset()
     before = {key: array.copy() for key, array in first.items()}
     second, reward, *_ = envs.step(np.ones((2, 6), dtype=np.float32))
@@ -397,7 +397,7 @@ def test_buffers_are_handed_out_only_if_asked_for(is_copy: bool) -> None:
 
 @pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
 def test_what_was_handed_out_stays_as_it_was(mode: AutoresetMode) -> None:
-    envs = SchedulingVectorEnv(BUSY, num_envs=3, autoreset_mode=mode, n_slots=8)
+    envs = plain_vector(BUSY, num_envs=3, autoreset_mode=mode, n_slots=8)
     kept = [envs.reset(seed=0)]
     copies = [copy.deepcopy(kept[0])]
     for _ in range(120):
@@ -411,7 +411,7 @@ def test_what_was_handed_out_stays_as_it_was(mode: AutoresetMode) -> None:
 
 
 def test_infos_have_the_same_keys_and_types_at_every_reset_and_step() -> None:
-    envs = SchedulingVectorEnv(BUSY, num_envs=3, horizon=7, baseline="SAF")
+    envs = plain_vector(BUSY, num_envs=3, horizon=7, baseline="SAF")
     infos = [envs.reset(seed=0)[1], *(envs.step(np.zeros((3, 6)))[-1] for _ in range(20))]
     kinds = [{key: (array.dtype, array.shape) for key, array in info.items()} for info in infos]
     assert kinds[1:] == kinds[:-1]
@@ -424,7 +424,7 @@ def test_infos_have_the_same_keys_and_types_at_every_reset_and_step() -> None:
 
 
 def test_final_observations_outlive_the_buffers() -> None:
-    envs = SchedulingVectorEnv(BUSY, num_envs=2, copy=False, autoreset_mode="SAME_STEP", n_slots=8)
+    envs = plain_vector(BUSY, num_envs=2, copy=False, autoreset_mode="SAME_STEP", n_slots=8)
     envs.reset(seed=0)
     actions = np.zeros((2, 6), dtype=np.float32)
     while "final_obs" not in (info := envs.step(actions)[-1]):
@@ -436,7 +436,7 @@ def test_final_observations_outlive_the_buffers() -> None:
 
 
 def test_buffers_cannot_be_written_to() -> None:
-    shown, _ = SchedulingVectorEnv("tiny", num_envs=2, copy=False).reset()
+    shown, _ = plain_vector("tiny", num_envs=2, copy=False).reset()
     with pytest.raises(ValueError, match="read-only"):
         shown["jobs"][0, 0] = 1.0
 
@@ -445,7 +445,7 @@ def test_buffers_cannot_be_written_to() -> None:
 def test_observations_and_actions_lie_in_their_spaces(observation: Any) -> None:
     choices = {"weights": 6, "policy": 3, "order": 8, "job": 8}
     for action in ACTIONS:
-        envs = SchedulingVectorEnv(
+        envs = plain_vector(
             BUSY,
             num_envs=3,
             action=action,
@@ -467,7 +467,7 @@ def test_observations_and_actions_lie_in_their_spaces(observation: Any) -> None:
 
 
 def test_sub_environments_show_one_environment_each() -> None:
-    envs = SchedulingVectorEnv("tiny", num_envs=2, render_mode="ansi")
+    envs = plain_vector("tiny", num_envs=2, render_mode="ansi")
     envs.reset(seed=0)
     envs.step(np.zeros((2, 6), dtype=np.float32))
     one = envs.envs[1]
@@ -481,7 +481,7 @@ def test_sub_environments_show_one_environment_each() -> None:
 
 
 def test_vectors_without_a_render_mode_warn_as_gymnasiums_do() -> None:
-    envs = SchedulingVectorEnv("tiny", num_envs=2)
+    envs = plain_vector("tiny", num_envs=2)
     envs.reset(seed=0)
     with pytest.warns(UserWarning, match="no render_mode was given"):
         assert envs.call("render") == (None, None)
@@ -494,7 +494,7 @@ def test_vectors_without_a_render_mode_warn_as_gymnasiums_do() -> None:
 def test_episode_statistics_of_gymnasium_are_those_of_the_episodes(mode: AutoresetMode) -> None:
     from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-    envs = RecordEpisodeStatistics(SchedulingVectorEnv(BUSY, num_envs=3, autoreset_mode=mode))
+    envs = RecordEpisodeStatistics(plain_vector(BUSY, num_envs=3, autoreset_mode=mode))
     envs.reset(seed=0)
     seen = 0
     for _ in range(150):
@@ -510,7 +510,7 @@ def test_episode_statistics_of_gymnasium_are_those_of_the_episodes(mode: Autores
 def test_wrappers_of_gymnasium_take_the_vector() -> None:
     from gymnasium.wrappers import vector as wrappers
 
-    envs: Any = SchedulingVectorEnv(BUSY, num_envs=3, max_episode_steps=5)
+    envs: Any = plain_vector(BUSY, num_envs=3, max_episode_steps=5)
     envs = wrappers.FlattenObservation(wrappers.NormalizeReward(wrappers.ClipReward(envs, -5, 0)))
     envs = wrappers.DictInfoToList(wrappers.NormalizeObservation(envs))
     shown, infos = envs.reset(seed=0)
@@ -532,7 +532,7 @@ def test_spec_makes_the_same_vector_again() -> None:
 
 
 def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
-    envs = SchedulingVectorEnv(["tiny", BUSY], num_envs=3, baseline="SAF")
+    envs = plain_vector(["tiny", BUSY], num_envs=3, baseline="SAF")
     envs.action_space.seed(0)
     envs.reset(seed=0)
     for _ in range(7):
@@ -563,7 +563,7 @@ def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
 )
 def test_keywords_that_cannot_be_met_are_refused(keywords: dict[str, Any], words: str) -> None:
     with pytest.raises(HpcgymError, match=words):
-        SchedulingVectorEnv(**{"scenario": "tiny", "num_envs": 2, **keywords})
+        plain_vector(**{"scenario": "tiny", "num_envs": 2, **keywords})
 
 
 def test_a_vector_that_was_refused_can_be_closed() -> None:
@@ -603,7 +603,7 @@ def test_a_vector_that_was_refused_can_be_closed() -> None:
     ],
 )
 def test_resets_that_cannot_be_met_change_nothing(reset: dict[str, Any], words: str) -> None:
-    envs, twin = (SchedulingVectorEnv("synthetic-256-weeks", num_envs=3) for _ in range(2))
+    envs, twin = (plain_vector("synthetic-256-weeks", num_envs=3) for _ in range(2))
     for env in (envs, twin):
         env.reset(seed=0)
     with pytest.raises(HpcgymError, match=words):
@@ -635,7 +635,7 @@ BAD_ROW = np.array([[0.0] * 6, [0.0] * 6, [0.0] * 5 + [np.nan]], dtype=np.float3
 def test_refused_actions_do_nothing(action: str, actions: Any, env: int | None, words: str) -> None:
     """Also where other environments are about to be reset, whose actions nobody looks at."""
     scenarios = ["tiny", BUSY, BUSY]
-    envs, twin = (SchedulingVectorEnv(scenarios, num_envs=3, action=action) for _ in range(2))
+    envs, twin = (plain_vector(scenarios, num_envs=3, action=action) for _ in range(2))
     assert_same(envs.reset(seed=0), twin.reset(seed=0))
     over, refusals_at_ends, ended = np.zeros(3, dtype=bool), 0, 0
     while ended < 12:
@@ -655,7 +655,7 @@ def test_refused_actions_do_nothing(action: str, actions: Any, env: int | None, 
 
 def test_steps_without_an_episode_are_refused() -> None:
     actions = np.zeros((2, 6), dtype=np.float32)
-    envs = SchedulingVectorEnv("tiny", num_envs=2, autoreset_mode=AutoresetMode.DISABLED)
+    envs = plain_vector("tiny", num_envs=2, autoreset_mode=AutoresetMode.DISABLED)
     with pytest.raises(ActionError, match="reset"):
         envs.step(actions)
     with pytest.raises(ActionError, match="reset"):
@@ -675,9 +675,7 @@ def test_steps_without_an_episode_are_refused() -> None:
 def test_baseline_that_fails_leaves_the_episodes_going_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    envs, twin = (
-        SchedulingVectorEnv(BUSY, num_envs=2, baseline="SAF", n_slots=8) for _ in range(2)
-    )
+    envs, twin = (plain_vector(BUSY, num_envs=2, baseline="SAF", n_slots=8) for _ in range(2))
     actions = np.zeros((2, 6), dtype=np.float32)
     for env in (envs, twin):
         env.reset(seed=0)
@@ -695,7 +693,7 @@ def test_baseline_that_fails_leaves_the_episodes_going_on(
 
 
 def test_growth_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    envs = SchedulingVectorEnv(episodes_of(busy_workload(1, n=40)), num_envs=2, decide="event")
+    envs = plain_vector(episodes_of(busy_workload(1, n=40)), num_envs=2, decide="event")
     envs.reset()
     actions = np.zeros((2, 6), dtype=np.float32)
     long = {"workload": busy_workload(2, n=3_000)}
@@ -721,7 +719,7 @@ def test_growth_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -
 def test_draw_that_fails_can_be_tried_again(
     mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    envs = SchedulingVectorEnv(BUSY, num_envs=2, autoreset_mode=mode, max_episode_steps=3)
+    envs = plain_vector(BUSY, num_envs=2, autoreset_mode=mode, max_episode_steps=3)
     envs.reset(seed=0)
     actions = np.zeros((2, 6), dtype=np.float32)
 
@@ -747,9 +745,9 @@ def test_environments_that_need_more_room_get_it_in_the_middle(
     mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where 3 jobs fill a state, results are those of a state with room for all."""
-    wide = SchedulingVectorEnv(BUSY, num_envs=4, autoreset_mode=mode)
+    wide = plain_vector(BUSY, num_envs=4, autoreset_mode=mode)
     monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
-    narrow = SchedulingVectorEnv(BUSY, num_envs=4, autoreset_mode=mode)
+    narrow = plain_vector(BUSY, num_envs=4, autoreset_mode=mode)
     assert_same(wide.reset(seed=2), narrow.reset(seed=2))
     generator = np.random.default_rng(0)
     for step in range(120):
@@ -771,7 +769,7 @@ def test_wider_room_goes_back_with_the_episode_that_needed_it(
 ) -> None:
     """The episode is remembered: played again, it begins with that room and is never full."""
     monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
-    envs = SchedulingVectorEnv(BUSY, num_envs=2, autoreset_mode="Disabled")
+    envs = plain_vector(BUSY, num_envs=2, autoreset_mode="Disabled")
     buffers, actions = envs.buffers, np.zeros((2, 6), dtype=np.float32)
     envs.reset(seed=0, options={"episode": 1})
     n_steps = 1
@@ -798,8 +796,8 @@ def test_wider_room_goes_back_with_the_episode_that_needed_it(
 @pytest.mark.parametrize("observation", ["dict", "flat"])
 def test_observations_that_are_let_go_lend_their_memory_to_later_ones(observation: Any) -> None:
     """What a caller wrote into them is gone, and what a caller still has a part of is not used."""
-    envs = SchedulingVectorEnv("tiny", num_envs=2, observation=observation)
-    twin = SchedulingVectorEnv("tiny", num_envs=2, observation=observation)
+    envs = plain_vector("tiny", num_envs=2, observation=observation)
+    twin = plain_vector("tiny", num_envs=2, observation=observation)
     actions = np.zeros((2, 6), dtype=np.float32)
     envs.reset(seed=0), twin.reset(seed=0)
     kept, places = [], set()
