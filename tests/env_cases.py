@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import reference
@@ -302,3 +304,14 @@ def assert_vector_plays_alike(**keywords):
         assert (reward, is_over) == (rewards[0], are_over[0])
         for key, shown in () if is_over else observation.items():
             np.testing.assert_array_equal(shown, observations[key][0])
+
+
+def check_with_stable_baselines(env: gymnasium.Env) -> None:
+    """Run SB3's checker, every warning an error but one: that `jobs` is a table, and no picture."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its imports
+        sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Your observation jobs has an unconventional shape")
+        sb3.check_env(env, warn=True, skip_render_check=True)

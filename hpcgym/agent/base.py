@@ -87,12 +87,14 @@ class NamedAgent:
 
 
 def batch_size(observation: Observation) -> int | None:
-    """Count the observations of a batch; None for one observation, whose arrays have one axis.
+    """Count the observations of a batch; None for one observation.
+
+    All arrays of one observation but `jobs` have one axis.
 
     Example:
         >>> batch_size({"cluster": np.zeros((3, 10))})
         3
     """
     arrays = observation.values() if isinstance(observation, Mapping) else (observation,)
-    first = np.asarray(next(iter(arrays)))
-    return first.shape[0] if first.ndim > 1 else None
+    flattest = min(map(np.asarray, arrays), key=np.ndim)
+    return flattest.shape[0] if flattest.ndim > 1 else None

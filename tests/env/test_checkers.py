@@ -29,14 +29,6 @@ def strict() -> Iterator[None]:
         yield
 
 
-def check_with_stable_baselines(env: gymnasium.Env) -> None:
-    """Run SB3's checker; its import may warn of what is none of ours."""
-    sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        sb3.check_env(env, warn=True, skip_render_check=True)
-
-
 def make(**keywords: Any) -> gymnasium.Env:
     return gymnasium.make("HPCBatch-v0", **keywords)
 

@@ -308,7 +308,7 @@ def test_a_whole_log_with_drawn_dependencies_is_played_as_it_is_simulated(kind):
         eligible=np.where(generator.random(n) < 0.1, log.submit_time + 7_200, -1),
     )
     scheduler = {"threshold_s": 100_000, "dependencies": kind}
-    env = env_of(jobs, ["SPF"], {"baseline": "SAF"}, **scheduler)
+    env = env_of(jobs, ["SPF"], {"baseline": "SAF", "reward": "bsld"}, **scheduler)
     total, _ = play(env)
     got, settings = env.schedule(), {"threshold": 100_000, "dependencies": kind}
     expected, saf = (hpcgym.simulate(jobs, name, **settings) for name in ("SPF", "SAF"))

@@ -76,14 +76,16 @@ def test_flat_observation_is_the_parts_of_the_dict_in_order(
     scenario: str, num_envs: int | None
 ) -> None:
     keywords: dict[str, Any] = {"scenario": scenario, "n_slots": 8, "expectations": "records"}
-    flatten: Any = gymnasium.wrappers.FlattenObservation
     if num_envs is None:
         split, flat = (plain_env(**keywords, observation=kind) for kind in ("dict", "flat"))
+        theirs: Any = gymnasium.wrappers.FlattenObservation(split)
+        flatten = theirs.observation
     else:
-        flatten = gymnasium.wrappers.vector.FlattenObservation
         keywords["num_envs"] = num_envs
         split, flat = (plain_vector(**keywords, observation=kind) for kind in ("dict", "flat"))
-    space, theirs = flat.observation_space, flatten(split)
+        theirs = gymnasium.wrappers.vector.FlattenObservation(split)
+        flatten = theirs.observations
+    space = flat.observation_space
     assert theirs.observation_space.shape == space.shape
     assert space.dtype == np.float32
     parts, shown = split.reset(seed=1)[0], flat.reset(seed=1)[0]
@@ -95,7 +97,7 @@ def test_flat_observation_is_the_parts_of_the_dict_in_order(
         rows = {key: part.reshape((*shown.shape[:-1], -1)) for key, part in parts.items()}
         assert shown.tobytes() == np.concatenate([rows[key] for key in places], axis=-1).tobytes()
         assert all(shown[..., places[key]].tobytes() == parts[key].tobytes() for key in parts)
-        assert theirs.observation(parts).tobytes() == shown.tobytes()
+        assert flatten(parts).tobytes() == shown.tobytes()
         action = split.action_space.sample()
         parts, shown = split.step(action)[0], flat.step(action)[0]
 
