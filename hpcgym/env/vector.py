@@ -82,7 +82,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         >>> envs = SchedulingVectorEnv("tiny", num_envs=3)
         >>> shown, info = envs.reset(seed=1)
         >>> shown["jobs"].shape, info["episode_number"].tolist()
-        ((3, 576), [1, 1, 1])
+        ((3, 32, 18), [1, 1, 1])
         >>> envs.labels
         array(['whole', 'whole', 'whole'], dtype=object)
         >>> shown, reward, terminated, truncated, info = envs.step(envs.action_space.sample())

@@ -1,6 +1,7 @@
-"""What the environment pays: three forms of one sum, pairs, and what a time limit owes."""
+"""What the environment pays: three forms of one sum, pairs, ratios, and by a time limit."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from env_cases import (
     rules_for,
 )
 from env_twin import cost_of
+from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule import Schedule
 
@@ -59,20 +61,19 @@ def test_three_forms_sum_to_minus_the_mean_bsld(case: Case) -> None:
 
 
 @given(cases(reward="bsld", baseline=None, event_semantics="batch"))
-def test_three_forms_sum_to_the_same_lower_bound_at_a_time_limit(case: Case) -> None:
+def test_what_is_paid_by_a_time_limit_is_a_lower_bound_and_nothing_follows(case: Case) -> None:
     steps = 1 + case.seed % 6
-    for reward in BSLD_FORMS:
-        env = env_of(case.workload, with_reward(case, reward).rules)
-        paid = list(play_at_random(env, case, steps))
-        if env.schedule().complete:
-            return
-        last, closing = env.truncate()
-        expected = least_bsld(env.schedule(), env.now)
-        assert sum(paid[:-1]) + last == pytest.approx(-expected, rel=1e-9)
-        assert closing["complete"] == 0
-        share = closing["n_jobs"] / len(case.workload)
-        if share > 0:  # the mean over no job is NaN
-            assert closing["mean_bsld"] * share == pytest.approx(expected, rel=1e-9)
+    env = env_of(case.workload, case.rules)
+    paid = sum(play_at_random(env, case, steps))
+    if env.schedule().complete:
+        return
+    closing = env.truncate()
+    expected = least_bsld(env.schedule(), env.now)
+    assert paid == pytest.approx(-expected, rel=1e-9)
+    assert closing["complete"] == 0
+    share = closing["n_jobs"] / len(case.workload)
+    if share > 0:  # the mean over no job is NaN
+        assert closing["mean_bsld"] * share == pytest.approx(expected, rel=1e-9)
 
 
 @given(cases(reward="bsld", baseline=None, event_semantics="batch"))
@@ -138,7 +139,7 @@ def test_reward_by_hand() -> None:
 
 def test_nothing_is_paid_between_picks_of_one_instant() -> None:
     env = env_of(BUSY, rules_for(BUSY, action="job", n_slots=32, policy="FCFS"))
-    _, info = env.reset()
+    env.reset()
     generator = np.random.default_rng(0)
     now, together, terminated, total = env.now, 0, False, 0.0
     first = True
@@ -232,15 +233,70 @@ def test_the_ratio_is_paid_as_bsld_in_units_of_the_baseline(case: Case) -> None:
     assert paid.sum() == pytest.approx(1.0 - scale, rel=1e-9, abs=1e-9 * scale)
 
 
-def test_a_reward_that_compares_needs_a_baseline() -> None:
-    for reward in ("ratio", "log_ratio", "relative"):
-        with pytest.raises(HpcgymError, match=f"reward '{reward}' compares with a baseline"):
-            plain_env("tiny", reward=reward)
+@given(case=cases(event_semantics="batch", reward="bsld", baseline=None))
+def test_the_ratio_without_a_baseline_is_paid_in_units_of_saf(case: Case) -> None:
+    plain = play_at_random(env_of(case.workload, case.rules), case)
+    env = env_of(case.workload, with_reward(case, "ratio").rules)
+    settings = vars(env.settings) | {"policy": "SAF"}
+    saf = hpcgym.simulate(case.workload, **settings).metrics()["mean_bsld"]
+    paid = play_at_random(env, case)
+    assert paid == pytest.approx(np.array(plain) / saf, rel=1e-12)
+    assert sum(paid) == pytest.approx(-env.metrics()["mean_bsld"] / saf, rel=1e-9)
 
 
-def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("week", [2, 6, 12])
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"action": "index"},
+        {"action": "policy", "policies": ["SPF"], "backfill": "none"},
+        {"action": "policy", "policies": ["SPF"], "backfill_order": "LPF"},
+        {"action": "weights", "backfill": "conservative"},
+    ],
+    ids=lambda keywords: "-".join(map(str, keywords.values())),
+)
+def test_the_ratio_compares_with_saf_under_the_scenarios_own_settings(
+    keywords: dict[str, Any], week: int
 ) -> None:
+    env = SchedulingEnv("synthetic-busy-weeks", **keywords)
+    env.action_space.seed(week)
+    env.reset(options={"episode": week})
+    total, terminated = 0.0, False
+    while not terminated:
+        _, reward, terminated, _, info = env.step(env.action_space.sample())
+        total += reward
+    settings = vars(env.episodes.scenario.scheduler.settings)
+    saf = hpcgym.simulate(env.workload, **settings | {"policy": "SAF"}).bsld().mean()
+    assert info["ratio"] == pytest.approx(info["mean_bsld"] / saf, rel=1e-12)
+    assert total == pytest.approx(-info["ratio"], rel=1e-9)
+    assert settings["backfill_order"] is None and str(settings["backfill"]) == "easy"
+
+
+def test_saf_itself_earns_minus_one() -> None:
+    env = SchedulingEnv("synthetic-busy-weeks", action="policy", policies=["SAF"])
+    for week in (3, 9):
+        assert sum(play(env, 0, options={"episode": week})) == pytest.approx(-1.0, rel=1e-9)
+
+
+def test_a_reward_that_compares_needs_a_baseline() -> None:
+    for reward in ("log_ratio", "relative"):
+        with pytest.raises(HpcgymError, match=f"reward '{reward}' compares with a baseline"):
+            SchedulingEnv("tiny", reward=reward)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "at_reset", "in_all"),
+    [
+        ({"reward": "bsld", "baseline": "SPF"}, 1, 2),
+        ({"reward": "ratio", "baseline": "SPF"}, 2, 3),
+        ({"reward": "ratio"}, 1, 1),
+        ({"reward": "bsld"}, 0, 1),
+    ],
+)
+def test_baseline_and_saf_are_simulated_once_and_only_where_they_are_asked_for(
+    keywords: dict[str, Any], at_reset: int, in_all: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SAF for each info of an end; a ratio to a baseline needs its mean before its pay."""
     from hpcgym.env import episode
 
     made = []
@@ -251,10 +307,10 @@ def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(
             super().__init__(*arguments)
 
     monkeypatch.setattr(episode, "Simulator", Counting)
-    env = plain_env("tiny", baseline="SAF")
+    env = SchedulingEnv("tiny", action="weights", **keywords)
     assert len(made) == 0
+    env.reset()
+    assert len(made) == at_reset
     for _ in range(3):
         play(env, np.zeros(6, dtype=np.float32))
-    assert len(made) == 1
-    play(plain_env("tiny"), np.zeros(6, dtype=np.float32))
-    assert len(made) == 1
+    assert len(made) == in_all
