@@ -130,13 +130,10 @@ class Case(NamedTuple):
     seed: int
 
 
-@st.composite
-def stretched(draw: st.DrawFn, max_jobs: int) -> tuple[Workload, int]:
-    """Draw a workload whose times are stretched, and by how much."""
-    workload = draw(workloads(max_jobs))
-    by = draw(st.sampled_from(TIME_SCALES))
+def slowed(workload: Workload, by: int) -> Workload:
+    """Return a workload in which everything takes so many times as long."""
     history = workload.history
-    longer = replace(
+    return replace(
         workload,
         submit_time=workload.submit_time * by,
         run_time=workload.run_time * by,
@@ -146,6 +143,15 @@ def stretched(draw: st.DrawFn, max_jobs: int) -> tuple[Workload, int]:
             requested_time=history.requested_time * by,
             last_end_time=history.last_end_time * by,
         ),
+    )
+
+
+@st.composite
+def stretched(draw: st.DrawFn, max_jobs: int) -> tuple[Workload, int]:
+    """Draw a workload whose times are stretched, and by how much."""
+    by = draw(st.sampled_from(TIME_SCALES))
+    longer = replace(
+        slowed(draw(workloads(max_jobs)), by),
         time_offset=draw(st.integers(0, WEEK_S)),
         unix_start=draw(st.none() | st.integers(0, 2**31)),
     )
