@@ -136,7 +136,6 @@ CALLS: list[Callable[[], object]] = [
     lambda: env_of().reset(seed=1.5),  # type: ignore[arg-type]
     lambda: vector_of(10**12),
     lambda: SchedulingVectorEnv("tiny", num_envs=1, max_episode_steps=2**70),
-    lambda: SchedulingVectorEnv("tiny", num_envs=1, horizon=2**70),
     lambda: env_of().reset(options=np.zeros(3)),  # type: ignore[arg-type]
     lambda: env_of().reset(options=[]),  # type: ignore[arg-type]
     lambda: vector_of(2).reset(options=np.zeros(3)),
@@ -189,7 +188,8 @@ WRONG_TYPES: list[tuple[Callable[..., object], dict[str, list[Any]]]] = [
     ),
     (
         env_of,
-        {"action": [5, []], "expectations": [5, []], "observation": [5, []], "decide": [[], None]},
+        {"action": [5, []], "expectations": [5, []], "observation": [5, []], "decide": [[]]}
+        | {"weeks": [5, [], {}], "invalid": [5, [], None]},
     ),
     (
         lambda **given: evaluate(**({"agents": ["FCFS"], "scenario": "tiny"} | given)),

@@ -17,8 +17,14 @@ from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError
 
 N_SLOTS = 4
-KINDS = ("weights", "order", "policy", "job", "controls", "trials", "lend")
-LENGTHS = {"weights": 6, "order": N_SLOTS, "controls": len(CONTROLS), "trials": len(TRIALS)}
+KINDS = ("index", "weights", "order", "policy", "job", "controls", "trials", "lend")
+LENGTHS = {
+    "index": 5,
+    "weights": 6,
+    "order": N_SLOTS,
+    "controls": len(CONTROLS),
+    "trials": len(TRIALS),
+}
 CHOICES = {"policy": 2, "job": N_SLOTS, "lend": N_SLOTS + 1}
 HOSTILE = (
     *("None", "True", "'0'", "b'0'", "0j", "[]", "{}", "[[0], [0, 0]]", "object()", "np.nan"),
