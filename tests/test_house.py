@@ -145,7 +145,7 @@ EVENTS = {"outages", "node_outages"}
 """Parts that are no modes: one list names them."""
 
 USES_OF_A_PART = {
-    "cost_benefit": {"hpcgym/core/actions/controls.py"},
+    "cost_benefit": {f"hpcgym/core/actions/{name}.py" for name in ("controls", "index")},
     "trials": {f"hpcgym/core/actions/{name}.py" for name in ("lend", "trials")},
 }
 """Files beside the two lists that name the part of a mode: actions set its numbers."""
@@ -192,7 +192,8 @@ def test_a_reward_is_named_in_one_list_and_where_it_is_a_default():
     home = "hpcgym/env/reward.py"
     assert {name for name, path in named if path == home} == {one.name for one in _SHIPPED}
     assert {(name, path) for name, path in named if path != home} == {
-        ("bsld", "hpcgym/env/config.py"),
+        ("ratio", "hpcgym/env/config.py"),
+        ("ratio", "hpcgym/env/info.py"),  # a key of infos, minus what that reward sums to
         ("ratio", "hpcgym/agent/ppo/config.py"),
     }
 
@@ -234,9 +235,11 @@ def test_an_observation_field_is_declared_in_one_list_and_stored_in_one_file():
 
 
 USES_OF_AN_ACTION = {
-    "controls": {f"hpcgym/agent/{name}.py" for name in ("card", "search", "trainers")}
+    "controls": {f"hpcgym/agent/{name}.py" for name in ("card", "search", "trainers")},
+    "index": {"hpcgym/env/config.py", "hpcgym/agent/ppo/config.py"},
 }
-"""Files beside the list that name the file of a kind of action: agents that set controls."""
+"""Files beside the list that name the file of a kind of action: agents that set controls, and where
+`index` is the default."""
 
 
 def test_a_kind_of_action_is_named_in_its_file_and_in_one_list():
@@ -572,7 +575,8 @@ def test_tests_mirror_the_package():
     assert len(stems) == len(set(stems)), "two test files share a name"
     for path in TESTS:
         folder = path.parent.relative_to(ROOT / "tests").as_posix()
-        others = {".", "clients", "fuzz", "parts", "scripts/papers", "scripts/research"}
+        others = {".", "clients", "fuzz", "parts"}
+        others |= {"scripts", "scripts/papers", "scripts/research"}
         assert folder in others | rooms, label(path)
 
 

@@ -188,8 +188,15 @@ WRONG_TYPES: list[tuple[Callable[..., object], dict[str, list[Any]]]] = [
     ),
     (
         env_of,
-        {"action": [5, []], "expectations": [5, []], "observation": [5, []], "decide": [[]]}
-        | {"weeks": [5, [], {}], "invalid": [5, [], None]},
+        {
+            "action": [5, []],
+            "decide": [[], b"event"],
+            "expectations": [5, []],
+            "invalid": [5, [], None],
+            "observation": [5, []],
+            "reward": [5, [], None],
+            "weeks": [5, [], {}],
+        },
     ),
     (
         lambda **given: evaluate(**({"agents": ["FCFS"], "scenario": "tiny"} | given)),

@@ -110,7 +110,7 @@ def test_wrappers_of_gymnasium_take_the_environment(action: str) -> None:
     wrapped = gymnasium.wrappers.FlattenObservation(gymnasium.wrappers.RecordEpisodeStatistics(env))
     wrapped.action_space.seed(0)
     shown, _ = wrapped.reset(seed=0)
-    assert shown.shape == (32 * 18 + 19 + 32,)
+    assert shown.shape == (env.unwrapped.n_slots * (18 + 1) + 19,)
     terminated = False
     while not terminated:
         shown, _, terminated, _, info = wrapped.step(wrapped.action_space.sample())

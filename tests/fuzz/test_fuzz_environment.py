@@ -12,19 +12,15 @@ from hypothesis import strategies as st
 
 from fuzzing import many
 from hpcgym.core.actions.controls import CONTROLS
+from hpcgym.core.actions.index import NUMBERS as INDEX
 from hpcgym.core.actions.trials import NUMBERS as TRIALS
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError
 
 N_SLOTS = 4
 KINDS = ("index", "weights", "order", "policy", "job", "controls", "trials", "lend")
-LENGTHS = {
-    "index": 5,
-    "weights": 6,
-    "order": N_SLOTS,
-    "controls": len(CONTROLS),
-    "trials": len(TRIALS),
-}
+LENGTHS = {"weights": 6, "order": N_SLOTS, "controls": len(CONTROLS), "trials": len(TRIALS)}
+LENGTHS["index"] = len(INDEX)
 CHOICES = {"policy": 2, "job": N_SLOTS, "lend": N_SLOTS + 1}
 HOSTILE = (
     *("None", "True", "'0'", "b'0'", "0j", "[]", "{}", "[[0], [0, 0]]", "object()", "np.nan"),

@@ -315,10 +315,9 @@ def test_weeks_set_apart_are_augmented_without_their_log() -> None:
 def test_environments_seeded_alike_play_the_same_episodes_whatever_they_do(growing: bool) -> None:
     """Seeds make the groups; members act differently, and so end their episodes apart."""
     episodes = augmented(jitter=600, window=(DAY_S // 4, DAY_S // 2), growing=growing, easiest=1.05)
-    envs = SchedulingVectorEnv(
-        episodes, num_envs=4, autoreset_mode="SAME_STEP", action="weights", baseline="SAF"
-    )
-    _, info = envs.reset(seed=[1, 1, 2, 2])
+    keywords: dict[str, Any] = {"action": "weights", "baseline": "SAF"}
+    envs = SchedulingVectorEnv(episodes, num_envs=4, autoreset_mode="SAME_STEP", **keywords)
+    envs.reset(seed=[1, 1, 2, 2])
     played: list[list[Any]] = [[workload] for workload in envs.call("workload")]
     actions = np.zeros((4, 6), dtype=np.float32)
     actions[::2, 2], actions[1::2, 5] = 1, 1  # the latest first; the smallest area first
