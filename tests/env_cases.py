@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import reference
@@ -15,13 +17,15 @@ from env_twin import WEEK_S, EnvTwin, Rules
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from strategies import THRESHOLDS_S, workloads
 from strategies import weights as mixed_weights
 
 ACTIONS = ("weights", "policy", "order", "job")
-REWARDS = ("bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "log_ratio", "relative")
+ACCRUING = ("bsld", "wait", "pp_bsld", "ratio")
+REWARDS = (*ACCRUING, "bsld_start", "bsld_end", "log_ratio", "relative")
 BSLD_FORMS = ("bsld", "bsld_start", "bsld_end")
 KEEPING = "conservative:compress=shift"
 RESERVING = ("depth:k=2", "conservative", KEEPING)
@@ -73,6 +77,20 @@ def rules_for(workload: Workload, **changes: Any) -> Rules:
     return replace(Rules(workload.machine_processors, workload.largest_request), **changes)
 
 
+PLAIN = {"action": "weights", "reward": "bsld"}
+"""Keywords of tests in which each pass is a decision, by weights, and pays in bounded slowdowns."""
+
+
+def plain_env(scenario: Any = "synthetic-256-weeks", **keywords: Any) -> SchedulingEnv:
+    """Make an environment of `PLAIN`, but for the keywords given."""
+    return SchedulingEnv(scenario, **PLAIN | keywords)
+
+
+def plain_vector(scenario: Any = "synthetic-256-weeks", **keywords: Any) -> SchedulingVectorEnv:
+    """Make a vector environment of `PLAIN`, but for the keywords given."""
+    return SchedulingVectorEnv(scenario, **PLAIN | keywords)
+
+
 def env_of(workload: Workload, rules: Rules) -> SchedulingEnv:
     """Make the environment."""
     return SchedulingEnv(
@@ -82,7 +100,6 @@ def env_of(workload: Workload, rules: Rules) -> SchedulingEnv:
         reward=rules.reward,
         baseline=text_of(rules.baseline),
         policies=rules.policies or None,
-        scale=rules.scale,
         n_slots=rules.n_slots,
         expectations=rules.expectations,
     )
@@ -113,13 +130,10 @@ class Case(NamedTuple):
     seed: int
 
 
-@st.composite
-def stretched(draw: st.DrawFn, max_jobs: int) -> tuple[Workload, int]:
-    """Draw a workload whose times are stretched, and by how much."""
-    workload = draw(workloads(max_jobs))
-    by = draw(st.sampled_from(TIME_SCALES))
+def slowed(workload: Workload, by: int) -> Workload:
+    """Return a workload in which everything takes so many times as long."""
     history = workload.history
-    longer = replace(
+    return replace(
         workload,
         submit_time=workload.submit_time * by,
         run_time=workload.run_time * by,
@@ -129,6 +143,15 @@ def stretched(draw: st.DrawFn, max_jobs: int) -> tuple[Workload, int]:
             requested_time=history.requested_time * by,
             last_end_time=history.last_end_time * by,
         ),
+    )
+
+
+@st.composite
+def stretched(draw: st.DrawFn, max_jobs: int) -> tuple[Workload, int]:
+    """Draw a workload whose times are stretched, and by how much."""
+    by = draw(st.sampled_from(TIME_SCALES))
+    longer = replace(
+        slowed(draw(workloads(max_jobs)), by),
         time_offset=draw(st.integers(0, WEEK_S)),
         unix_start=draw(st.none() | st.integers(0, 2**31)),
     )
@@ -160,8 +183,6 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
     rules |= fixed
     if rules["backfill"] == KEEPING and rules["action"] == "job":
         rules["backfill"] = "conservative"
-    if rules["action"] == "weights":
-        rules.setdefault("scale", draw(st.sampled_from(("unit", "raw"))))
     epochs = ["contested", "contested", "event"]
     if rules["action"] in ("weights", "policy"):
         epochs += [3 * by, 11 * by, 60 * by]
@@ -226,6 +247,19 @@ def busy_workload(seed: int = 0, n: int = 250, processors: int = 16) -> Workload
     )
 
 
+def assert_tells(info: dict[str, Any], twin: EnvTwin, when: str, ledger: float = 1.0) -> None:
+    """Compare an info with what the twin has to tell, key by key; `when` is begin, step or end."""
+    expected = twin.info()
+    if when != "step":
+        expected["episode_number"] = 1
+    if when == "end":
+        expected |= twin.end_info()
+    assert info.keys() == expected.keys()
+    for key, value in expected.items():
+        atol = 1e-12 * ledger if key.endswith("_term") else 1e-9
+        np.testing.assert_allclose(info[key], value, rtol=1e-9, atol=atol, err_msg=key)
+
+
 def terms_of(info: dict[str, Any]) -> list[float]:
     """Return the terms of the reward."""
     return [value for key, value in info.items() if key.endswith("_term")]
@@ -276,3 +310,14 @@ def assert_vector_plays_alike(**keywords):
         assert (reward, is_over) == (rewards[0], are_over[0])
         for key, shown in () if is_over else observation.items():
             np.testing.assert_array_equal(shown, observations[key][0])
+
+
+def check_with_stable_baselines(env: gymnasium.Env) -> None:
+    """Run SB3's checker, every warning an error but one: that `jobs` is a table, and no picture."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its imports
+        sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Your observation jobs has an unconventional shape")
+        sb3.check_env(env, warn=True, skip_render_check=True)

@@ -59,7 +59,6 @@ class Rules:
     reward: str = "bsld"
     baseline: Policy | None = None
     policies: tuple[str, ...] = ()
-    scale: str = "unit"
     n_slots: int = 128
     expectations: str | None = None
     placement: str = "lowest"
@@ -278,7 +277,7 @@ class Simulation(Planner):
 
 
 class EnvTwin:
-    """The environment: `reset`, `step`, `truncate`."""
+    """The environment: `reset`, `step`, `info`, and `end_info` for an episode that is over."""
 
     WIDTH = 18
     """Fields of a visible job."""
@@ -298,36 +297,45 @@ class EnvTwin:
         self.week_start = week_start
         self.sim = Simulation(jobs, rules, ended, n_ended, last_end, records, week_start)
         self.cost = cost_of(rules.reward, jobs, self.sim.executed)
-        self.baseline: list[Start] | None = None
-        if rules.baseline is not None:
-            self.baseline = reference.simulate(
-                jobs,
-                rules.processors,
-                rules.baseline,
-                history=ended,
-                kind=Planner,
-                **rules.scheduler,
+
+        def by(policy: Policy) -> list[Start]:
+            return reference.simulate(
+                jobs, rules.processors, policy, history=ended, kind=Planner, **rules.scheduler
             )
+
+        self.compare(by)
+
+    def compare(self, by: Callable[[Policy], list[Start]]) -> None:
+        """Schedule the baseline, and SAF, whose mean bsld infos and rewards are compared with."""
+        baseline = self.rules.baseline
+        self.baseline = None if baseline is None else by(baseline)
+        self.saf = self.means([s.start_time for s in by("SAF")], math.inf)
+        self.unit = 1.0  # of costs
+        if self.rules.reward == "ratio":
+            self.unit = self.saf
+            if self.baseline is not None:
+                self.unit = self.means([s.start_time for s in self.baseline], math.inf)
         self.invalid_actions = 0
 
-    def reset(self) -> dict[str, list[float]]:
+    def reset(self) -> dict[str, list[Any]]:
         """Run to the first decision."""
         self._paid_until = 0
         self._paid_arrivals = [0, 0]
         self._paid_starts: list[set[int]] = [set(), set()]
+        self.terms: dict[str, float] = {}
+        if self.rules.reward in ("log_ratio", "relative"):
+            self.terms = {"compared_term": 0.0}
+        elif self.baseline is not None:
+            self.terms = {"agent_term": 0.0, "baseline_term": 0.0}
         self._decisions = self.sim.decisions()
         self.terminated = next(self._decisions, "over") == "over"
         return self.observe()
 
-    def step(self, action: Any) -> tuple[dict[str, list[float]], float, bool]:
+    def step(self, action: Any) -> tuple[dict[str, list[Any]], float, bool]:
         """Take an action, run to the next decision, pay."""
         self.take(action)
         self.terminated = next(self._decisions, "over") == "over"
-        return self.observe(), self.pay(over=self.terminated), self.terminated
-
-    def truncate(self) -> float:
-        """Return what a time limit at this decision still pays."""
-        return self.pay(over=True)
+        return self.observe(), self.pay(), self.terminated
 
     # --- Actions ----------------------------------------------------------------------------------
 
@@ -359,7 +367,7 @@ class EnvTwin:
         rules, sim = self.rules, self.sim
         M, E = rules.processors, rules.largest_request
         T = 3 * E if rules.threshold is None else max(rules.threshold, 1)
-        unit = (M, E, T, E, 1 + T / 3600, M * E) if rules.scale == "unit" else (1,) * 6
+        unit = (M, E, T, E, 1 + T / 3600, M * E)
         norm = sum(abs(w) for w in weights)
 
         def score(j: int) -> float:
@@ -403,19 +411,11 @@ class EnvTwin:
             total += max(0, min(starts[j], now) - max(onset, self._paid_until)) / self.cost.D[j]
         return total
 
-    def started(self, side: int, starts: Sequence[float], now: float, over: bool) -> float:
+    def started(self, side: int, starts: Sequence[float], now: float) -> float:
         """Return what the jobs cost that started since the last payment, -b_j / N each."""
         paid = self._paid_starts[side]
-        if side == 0:
-            new = [j for j, s in enumerate(starts) if s < math.inf and j not in paid]
-        else:
-            new = [j for j, s in enumerate(starts) if s < now and j not in paid]
-        if over:
-            new = [
-                j
-                for j, job in enumerate(self.sim.jobs)
-                if job.submit_time <= now and j not in paid and (side or j < self.sim.arrived)
-            ]
+        before = math.inf if side == 0 else now
+        new = [j for j, s in enumerate(starts) if s < before and j not in paid]
         paid.update(new)
         return sum(self.b(j, starts[j], now) for j in new)
 
@@ -429,35 +429,82 @@ class EnvTwin:
                 n += 1
         return total / n if n else 1.0
 
-    def pay(self, *, over: bool) -> float:
-        """Return the reward of the step that ends now."""
+    def pay(self) -> float:
+        """Return the reward of the step that ends now; note the terms of it that infos show."""
         now: float = self.sim.now
         sides = [(self.starts(), now)]
         if self.baseline is not None:
-            rest = math.inf if over and self.terminated else now
+            rest = math.inf if self.terminated else now
             sides.append(([s.start_time for s in self.baseline], rest))
-        kind, n = self.rules.reward, len(self.sim.jobs)
+        kind = self.rules.reward
         if kind in ("log_ratio", "relative"):
             agent, baseline = (self.means(*side) for side in sides)
-            if not over:
-                return 0.0
-            if kind == "log_ratio":
-                return -math.log(agent / baseline)
-            return (baseline - agent) / max(agent, baseline, 1)
-        paid = []
+            paid = 0.0
+            if self.terminated and kind == "log_ratio":
+                paid = -math.log(agent / baseline)
+            elif self.terminated:
+                paid = (baseline - agent) / max(agent, baseline, 1)
+            self.terms = {"compared_term": paid}
+            return paid
+        cost = []
         for side, (starts, until) in enumerate(sides):
             if kind == "bsld_start":
-                paid.append(self.started(side, starts, until, over))
+                cost.append(self.started(side, starts, until))
             elif kind == "bsld_end":
-                paid.append(self.started(side, starts, until, over) if over else 0.0)
+                cost.append(self.started(side, starts, until) if self.terminated else 0.0)
             else:
-                paid.append(self.accrued(side, starts, until))
+                cost.append(self.accrued(side, starts, until))
         self._paid_until = self.sim.now
-        return -(paid[0] - sum(paid[1:])) / n
+        scale = len(self.sim.jobs) * self.unit
+        terms = [-cost[0] / scale, *(c / scale for c in cost[1:])]
+        self.terms = dict(zip(self.terms, terms, strict=False))
+        return sum(terms)
+
+    # --- Infos ------------------------------------------------------------------------------------
+
+    def info(self) -> dict[str, Any]:
+        """Return what a step that does not end the episode tells."""
+        masks = {}
+        if self.rules.action == "job":
+            held = [int(j is not None) for j in self.slots]
+            masks["action_mask"] = held if any(held) else [1, *held[1:]]
+        return self.terms | masks
+
+    def end_info(self) -> dict[str, Any]:
+        """Return what follows when the episode is over, or is cut short now."""
+        now, sim = self.sim.now, self.sim
+        table = list(zip(sim.jobs, sim.executed, self.starts(), strict=True))
+        counted = [(job, p, min(s, now)) for job, p, s in table if job.submit_time <= now]
+        begun = [(job, p, s) for job, p, s in table if s < math.inf]
+        waits = [s - job.submit_time for job, _, s in counted]
+        bound = [max(p, BSLD_BOUND_S) for _, p, _ in counted]
+        turnaround = [w + p for w, (_, p, _) in zip(waits, counted, strict=True)]
+        bsld = [max(T / D, 1) for T, D in zip(turnaround, bound, strict=True)]
+        width = [job.processors for job, _, _ in counted]
+        pp = [max(T / (q * D), 1) for T, q, D in zip(turnaround, width, bound, strict=True)]
+        first = min((job.submit_time for job, _, _ in begun), default=0)
+        span = max((s + p for _, p, s in begun), default=0) - first
+        work = sum(p * job.processors for job, p, _ in begun)
+        marks = [s for s in sim.starts if s is not None]
+        found: dict[str, Any] = {
+            "complete": float(len(begun) == len(table)),
+            "n_jobs": len(counted),
+            "n_backfilled": sum(s.backfilled for s in marks),
+            "n_thresholded": sum(s.thresholded for s in marks),
+            "makespan": span,
+            "utilisation": work / (self.rules.processors * span) if span else 0.0,
+            "ratio": sum(bsld) / len(bsld) / self.saf if bsld else math.nan,
+        }
+        for name, column in (("wait_time", waits), ("bsld", bsld), ("pp_bsld", pp)):
+            found[f"mean_{name}"] = sum(column) / len(column) if column else math.nan
+            found[f"max_{name}"] = max(column, default=math.nan)
+        if self.rules.action == "job":
+            found["invalid_actions"] = self.invalid_actions
+        return found
 
     # --- Observation ------------------------------------------------------------------------------
 
-    def observe(self) -> dict[str, list[float]]:
+    def observe(self) -> dict[str, list[Any]]:
         """Return what the data sheet shows, in Python's floats."""
         n_slots = self.rules.n_slots
         base = self.by_policy("SAF")
@@ -471,7 +518,7 @@ class EnvTwin:
         rows = [self.show_job(j, shadow_of(j)) for j in shown]
         rows += [[0.0] * self.WIDTH] * (n_slots - len(shown))
         return {
-            "jobs": [x for row in rows for x in row],
+            "jobs": rows,
             "cluster": self.show_cluster(hidden),
             "action_mask": [1.0] * len(shown) + [0.0] * (n_slots - len(shown)),
         }

@@ -26,7 +26,7 @@ from typing import Any
 import env_twin
 import reference_nodes
 from env_twin import EnvTwin, Rules, cost_of
-from reference import Job, Start
+from reference import Job, Policy, Start
 from reference_nodes import ComponentPass, Hold, Machine, Placement, free_at, room
 
 MOST_PARTITIONS_SHOWN = 8
@@ -181,19 +181,16 @@ class NodesTwin(EnvTwin):
         jobs = [Job(*job[:3], job.processors, job.user) for job in table]
         self.sim = Simulation(jobs, table, machine, rules, week_start)
         self.cost = cost_of(rules.reward, jobs, self.sim.executed)
-        self.baseline = None
-        if rules.baseline is not None:
-            found = reference_nodes.simulate(
-                machine,
-                table,
-                order=rules.baseline,
-                estimates=self.sim.estimate,
-                **scheduler_of(rules),
-            )
-            self.baseline = [Start(start, False, False) for start in found.starts]
-        self.invalid_actions = 0
 
-    def observe(self) -> dict[str, list[float]]:
+        def by(policy: Policy) -> list[Start]:
+            found = reference_nodes.simulate(
+                machine, table, order=policy, estimates=self.sim.estimate, **scheduler_of(rules)
+            )
+            return [Start(start, False, False) for start in found.starts]
+
+        self.compare(by)
+
+    def observe(self) -> dict[str, list[Any]]:
         """Return what the data sheet shows."""
         return super().observe() | {"machine": self.show_machine()}
 

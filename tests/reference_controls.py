@@ -1,7 +1,7 @@
-"""The reference of action `controls`: numbers that change at decisions, and what these see.
+"""The reference of actions that set numbers at decisions, and of what is seen then.
 
-It follows section 10 of the specification, "Controls" and "Observation", and shares no code with
-`hpcgym`.
+It follows section 10 of the specification, "Index", "Controls" and "Observation", and shares
+no code with `hpcgym`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import reference_capped
+import reference_index
 import reference_trials
 
 HOURS = (3_600, 10_800, 43_200)
@@ -96,6 +97,33 @@ class Controlled(reference_capped.CostBenefit):
 
     def ends_by(self, j: int, instant: float) -> bool:
         return self.expected_end[j] <= instant
+
+
+AREA = reference_index.Index((1, 1, 0, 0, 0, 0))
+"""The order by area, whose ties are those of whole numbers."""
+
+
+class AreaReader(reference_index.Reader):
+    """A machine that learns, and knows the order by area."""
+
+    def score(self, rule: reference_index.Index, j: int) -> float:
+        if rule is AREA:
+            return self.first_estimate(j) * self.jobs[j].processors
+        return super().score(rule, j)
+
+
+class Indexed(Controlled):
+    """A machine whose order and kappa change as action `index` says."""
+
+    def obey(self, numbers: list[float]) -> None:
+        *exponents, kappa = map(float, np.float32(numbers))
+        self.kappa = max(kappa, 0.0) ** 2
+        processors, request, ratio, speed = exponents
+        index = reference_index.Index((1 + processors, 1 + request, 0, 0, 0, 0))
+        self.primary.policy = index.with_more(ratio, -speed, 0) if any(exponents) else AREA
+
+    def fields(self, t: int) -> list[float]:
+        return []
 
 
 class TrialsDecided(Controlled, reference_trials.Lives):

@@ -259,13 +259,17 @@ of the schedule |
             Observation and info.
 
         Raises:
-            ScenarioError: An unknown option or episode, or jobs for a machine of another size.
+            ScenarioError: An unknown option or episode, jobs for a machine of another size, or a
+                time limit around it that its reward does not allow.
 
         Source: Specification, section 10, "Episodes".
         """
         if seed is not None:
             refuse_unless_whole("a seed", seed, most=math.inf, error=ScenarioError)
             seed = int(seed)
+        limit = steps_left(self)
+        if limit is not None:
+            self._config.refuse_cut()
         super().reset(seed=seed)
         drawn = self._config.draw({} if options is None else options, self.np_random)
         self._label, self._number, self._episode = drawn
@@ -276,10 +280,7 @@ of the schedule |
         self._own_passes = own_passes(self.settings)
         while entry_points.run(jobs, sim) == s.STATUS_OWN_PASS:
             self._make_own_pass()
-        self._is_over = False
-        self._limit = steps_left(self)
-        if self._limit is not None:
-            self._config.refuse_cut()
+        self._is_over, self._limit = False, limit
         shown, parts = self._empty()
         entry_points.observe(jobs, sim, self._slot, *parts)
         self._shown_jobs = parts[0]

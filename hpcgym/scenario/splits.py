@@ -12,8 +12,8 @@ SPLITS = ("train", "validation", "test")
 SHARES = (0.6, 0.8)
 """Where training ends and where validation does, as shares of the episodes."""
 
-LEAST = 5
-"""Fewest episodes that can be split."""
+LEAST = 6
+"""Fewest episodes that can be split, so that there are some to test on."""
 
 
 def split_of(numbers: Sequence[int], part: str) -> tuple[int, ...]:

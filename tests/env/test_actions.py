@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import hpcgym
-from env_cases import Case, busy_workload, cases, env_of, episodes_of, play, rules_for
+from env_cases import Case, busy_workload, cases, env_of, episodes_of, plain_env, play, rules_for
 from hpcgym.core import policy as policy_module
 from hpcgym.core.actions.policy import AFTER_V0
 from hpcgym.core.policy import register_policy
@@ -41,26 +41,26 @@ def contest() -> hpcgym.Workload:
 
 def test_picked_job_starts_and_the_next_pick_is_at_the_same_instant() -> None:
     """By SAF: C 9, A 20, D 40, B 100; one after the other goes first while it fits."""
-    env = SchedulingEnv(episodes_of(contest()), action="job", n_slots=8)
-    _, info = env.reset()
-    assert (info["now"], starts(env)) == (1, [0, -1, -1, -1, -1])
+    env = plain_env(episodes_of(contest()), action="job", n_slots=8)
+    env.reset()
+    assert (env.now, starts(env)) == (1, [0, -1, -1, -1, -1])
     assert env._slot.tolist() == [3, 1, 4, 2, -1, -1, -1, -1]
-    _, reward, _, _, info = env.step(3)  # B, the last by SAF
-    assert (info["now"], starts(env)) == (1, [0, -1, 1, -1, -1])
+    _, reward, _, _, _ = env.step(3)  # B, the last by SAF
+    assert (env.now, starts(env)) == (1, [0, -1, 1, -1, -1])
     assert reward == -5 / 5  # the five that have arrived, once
-    _, reward, _, _, info = env.step(0)  # C; then none fits, and the clock moves on
+    _, reward, _, _, _ = env.step(0)  # C; then none fits, and the clock moves on
     assert starts(env)[3] == 1
-    assert info["now"] == 10
+    assert env.now == 10
 
 
 def test_picked_job_that_does_not_fit_holds_the_reservation_of_this_pass() -> None:
     """A picked: C ends by 10 s and backfills; B would delay A, so would D."""
-    env = SchedulingEnv(episodes_of(contest()), action="job", n_slots=8)
+    env = plain_env(episodes_of(contest()), action="job", n_slots=8)
     env.reset()
-    _, _, _, _, info = env.step(1)
+    _, _, _, _, _ = env.step(1)
     assert starts(env) == [0, -1, -1, 1, -1]
     assert env.schedule().backfilled.tolist() == [False, False, False, True, False]
-    assert info["now"] == 10
+    assert env.now == 10
 
 
 @pytest.mark.parametrize("policy", ["SAF", "SPF"])
@@ -68,7 +68,7 @@ def test_backfill_order_stays_whatever_the_primary_order_is(policy: str) -> None
     """A is first by LAF and does not fit; behind it SAF takes B, LAF would take C."""
     rows = (0, 10, 2), (1, 50, 4), (1, 6, 2), (1, 9, 2)
     for backfill_order, started in ((policy, 2), (None, 3)):
-        env = SchedulingEnv(
+        env = plain_env(
             episodes_of(jobs(*rows, processors=4), policy=policy),
             action="policy",
             policies=["LAF"],
@@ -83,7 +83,7 @@ def test_rest_backfills_in_the_order_of_the_scenario() -> None:
     """Two processors are free before A: C and D may both go; one of them takes the room of E."""
     rows = (0, 100, 2), (1, 5, 4), (1, 8, 2), (1, 30, 1), (1, 9, 1)
     for order, started in ((None, [3, 4]), ("SPF", [2])):
-        env = SchedulingEnv(
+        env = plain_env(
             episodes_of(jobs(*rows, processors=4), policy="SQF", backfill_order=order),
             action="job",
             n_slots=8,
@@ -93,20 +93,27 @@ def test_rest_backfills_in_the_order_of_the_scenario() -> None:
         assert [job for job in (2, 3, 4) if starts(env)[job] == 1] == started
 
 
+def ended(env: SchedulingEnv, *actions: int) -> dict[str, Any]:
+    """Take actions from the beginning, the last of them to the end; return the last info."""
+    env.reset()
+    for action in actions:
+        *_, over, _, info = env.step(action)
+    while not over:
+        *_, over, _, info = env.step(int(env.action_masks().argmax()))
+    return info
+
+
 def test_empty_slot_stands_for_the_first_job_of_the_base_order_and_is_counted() -> None:
     env, proper = (
-        SchedulingEnv(episodes_of(contest(), policy="LPF"), action="job", n_slots=8)
-        for _ in range(2)
+        plain_env(episodes_of(contest(), policy="LPF"), action="job", n_slots=8) for _ in range(2)
     )
     env.reset()
     proper.reset()
-    _, _, _, _, info = env.step(7)
-    assert info["invalid_actions"] == 1
-    assert proper.step(3)[4]["invalid_actions"] == 0  # B runs longest
+    env.step(7)
+    proper.step(3)  # B runs longest
     assert starts(env) == starts(proper) == [0, -1, 1, -1, -1]
-    assert env.step(6)[4]["invalid_actions"] == 2
-    env.reset()
-    assert env.step(0)[4]["invalid_actions"] == 0
+    counts = [ended(env, *actions)["invalid_actions"] for actions in ((7, 6), (7,), (0,))]
+    assert counts == [2, 1, 0]
 
 
 @pytest.mark.parametrize("base", ["FCFS", "SAF", "LPF", "WFP3", "SMITH"])
@@ -128,15 +135,15 @@ def test_thresholded_jobs_go_first_whatever_the_action_says(action: str) -> None
         "order": np.linspace(1, -1, 8, dtype=np.float32),
         "job": 1,
     }[action]
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(jobs(*rows, processors=2), threshold=30),
         action=action,
         policies=["LCFS"] if action == "policy" else None,
         n_slots=8,
     )
-    shown, info = env.reset()
-    while info["now"] < 40:
-        shown, _, _, _, info = env.step(against)
+    shown, _ = env.reset()
+    while env.now < 40:
+        shown, _, _, _, _ = env.step(against)
     assert env._slot[0] == 1
     assert shown["jobs"].reshape(8, -1)[:3, 8].tolist() == [1, 0, 0]
     play_on(env, against)
@@ -156,21 +163,22 @@ def test_masks_name_the_slots_that_hold_a_job(case: Case) -> None:
     terminated = False
     while not terminated:
         mask = env.action_masks()
-        assert (mask.dtype, mask.shape) == (bool, (case.rules.n_slots,))
+        assert (mask.dtype, mask.shape) == (np.int8, (case.rules.n_slots,))
         if not env.schedule().complete:
             assert np.array_equal(mask, shown["action_mask"] == 1)
         else:
             assert mask.any()
         is_shown = bool(shown["action_mask"].any())
         shown, _, terminated, _, info = env.step(int(np.flatnonzero(mask)[-1]))
-        assert info["invalid_actions"] == 0 or not is_shown
+        assert np.array_equal(info["action_mask"], env.action_masks())
+    assert info["invalid_actions"] == 0 or not is_shown
 
 
 # --- order ----------------------------------------------------------------------------------------
 
 
 def test_order_starts_jobs_by_score_and_keeps_ties_by_arrival() -> None:
-    env = SchedulingEnv(episodes_of(contest()), action="order", n_slots=8)
+    env = plain_env(episodes_of(contest()), action="order", n_slots=8)
     env.reset()
     scores = np.array([0.5, 0.5, -0.5, 0.5, -1, -1, -1, -1], dtype=np.float32)
     env.step(scores)  # slots C A D B: D first, then A by arrival, who holds the reservation
@@ -181,7 +189,7 @@ def test_order_starts_jobs_by_score_and_keeps_ties_by_arrival() -> None:
 
 
 def test_scores_of_empty_slots_are_ignored() -> None:
-    one, other = (SchedulingEnv(episodes_of(BUSY), action="order", n_slots=16) for _ in range(2))
+    one, other = (plain_env(episodes_of(BUSY), action="order", n_slots=16) for _ in range(2))
     generator = np.random.default_rng(0)
     shown, _ = one.reset()
     other.reset()
@@ -198,7 +206,7 @@ def test_jobs_without_a_slot_follow_in_the_base_order() -> None:
     """The one slot shows C; then B fits by LPF, while by FCFS A does not and is the head."""
     for base, expected in (("LPF", [0, -1, 1, 1, -1]), ("FCFS", [0, -1, -1, 1, -1])):
         for score in (-1.0, 1.0):
-            env = SchedulingEnv(episodes_of(contest(), policy=base), action="order", n_slots=1)
+            env = plain_env(episodes_of(contest(), policy=base), action="order", n_slots=1)
             env.reset()
             env.step(np.array([score], dtype=np.float32))
             assert starts(env) == expected
@@ -206,7 +214,7 @@ def test_jobs_without_a_slot_follow_in_the_base_order() -> None:
 
 def test_jobs_with_a_slot_go_before_those_without_one() -> None:
     """The three slots show C, A and D; D takes both processors before C, the first by SAF."""
-    env = SchedulingEnv(episodes_of(contest()), action="order", n_slots=3)
+    env = plain_env(episodes_of(contest()), action="order", n_slots=3)
     env.reset()
     env.step(np.array([0.5, 0.5, -0.5], dtype=np.float32))
     assert starts(env) == [0, -1, -1, -1, 1]
@@ -216,7 +224,7 @@ def test_jobs_with_a_slot_go_before_those_without_one() -> None:
 
 
 def test_weights_count_by_their_direction_only() -> None:
-    env = SchedulingEnv(episodes_of(BUSY))
+    env = plain_env(episodes_of(BUSY))
     weights = np.array([0.5, -0.25, -1.0, 0.5, 0.25, 1.0], dtype=np.float32)
     totals = {sum(play(env, factor * weights)) for factor in (1.0, 0.5, 2.0**-20)}
     assert len(totals) == 1
@@ -240,10 +248,10 @@ def compiled_names() -> list[str]:
 
 
 def test_every_ordering_rule_can_be_chosen_by_default() -> None:
-    env = SchedulingEnv("tiny", action="policy")
+    env = plain_env("tiny", action="policy")
     compiled = compiled_names()
     assert env.action_space.n == len(compiled) == 29
-    named = SchedulingEnv("tiny", action="policy", policies=[*compiled, *AFTER_V0])
+    named = plain_env("tiny", action="policy", policies=[*compiled, *AFTER_V0])
     assert named.action_space.n == 29 + len(AFTER_V0)
     for index, name in enumerate(compiled):
         play(env, index)
@@ -257,7 +265,7 @@ def test_registered_policy_with_keys_can_be_chosen(decide: str | int) -> None:
     register_policy("LEAST-USER", keys=lambda workload: workload.user)
     register_policy("WIDEST-FIRST", keys=lambda workload: -workload.processors)
     for backfill_order in (None, "LEAST-USER"):
-        env = SchedulingEnv(
+        env = plain_env(
             episodes_of(BUSY),
             action="policy",
             policies=["SAF", "WIDEST-FIRST", "least-user", "SMITH"],
@@ -274,7 +282,7 @@ def test_registered_policy_with_keys_can_be_chosen(decide: str | int) -> None:
 def test_registered_formula_is_left_out_by_default() -> None:
     register_policy("BY-KEYS", keys=lambda workload: workload.user)
     register_policy("BY-FORMULA", formula=lambda features: features.e)
-    env = SchedulingEnv("tiny", action="policy")
+    env = plain_env("tiny", action="policy")
     assert env.action_space.n == len(compiled_names())
 
 
@@ -335,7 +343,7 @@ BAD = [
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("action", "make"), BAD)
 def test_bad_action_is_refused_and_leaves_no_trace(action: str, make: Any) -> None:
-    env, calm = (SchedulingEnv("tiny", action=action, n_slots=5) for _ in range(2))
+    env, calm = (plain_env("tiny", action=action, n_slots=5) for _ in range(2))
     good = env.action_space.sample()
     space = env.action_space
     env.reset()
@@ -366,23 +374,21 @@ def test_bad_action_is_refused_and_leaves_no_trace(action: str, make: Any) -> No
     ],
 )
 def test_action_may_come_in_any_form_that_means_one(action: str, given: Any) -> None:
-    env = SchedulingEnv(
-        "tiny", action=action, policies=["FCFS"] * 2 if action == "policy" else None
-    )
+    env = plain_env("tiny", action=action, policies=["FCFS"] * 2 if action == "policy" else None)
     play(env, given)
     assert starts(env) == hpcgym.simulate(env.workload, "FCFS").start_time.tolist()
 
 
 def test_number_of_a_job_may_come_in_an_array_of_one() -> None:
-    env, plain = (SchedulingEnv(episodes_of(contest()), action="job", n_slots=8) for _ in range(2))
+    env, plain = (plain_env(episodes_of(contest()), action="job", n_slots=8) for _ in range(2))
     env.reset()
     plain.reset()
-    assert env.step(np.array([3]))[4] == plain.step(3)[4]
+    assert env.step(np.array([3]))[1:4] == plain.step(3)[1:4]
     assert starts(env) == starts(plain)
 
 
 def test_action_after_the_end_is_refused() -> None:
-    env = SchedulingEnv("tiny", action="job")
+    env = plain_env("tiny", action="job")
     play(env, 0)
     with pytest.raises(HpcgymError, match="call reset"):
         env.step(0)

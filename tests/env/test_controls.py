@@ -82,14 +82,14 @@ def check_beside_the_reference(
     """Play with random controls; compare decisions, the fields of controls, and all starts."""
     env = env_of(workload, threshold, backfill=mode, decide=decide)
     generator = np.random.default_rng(seed)
-    shown, info = env.reset()
+    shown, _ = env.reset()
     decided, seen, over = [], [], False
     while not over:
         controls = generator.choice(VALUES, len(CONTROLS)).tolist()
         if env.schedule().start_time.min() < 0:  # else it was over before any decision
-            decided.append((info["now"], controls))
+            decided.append((env.now, controls))
             seen.append(shown["cluster"][len(CLUSTER_FIELDS) :])
-        shown, _, over, _, info = env.step(np.array(controls, dtype=np.float32))
+        shown, _, over, _, _ = env.step(np.array(controls, dtype=np.float32))
     instants = [instant for instant, _ in decided]
     starts, notes = by_reference(
         workload, mode, threshold, epochs=decide, decided=decided, noted=[]
@@ -202,14 +202,15 @@ def test_vectors_are_equal_to_scalars_to_the_bit(form, decide):
             assert one[place].tobytes() == other[place].tobytes()
 
 
-@pytest.mark.parametrize("form", ["", "-flat"])
-def test_the_ids_are_registered(form):
-    env = gymnasium.make(f"hpcgym:HPCBatch-controls{form}-v0", scenario="tiny")
+@pytest.mark.parametrize("form", ["dict", "flat"])
+def test_observations_have_the_places_of_their_fields(form):
+    keywords = {"scenario": "tiny", "action": "controls", "observation": form}
+    env = gymnasium.make("hpcgym:HPCBatch-v0", **keywords)
     check_env(env.unwrapped, skip_render_check=True)
-    envs = gymnasium.make_vec(f"hpcgym:HPCBatch-controls{form}-v0", num_envs=2, scenario="tiny")
+    envs = gymnasium.make_vec("hpcgym:HPCBatch-v0", num_envs=2, **keywords)
     assert envs.single_action_space == env.action_space
     shown, _ = env.reset(seed=0)
-    if form:
+    if form == "flat":
         places = flat_places(env.unwrapped.n_slots, controls=True)
         assert shown.shape == (places["action_mask"].stop,)
     else:
@@ -220,7 +221,7 @@ def test_the_scenario_may_name_the_mode():
     named = episodes_of(busy_workload(), backfill="cost-benefit:kappa=2", threshold=None)
     assert str(SchedulingEnv(named, action="controls").settings.backfill) == "cost-benefit:kappa=2"
     assert str(SchedulingEnv("tiny", action="controls").settings.backfill) == CONTROLLED
-    assert str(SchedulingEnv("tiny").settings.backfill) == "easy"
+    assert str(SchedulingEnv("tiny", action="weights").settings.backfill) == "easy"
 
 
 @pytest.mark.parametrize("backfill", ["easy", "conservative", "depth:k=2"])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 from dependent_cases import conditional_tables, ending_later, tables, workload_of
+from env_cases import plain_env
 from hpcgym.core.compiler.struct import IS_COMPILED
 from hpcgym.core.dependencies import cancelled_jobs
 from hpcgym.core.parts.dependencies import Dependencies
@@ -72,7 +73,7 @@ def play(env, choose=lambda: 0):
     threshold=one_of((None, 0, 5, 20)),
     kind=one_of(KINDS),
     decide=one_of(("contested", "event", 7)),
-    reward=one_of(("bsld", "bsld_start", "bsld_end")),
+    reward=one_of(("bsld", "bsld_start", "bsld_end", "ratio")),
     n_slots=one_of((1, 3, 128)),
 )
 def test_one_order_starts_every_job_as_simulate_does_and_pays_the_mean_bounded_slowdown(
@@ -92,7 +93,10 @@ def test_one_order_starts_every_job_as_simulate_does_and_pays_the_mean_bounded_s
     for key, value in expected.metrics().items():
         if key in metrics:
             assert metrics[key] == pytest.approx(value, nan_ok=True), key
-    assert total == pytest.approx(-metrics["mean_bsld"])
+    unit = 1.0
+    if reward == "ratio":
+        unit = hpcgym.simulate(jobs, "SAF", **settings).metrics()["mean_bsld"]
+    assert total == pytest.approx(-metrics["mean_bsld"] / unit)
     assert metrics.get("n_cancelled", 0) == (0 if got.cancelled is None else got.cancelled.sum())
 
 
@@ -117,16 +121,16 @@ def test_what_is_shown_is_what_a_log_shows_that_has_each_job_when_it_was_eligibl
 
     def env_for(workload, dependencies):
         scheduler = {"threshold_s": threshold, "dependencies": dependencies}
-        return SchedulingEnv(episodes_of(workload, largest, **scheduler), **keywords)
+        return plain_env(episodes_of(workload, largest, **scheduler), **keywords)
 
     env, seen, actions = env_for(jobs, kind), [], []
     env.action_space.seed(seed)
-    shown, info = env.reset(seed=0)
+    shown, _ = env.reset(seed=0)
     is_over = False
     while not is_over:
         actions.append(env.action_space.sample())
-        seen.append((shown, info["now"]))
-        shown, reward, is_over, _, info = env.step(actions[-1])
+        seen.append((shown, env.now))
+        shown, reward, is_over, _, _ = env.step(actions[-1])
         seen[-1] += (reward,)
     got = env.schedule()
     ran = np.ones(len(rows), dtype=bool) if got.cancelled is None else ~got.cancelled
@@ -137,13 +141,13 @@ def test_what_is_shown_is_what_a_log_shows_that_has_each_job_when_it_was_eligibl
     again = workload_of(alone).select(ran).resubmitted(eligible[ran])
     order = np.flatnonzero(ran)[np.argsort(eligible[ran], kind="stable")]
     other = env_for(again, "ignore")
-    shown, info = other.reset(seed=0)
+    shown, _ = other.reset(seed=0)
     total = 0.0
     for taken, (was_shown, was_now, was_paid) in zip(actions, seen, strict=True):
-        assert info["now"] == was_now
+        assert other.now == was_now
         for key, array in shown.items():
             np.testing.assert_array_equal(array, was_shown[key], key)
-        shown, reward, is_over, _, info = other.step(taken)
+        shown, reward, is_over, _, _ = other.step(taken)
         assert reward == pytest.approx(was_paid, abs=1e-12)
         total += reward
         if is_over:  # what follows in the other cancels jobs only
@@ -176,15 +180,15 @@ def test_a_paired_reward_compares_with_the_baseline_as_it_plays_by_itself(
     assert total == pytest.approx(expected.get(reward, two - one), abs=1e-9)
 
 
-@given(rows=tables(), kind=one_of(KINDS), horizon=st.integers(1, 6))
-def test_at_a_horizon_the_jobs_that_wait_count_as_if_they_started_then(rows, kind, horizon):
+@given(rows=tables(), kind=one_of(KINDS), limit=st.integers(1, 6))
+def test_at_a_time_limit_the_jobs_that_wait_count_as_if_they_started_then(rows, kind, limit):
     jobs = workload_of(rows)
-    keywords = {"decide": "event", "horizon": horizon, "reward": "wait"}
-    env = env_of(jobs, ["SAF"], keywords, dependencies=kind)
-    env.reset(seed=0)
+    env = env_of(jobs, ["SAF"], {"decide": "event", "reward": "wait"}, dependencies=kind)
+    limited = gymnasium.wrappers.TimeLimit(env, limit)
+    limited.reset(seed=0)
     total, is_over, info = 0.0, False, {}
     while not is_over:
-        _, reward, terminated, truncated, info = env.step(0)
+        _, reward, terminated, truncated, info = limited.step(0)
         is_over = terminated or truncated
         total += reward
     made = env.schedule()
@@ -264,7 +268,7 @@ def test_which_jobs_are_cancelled_is_known_beforehand(rows, kills, kind):
 def test_an_episode_can_be_drawn_at_any_time(rows, kind):
     """Text and image show the jobs by their rows in the job table."""
     jobs = workload_of(rows)
-    env = SchedulingEnv(episodes_of(jobs, dependencies=kind), render_mode="ansi", decide="event")
+    env = plain_env(episodes_of(jobs, dependencies=kind), render_mode="ansi", decide="event")
     env.action_space.seed(1)
     env.reset(seed=0)
     is_over = False
@@ -304,7 +308,7 @@ def test_a_whole_log_with_drawn_dependencies_is_played_as_it_is_simulated(kind):
         eligible=np.where(generator.random(n) < 0.1, log.submit_time + 7_200, -1),
     )
     scheduler = {"threshold_s": 100_000, "dependencies": kind}
-    env = env_of(jobs, ["SPF"], {"baseline": "SAF"}, **scheduler)
+    env = env_of(jobs, ["SPF"], {"baseline": "SAF", "reward": "bsld"}, **scheduler)
     total, _ = play(env)
     got, settings = env.schedule(), {"threshold": 100_000, "dependencies": kind}
     expected, saf = (hpcgym.simulate(jobs, name, **settings) for name in ("SPF", "SAF"))

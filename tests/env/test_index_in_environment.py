@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 import hpcgym
-from env_cases import busy_workload, episodes_of
+from env_cases import busy_workload, episodes_of, plain_env, plain_vector
 from hpcgym.agent import RuleAgent
 from hpcgym.core.constants import N_NETWORK
 from hpcgym.core.history import history_of
 from hpcgym.core.index_policy import index_policy
-from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import PolicyError
 from hpcgym.evaluation import play
 
@@ -36,7 +34,7 @@ OFFERED = ["SMITH-HISTORY", "SAF", LEARNED, "SMITH", "SPF-HISTORY", "WFP3"]
 def test_a_constant_choice_makes_the_schedule_of_simulate(rule: Any, backfill: str) -> None:
     agent = RuleAgent(rule, policies=OFFERED)
     scenario = episodes_of(BUSY, backfill=backfill, **RULES)
-    env = SchedulingEnv(scenario, **agent.env_keywords)
+    env = plain_env(scenario, **agent.env_keywords)
     for _ in range(2):
         played = play(agent, env, BUSY)
         expected = hpcgym.simulate(BUSY, rule, backfill=backfill, **RULES)
@@ -48,7 +46,7 @@ def test_a_constant_choice_makes_the_schedule_of_simulate(rule: Any, backfill: s
 def test_an_index_orders_the_backfill_behind_any_choice(order: str) -> None:
     for rule in ("SAF", LEARNED):
         agent = RuleAgent(rule, policies=["SAF", LEARNED])
-        env = SchedulingEnv(episodes_of(BUSY, backfill_order=order, **RULES), **agent.env_keywords)
+        env = plain_env(episodes_of(BUSY, backfill_order=order, **RULES), **agent.env_keywords)
         expected = hpcgym.simulate(BUSY, rule, backfill_order=order, **RULES)
         assert np.array_equal(play(agent, env, BUSY).start_time, expected.start_time)
 
@@ -58,7 +56,7 @@ def test_what_ended_before_the_episode_is_known_to_it() -> None:
     columns = (BUSY.user, BUSY.run_time // 2 + 1, BUSY.requested_time, BUSY.processors)
     warm = replace(BUSY, history=history_of(users, *columns, np.zeros(len(BUSY), dtype=np.int64)))
     agent = RuleAgent(LEARNED, policies=OFFERED)
-    env = SchedulingEnv(episodes_of(warm, **RULES), **agent.env_keywords)
+    env = plain_env(episodes_of(warm, **RULES), **agent.env_keywords)
     expected = hpcgym.simulate(warm, LEARNED, **RULES).start_time
     assert np.array_equal(play(agent, env, warm).start_time, expected)
     assert not np.array_equal(hpcgym.simulate(BUSY, LEARNED, **RULES).start_time, expected)
@@ -68,7 +66,7 @@ def test_what_ended_before_the_episode_is_known_to_it() -> None:
 def test_every_copy_of_a_vector_makes_the_schedule_of_its_own_choice(threads: int) -> None:
     """Those that choose by a network stand beside those that read no records at all."""
     choices = np.array([2, 0, 1, 2, 4, 5])
-    envs = SchedulingVectorEnv(
+    envs = plain_vector(
         episodes_of(BUSY, **RULES),
         num_envs=len(choices),
         action="policy",
@@ -90,4 +88,4 @@ def test_every_copy_of_a_vector_makes_the_schedule_of_its_own_choice(threads: in
 
 def test_two_networks_in_one_environment_are_refused() -> None:
     with pytest.raises(PolicyError, match="share a network"):
-        SchedulingEnv(episodes_of(BUSY, **RULES), action="policy", policies=[LEARNED, OTHER])
+        plain_env(episodes_of(BUSY, **RULES), action="policy", policies=[LEARNED, OTHER])

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from env_cases import ACTIONS, busy_workload, episodes_of
-from hpcgym.env.scheduling import SchedulingEnv
+from env_cases import ACTIONS, busy_workload, episodes_of, plain_env
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 
@@ -62,10 +61,10 @@ def test_actions_steer_what_starts(backfill: str, action: str) -> None:
 
 def test_picking_a_job_is_refused_where_promises_are_kept() -> None:
     with pytest.raises(ScenarioError, match="keeps every reservation; choose action 'order'"):
-        SchedulingEnv("tiny", action="job", backfill="slack:c=1")
+        plain_env("tiny", action="job", backfill="slack:c=1")
 
 
 @pytest.mark.parametrize("backfill", ["look-ahead", "slack:c=1"])
 def test_candidates_in_an_order_of_their_own_are_refused(backfill: str) -> None:
     with pytest.raises(ScenarioError, match="modes that take one: easy, depth, relaxed"):
-        SchedulingEnv("tiny", backfill=backfill, backfill_order="SPF")
+        plain_env("tiny", backfill=backfill, backfill_order="SPF")

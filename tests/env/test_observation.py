@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +20,8 @@ from env_cases import (
     cases,
     env_of,
     episodes_of,
+    plain_env,
+    plain_vector,
     play,
     random_action,
     rules_for,
@@ -43,7 +46,6 @@ from hpcgym.env.observation import (
     flat_space,
 )
 from hpcgym.env.scheduling import Observation, SchedulingEnv
-from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.scenario.load import load_scenario
 
 BUSY = busy_workload(6, n=400)
@@ -75,13 +77,16 @@ def test_flat_observation_is_the_parts_of_the_dict_in_order(
 ) -> None:
     keywords: dict[str, Any] = {"scenario": scenario, "n_slots": 8, "expectations": "records"}
     if num_envs is None:
-        split, flat = (SchedulingEnv(**keywords, observation=kind) for kind in ("dict", "flat"))
+        split, flat = (plain_env(**keywords, observation=kind) for kind in ("dict", "flat"))
+        theirs: Any = gymnasium.wrappers.FlattenObservation(split)
+        flatten = theirs.observation
     else:
         keywords["num_envs"] = num_envs
-        split, flat = (
-            SchedulingVectorEnv(**keywords, observation=kind) for kind in ("dict", "flat")
-        )
+        split, flat = (plain_vector(**keywords, observation=kind) for kind in ("dict", "flat"))
+        theirs = gymnasium.wrappers.vector.FlattenObservation(split)
+        flatten = theirs.observations
     space = flat.observation_space
+    assert theirs.observation_space.shape == space.shape
     assert space.dtype == np.float32
     parts, shown = split.reset(seed=1)[0], flat.reset(seed=1)[0]
     split.action_space.seed(1)
@@ -89,8 +94,10 @@ def test_flat_observation_is_the_parts_of_the_dict_in_order(
     assert places.keys() == parts.keys()
     for _ in range(40):
         assert space.contains(shown)
-        assert shown.tobytes() == np.concatenate([parts[key] for key in places], axis=-1).tobytes()
+        rows = {key: part.reshape((*shown.shape[:-1], -1)) for key, part in parts.items()}
+        assert shown.tobytes() == np.concatenate([rows[key] for key in places], axis=-1).tobytes()
         assert all(shown[..., places[key]].tobytes() == parts[key].tobytes() for key in parts)
+        assert flatten(parts).tobytes() == shown.tobytes()
         action = split.action_space.sample()
         parts, shown = split.step(action)[0], flat.step(action)[0]
 
@@ -198,7 +205,7 @@ def test_all_that_was_seen_is_the_same_in_any_other_future(case: Case, data: st.
 
 def test_image_tells_nothing_of_run_times_either() -> None:
     pytest.importorskip("pygame")
-    env = SchedulingEnv(episodes_of(BUSY), render_mode="rgb_array")
+    env = plain_env(episodes_of(BUSY), render_mode="rgb_array")
     env.reset()
     for _ in range(60):
         env.step(np.zeros(6, dtype=np.float32))
@@ -230,7 +237,7 @@ def by_hand(
     )
     past = [np.array(column) for column in ([3, 3], [50, 20], [100, 100], [1, 1], [-10_000, -400])]
     workload = replace(workload, history=history_of(np.array([1, 2, 3]), *past))
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(workload, threshold=850),
         action="order",
         decide="event",
@@ -239,10 +246,9 @@ def by_hand(
     )
     env.reset()
     hold = np.array([-1, 1, 1, 1], dtype=np.float32)
-    info = {"now": 0}
     shown: Any = None
-    while info["now"] < 1_000:
-        shown, _, _, _, info = env.step(hold)
+    while env.now < 1_000:
+        shown, _, _, _, _ = env.step(hold)
     rows = shown["jobs"].reshape(4, len(FIELDS))
     slots = {env._slot[k]: dict(zip(FIELDS, rows[k].tolist(), strict=True)) for k in range(4)}
     return env, slots, dict(zip(CLUSTER_FIELDS, shown["cluster"].tolist(), strict=True))
@@ -329,9 +335,9 @@ def test_observation_by_hand() -> None:
 def test_history_by_hand() -> None:
     """B as it comes, at 400 s: 800 s after the last end of its user."""
     env, _, _ = by_hand()
-    shown, info = env.reset()
-    while info["now"] < 400:
-        shown, _, _, _, info = env.step(np.zeros(4, dtype=np.float32))
+    shown, _ = env.reset()
+    while env.now < 400:
+        shown, _, _, _, _ = env.step(np.zeros(4, dtype=np.float32))
     row = shown["jobs"].reshape(4, len(FIELDS))[env._slot.tolist().index(2)]
     expected = (1 / 50 + 1 / 20 + 1 / 60) / 3
     share = (1 + 20 / 60 + 0.75 * 50 / 60) / 2.75  # B asks for another time than both records
@@ -390,10 +396,10 @@ def test_oldest_jobs_are_seen_however_long_the_queue() -> None:
         np.full(n, 2),
         machine_processors=2,
     )
-    env = SchedulingEnv(episodes_of(workload), action="order", decide="event", n_slots=8)
-    shown, info = env.reset()
-    while info["now"] < n - 1:
-        shown, _, _, _, info = env.step(np.zeros(8, dtype=np.float32))
+    env = plain_env(episodes_of(workload), action="order", decide="event", n_slots=8)
+    shown, _ = env.reset()
+    while env.now < n - 1:
+        shown, _, _, _, _ = env.step(np.zeros(8, dtype=np.float32))
     assert env._slot.tolist() == [40, 39, 38, 37, 36, 35, 1, 2]
     hidden = np.arange(3, 35)
     areas = workload.requested_time[hidden] * 2
@@ -424,9 +430,9 @@ def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
         )
     ]
     assert [*map(int, JobField), *map(int, ClusterField)] == [*range(18), *range(19)]
-    space = SchedulingEnv("tiny").observation_space
-    assert space["jobs"].shape == (128 * len(FIELDS),)
+    space = plain_env("tiny").observation_space
+    assert space["jobs"].shape == (32, len(FIELDS))
     assert {(box.low.min(), box.high.max()) for box in (space["jobs"], space["cluster"])} == {
         (-1.0, 1.0)
     }
-    play(SchedulingEnv("tiny", n_slots=1), np.zeros(6, dtype=np.float32))
+    play(plain_env("tiny", n_slots=1), np.zeros(6, dtype=np.float32))

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from env_cases import Case, cases, env_of, play_at_random
+from env_cases import Case, cases, env_of, plain_env, plain_vector, play_at_random
 from hpcgym.env.reward import as_reward
-from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 
 WEEKS = "synthetic-256-weeks"
@@ -43,26 +41,26 @@ def test_known_rewards_written_as_rates_pay_the_same():
         return 1 / bound, job.submit_time + bound - job.run_time
 
     for own, known, first in ((bsld, "bsld", 1), (lambda job: 1, "wait", 0)):
-        total = played(SchedulingEnv(WEEKS, reward=own))
-        assert total == pytest.approx(played(SchedulingEnv(WEEKS, reward=known)) + first, rel=1e-9)
+        total = played(plain_env(WEEKS, reward=own))
+        assert total == pytest.approx(played(plain_env(WEEKS, reward=known)) + first, rel=1e-9)
 
 
 def test_arrays_pay_as_the_function_that_makes_them():
-    env = SchedulingEnv(WEEKS, reward=at_least_a_minute)
+    env = plain_env(WEEKS, reward=at_least_a_minute)
     total = played(env)
     jobs = env.workload
     arrays = (jobs.processors / 3600, jobs.submit_time + 60)
-    assert played(SchedulingEnv(WEEKS, reward=arrays)) == total < 0
+    assert played(plain_env(WEEKS, reward=arrays)) == total < 0
 
 
 def test_a_pair_compares_with_the_baseline_by_the_same_rate():
-    env = SchedulingEnv(WEEKS, reward=at_least_a_minute, baseline="SAF")
+    env = plain_env(WEEKS, reward=at_least_a_minute, baseline="SAF")
     assert played(env) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_vectors_pay_rates_of_ones_own_as_single_environments_do():
-    vector = SchedulingVectorEnv(WEEKS, num_envs=2, reward=at_least_a_minute)
-    single = SchedulingEnv(WEEKS, reward=at_least_a_minute)
+    vector = plain_vector(WEEKS, num_envs=2, reward=at_least_a_minute)
+    single = plain_env(WEEKS, reward=at_least_a_minute)
     vector.reset(options={"episode": 4})
     single.reset(options={"episode": 4})
     actions = np.array([[0, 0, 0, 0, 0, 1]] * 2, dtype=np.float32)
@@ -84,4 +82,4 @@ def test_vectors_pay_rates_of_ones_own_as_single_environments_do():
 )
 def test_what_is_no_rate_is_refused_with_what_is_allowed(reward, message):
     with pytest.raises(ScenarioError, match=message):
-        SchedulingEnv("tiny", reward=reward).reset()
+        plain_env("tiny", reward=reward).reset()

@@ -1,6 +1,7 @@
-"""What the environment pays: three forms of one sum, pairs, and what a time limit owes."""
+"""What the environment pays: three forms of one sum, pairs, ratios, and by a time limit."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from env_cases import (
     cases,
     env_of,
     episodes_of,
+    plain_env,
     play,
     play_at_random,
     random_action,
@@ -59,20 +61,19 @@ def test_three_forms_sum_to_minus_the_mean_bsld(case: Case) -> None:
 
 
 @given(cases(reward="bsld", baseline=None, event_semantics="batch"))
-def test_three_forms_sum_to_the_same_lower_bound_at_a_time_limit(case: Case) -> None:
+def test_what_is_paid_by_a_time_limit_is_a_lower_bound_and_nothing_follows(case: Case) -> None:
     steps = 1 + case.seed % 6
-    for reward in BSLD_FORMS:
-        env = env_of(case.workload, with_reward(case, reward).rules)
-        paid = list(play_at_random(env, case, steps))
-        if env.schedule().complete:
-            return
-        last, closing = env.truncate()
-        expected = least_bsld(env.schedule(), env.now)
-        assert sum(paid[:-1]) + last == pytest.approx(-expected, rel=1e-9)
-        assert closing["complete"] == 0
-        share = closing["n_jobs"] / len(case.workload)
-        if share > 0:  # the mean over no job is NaN
-            assert closing["mean_bsld"] * share == pytest.approx(expected, rel=1e-9)
+    env = env_of(case.workload, case.rules)
+    paid = sum(play_at_random(env, case, steps))
+    if env.schedule().complete:
+        return
+    closing = env.truncate()
+    expected = least_bsld(env.schedule(), env.now)
+    assert paid == pytest.approx(-expected, rel=1e-9)
+    assert closing["complete"] == 0
+    share = closing["n_jobs"] / len(case.workload)
+    if share > 0:  # the mean over no job is NaN
+        assert closing["mean_bsld"] * share == pytest.approx(expected, rel=1e-9)
 
 
 @given(cases(reward="bsld", baseline=None, event_semantics="batch"))
@@ -119,18 +120,18 @@ def test_reward_by_hand() -> None:
     jobs = hpcgym.Workload.from_arrays(
         [0, 0, 5], [10, 20, 4], [10, 20, 40], [2, 2, 1], machine_processors=2
     )
-    env = SchedulingEnv(episodes_of(jobs), action="policy", policies=["FCFS"], decide="event")
+    env = plain_env(episodes_of(jobs), action="policy", policies=["FCFS"], decide="event")
     rewards = play(env, 0)
     # decisions at 0 (A, B), 5 (B, C: nothing fits), 10 (B starts), 30 (C starts)
     assert rewards == pytest.approx(
         [-(2 + 5 / 20 + 1) / 3, -(5 / 20) / 3, -(19 / 10) / 3, 0.0], abs=1e-12
     )
     assert sum(rewards) == pytest.approx(-(1 + 1.5 + 2.9) / 3)
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(jobs), action="policy", policies=["FCFS"], decide="event", reward="bsld_start"
     )
     assert play(env, 0) == pytest.approx([-1 / 3, 0, -1.5 / 3, -2.9 / 3])
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(jobs), action="policy", policies=["FCFS"], decide="event", reward="bsld_end"
     )
     assert play(env, 0) == pytest.approx([0, 0, 0, -5.4 / 3])
@@ -138,17 +139,17 @@ def test_reward_by_hand() -> None:
 
 def test_nothing_is_paid_between_picks_of_one_instant() -> None:
     env = env_of(BUSY, rules_for(BUSY, action="job", n_slots=32, policy="FCFS"))
-    _, info = env.reset()
+    env.reset()
     generator = np.random.default_rng(0)
-    now, together, terminated, total = info["now"], 0, False, 0.0
+    now, together, terminated, total = env.now, 0, False, 0.0
     first = True
     while not terminated:
         picked = int(generator.choice(np.flatnonzero(env.action_masks())))
         _, reward, terminated, _, info = env.step(picked)
-        if info["now"] == now and not first:
+        if env.now == now and not first:
             assert reward == 0.0
             together += 1
-        now, first, total = info["now"], False, total + reward
+        now, first, total = env.now, False, total + reward
     assert together > 20
     assert total == pytest.approx(-info["mean_bsld"], rel=1e-9)
 
@@ -175,7 +176,7 @@ def test_agent_that_does_as_its_baseline_earns_nothing_at_any_step(
     reward: str, decide: str | int
 ) -> None:
     jobs = replace(BUSY, run_time=np.maximum(BUSY.run_time, 1))  # one pass an instant
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(jobs),
         action="policy",
         policies=["SPF", "SAF"],
@@ -190,7 +191,7 @@ def test_agent_that_does_as_its_baseline_earns_nothing_at_any_step(
 
 
 def test_pair_is_shown_side_by_side() -> None:
-    env = SchedulingEnv(episodes_of(BUSY), action="policy", policies=["SAF"], baseline="FCFS")
+    env = plain_env(episodes_of(BUSY), action="policy", policies=["SAF"], baseline="FCFS")
     env.reset()
     sides = dict.fromkeys(("agent", "baseline"), 0.0)
     terminated = False
@@ -212,7 +213,7 @@ def test_ratios_are_paid_once_at_the_end() -> None:
         "relative": (baseline - agent) / max(agent, baseline, 1.0),
     }
     for reward, value in expected.items():
-        env = SchedulingEnv(
+        env = plain_env(
             episodes_of(BUSY), action="policy", policies=["SAF"], reward=reward, baseline="FCFS"
         )
         rewards = play(env, 0)
@@ -232,15 +233,70 @@ def test_the_ratio_is_paid_as_bsld_in_units_of_the_baseline(case: Case) -> None:
     assert paid.sum() == pytest.approx(1.0 - scale, rel=1e-9, abs=1e-9 * scale)
 
 
+@given(case=cases(event_semantics="batch", reward="bsld", baseline=None))
+def test_the_ratio_without_a_baseline_is_paid_in_units_of_saf(case: Case) -> None:
+    plain = play_at_random(env_of(case.workload, case.rules), case)
+    env = env_of(case.workload, with_reward(case, "ratio").rules)
+    settings = vars(env.settings) | {"policy": "SAF"}
+    saf = hpcgym.simulate(case.workload, **settings).metrics()["mean_bsld"]
+    paid = play_at_random(env, case)
+    assert paid == pytest.approx(np.array(plain) / saf, rel=1e-12)
+    assert sum(paid) == pytest.approx(-env.metrics()["mean_bsld"] / saf, rel=1e-9)
+
+
+@pytest.mark.parametrize("week", [2, 6, 12])
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"action": "index"},
+        {"action": "policy", "policies": ["SPF"], "backfill": "none"},
+        {"action": "policy", "policies": ["SPF"], "backfill_order": "LPF"},
+        {"action": "weights", "backfill": "conservative"},
+    ],
+    ids=lambda keywords: "-".join(map(str, keywords.values())),
+)
+def test_the_ratio_compares_with_saf_under_the_scenarios_own_settings(
+    keywords: dict[str, Any], week: int
+) -> None:
+    env = SchedulingEnv("synthetic-busy-weeks", **keywords)
+    env.action_space.seed(week)
+    env.reset(options={"episode": week})
+    total, terminated = 0.0, False
+    while not terminated:
+        _, reward, terminated, _, info = env.step(env.action_space.sample())
+        total += reward
+    settings = vars(env.episodes.scenario.scheduler.settings)
+    saf = hpcgym.simulate(env.workload, **settings | {"policy": "SAF"}).bsld().mean()
+    assert info["ratio"] == pytest.approx(info["mean_bsld"] / saf, rel=1e-12)
+    assert total == pytest.approx(-info["ratio"], rel=1e-9)
+    assert settings["backfill_order"] is None and str(settings["backfill"]) == "easy"
+
+
+def test_saf_itself_earns_minus_one() -> None:
+    env = SchedulingEnv("synthetic-busy-weeks", action="policy", policies=["SAF"])
+    for week in (3, 9):
+        assert sum(play(env, 0, options={"episode": week})) == pytest.approx(-1.0, rel=1e-9)
+
+
 def test_a_reward_that_compares_needs_a_baseline() -> None:
-    for reward in ("ratio", "log_ratio", "relative"):
+    for reward in ("log_ratio", "relative"):
         with pytest.raises(HpcgymError, match=f"reward '{reward}' compares with a baseline"):
             SchedulingEnv("tiny", reward=reward)
 
 
-def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("keywords", "at_reset", "in_all"),
+    [
+        ({"reward": "bsld", "baseline": "SPF"}, 1, 2),
+        ({"reward": "ratio", "baseline": "SPF"}, 2, 3),
+        ({"reward": "ratio"}, 1, 1),
+        ({"reward": "bsld"}, 0, 1),
+    ],
+)
+def test_baseline_and_saf_are_simulated_once_and_only_where_they_are_asked_for(
+    keywords: dict[str, Any], at_reset: int, in_all: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """SAF for each info of an end; a ratio to a baseline needs its mean before its pay."""
     from hpcgym.env import episode
 
     made = []
@@ -251,10 +307,10 @@ def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(
             super().__init__(*arguments)
 
     monkeypatch.setattr(episode, "Simulator", Counting)
-    env = SchedulingEnv("tiny", baseline="SAF")
+    env = SchedulingEnv("tiny", action="weights", **keywords)
     assert len(made) == 0
+    env.reset()
+    assert len(made) == at_reset
     for _ in range(3):
         play(env, np.zeros(6, dtype=np.float32))
-    assert len(made) == 1
-    play(SchedulingEnv("tiny"), np.zeros(6, dtype=np.float32))
-    assert len(made) == 1
+    assert len(made) == in_all

@@ -22,6 +22,7 @@ from env_cases import (
     cases,
     env_of,
     episodes_of,
+    plain_env,
     play,
     random_action,
     replay,
@@ -56,7 +57,7 @@ def test_constant_policy_makes_the_schedule_of_simulate(
     decide: str | int, backfill_order: str | None
 ) -> None:
     names = reference.POLICIES
-    env = SchedulingEnv(
+    env = plain_env(
         episodes_of(BUSY, threshold=THRESHOLD_S),
         action="policy",
         policies=names,
@@ -69,13 +70,12 @@ def test_constant_policy_makes_the_schedule_of_simulate(
 
 
 @pytest.mark.parametrize("decide", EPOCHS)
-@pytest.mark.parametrize("scale", ["unit", "raw"])
 @pytest.mark.parametrize("threshold", [None, THRESHOLD_S])
 def test_each_vertex_of_the_weights_is_its_pure_policy(
-    decide: str | int, scale: Any, threshold: int | None
+    decide: str | int, threshold: int | None
 ) -> None:
     episodes = episodes_of(BUSY, threshold=threshold)
-    env = SchedulingEnv(episodes, action="weights", decide=decide, scale=scale)
+    env = plain_env(episodes, action="weights", decide=decide)
     for name, weights in reference.PURE_WEIGHTS.items():
         for length in (1.0, 0.25):
             play(env, length * np.array(weights, dtype=np.float32))
@@ -84,19 +84,11 @@ def test_each_vertex_of_the_weights_is_its_pure_policy(
     assert_made_by(env, "FCFS", threshold=threshold)
 
 
-@pytest.mark.parametrize("decide", EPOCHS)
-def test_constant_raw_weights_make_the_schedule_of_the_mixed_policy(decide: str | int) -> None:
-    weights = np.array([1.0, -0.25, -0.5, 0.125, 1.0, 0.0625], dtype=np.float32)
-    env = SchedulingEnv(episodes_of(BUSY), action="weights", decide=decide, scale="raw")
-    play(env, weights)
-    assert_made_by(env, weights.tolist())
-
-
 def test_scenario_without_backfilling_or_the_keyword_does_the_same() -> None:
-    env = SchedulingEnv(episodes_of(BUSY, backfill="none"), action="policy", policies=["SPF"])
+    env = plain_env(episodes_of(BUSY, backfill="none"), action="policy", policies=["SPF"])
     play(env, 0)
     assert_made_by(env, "SPF", backfill="none")
-    env = SchedulingEnv(episodes_of(BUSY), action="policy", policies=["SPF"], backfill="none")
+    env = plain_env(episodes_of(BUSY), action="policy", policies=["SPF"], backfill="none")
     play(env, 0)
     assert_made_by(env, "SPF", backfill="none")
 
@@ -159,7 +151,7 @@ def test_copy_made_in_mid_episode_goes_on_the_same(duplicate: Any, action: str) 
 
 
 def test_environment_that_has_not_begun_can_be_copied() -> None:
-    env = pickle.loads(pickle.dumps(copy.deepcopy(SchedulingEnv("tiny", action="job"))))
+    env = pickle.loads(pickle.dumps(copy.deepcopy(plain_env("tiny", action="job"))))
     assert sum(play(env, 0)) < -1
 
 
@@ -175,11 +167,11 @@ def test_spawned_process_sees_and_earns_the_same() -> None:
 
 
 def test_seed_draws_the_same_weeks_again_and_other_seeds_others() -> None:
-    env = SchedulingEnv("synthetic-256-weeks")
+    env = plain_env("synthetic-256-weeks")
 
     def labels(seed: int) -> list[int]:
-        first = env.reset(seed=seed)[1]["label"]
-        return [first, *(env.reset()[1]["label"] for _ in range(20))]
+        first = env.reset(seed=seed)[1]["episode_number"]
+        return [first, *(env.reset()[1]["episode_number"] for _ in range(20))]
 
     assert labels(3) == labels(3)
     assert labels(3) != labels(4)
@@ -190,34 +182,43 @@ def test_seed_draws_the_same_weeks_again_and_other_seeds_others() -> None:
 
 
 def test_options_name_the_episode_by_number_or_label() -> None:
-    env = SchedulingEnv("synthetic-256-weeks")
+    env = plain_env("synthetic-256-weeks")
     by_number = env.reset(options={"episode": 2})
     by_label = env.reset(options={"episode": "week 2"})
     assert by_number[1] == by_label[1]
-    assert (by_number[1]["label"], env.label) == (1, "week 2")
+    assert (by_number[1], env.label) == ({"episode_number": 2}, "week 2")
     assert env.workload is env.episodes.workload(env.episodes.position(2))
 
 
 def test_options_hand_jobs_in() -> None:
-    env = SchedulingEnv(episodes_of(busy_workload(1)), action="policy", policies=["SAF"])
+    env = plain_env(episodes_of(busy_workload(1)), action="policy", policies=["SAF"])
     env.reset(options={"workload": BUSY})
     assert env.workload is BUSY
     play(env, 0, options={"workload": BUSY})
     assert_made_by(env, "SAF")
 
 
-KINDS_OF_INFO = dict.fromkeys(("now", "label", "invalid_actions"), int) | dict.fromkeys(
-    (
-        *("agent_term", "complete", "n_jobs", "n_backfilled", "n_thresholded", "makespan"),
-        *("mean_wait_time", "max_wait_time", "mean_bsld", "max_bsld", "mean_pp_bsld"),
-        *("max_pp_bsld", "utilisation"),
+AT_THE_END = {
+    "episode_number": int,
+    **dict.fromkeys(
+        (
+            *("ratio", "complete", "n_jobs", "n_backfilled", "n_thresholded", "makespan"),
+            *("mean_wait_time", "max_wait_time", "mean_bsld", "max_bsld", "mean_pp_bsld"),
+            *("max_pp_bsld", "utilisation"),
+        ),
+        float,
     ),
-    float,
-)
+}
+"""What an info of the last step holds, whatever the keywords are."""
+
+
+def types_of(info: dict[str, Any]) -> dict[str, type]:
+    """Return the type of each value of an info."""
+    return {key: type(value) for key, value in info.items()}
 
 
 def test_episode_ends_with_metrics_and_schedule() -> None:
-    env = SchedulingEnv("tiny", action="policy", policies=["FCFS"])
+    env = plain_env("tiny", action="policy", policies=["FCFS"])
     assert env.label is None
     _, first = env.reset()
     terminated = False
@@ -225,14 +226,15 @@ def test_episode_ends_with_metrics_and_schedule() -> None:
         assert not env.schedule().complete
         _, _, terminated, truncated, info = env.step(0)
         assert not truncated
-        assert (info["complete"], info["mean_bsld"] >= 0) == ((1 if terminated else -1), terminated)
-        assert {key: type(value) for key, value in info.items()} == KINDS_OF_INFO
-    assert {key: type(value) for key, value in first.items()} == KINDS_OF_INFO
-    assert (info["label"], env.label) == (0, "whole")
+        assert types_of(info) == (AT_THE_END if terminated else {})
+    assert (first, env.label) == ({"episode_number": 1}, "whole")
+    assert (info["complete"], info["episode_number"]) == (1, 1)
     assert info["mean_bsld"] == pytest.approx(4.6771, abs=5e-5)
     expected = hpcgym.simulate(env.workload, "FCFS").metrics()
     metrics = {key: value for key, value in info.items() if key in expected}
     assert len(metrics) == 12
+    saf = hpcgym.simulate(env.workload, "SAF").bsld().mean()
+    assert info["ratio"] == pytest.approx(info["mean_bsld"] / saf, rel=1e-12)
     assert metrics == pytest.approx({key: float(expected[key]) for key in metrics})
     assert env.schedule().complete
     with pytest.raises(ActionError, match="reset"):
@@ -240,20 +242,74 @@ def test_episode_ends_with_metrics_and_schedule() -> None:
 
 
 @pytest.mark.parametrize(
+    ("keywords", "always"),
+    [
+        ({"action": "index"}, {}),
+        ({"action": "weights", "baseline": "SPF"}, {"agent_term": float, "baseline_term": float}),
+        (
+            {"action": "order", "reward": "relative", "baseline": "SPF"},
+            {"compared_term": float},
+        ),
+        ({"action": "job"}, {"action_mask": np.ndarray}),
+        ({"action": "lend"}, {"action_mask": np.ndarray}),
+    ],
+)
+def test_infos_are_empty_but_for_masks_and_terms_until_the_end(
+    keywords: dict[str, Any], always: dict[str, type]
+) -> None:
+    env = SchedulingEnv("synthetic-256-weeks", **keywords)
+    env.action_space.seed(0)
+    _, info = env.reset(seed=0)
+    assert types_of(info) == always | {"episode_number": int}
+    terminated, steps = False, 0
+    while not terminated:
+        if "action_mask" in always:
+            mask = info["action_mask"]
+            assert mask.dtype == np.int8 and np.array_equal(mask, env.action_masks())
+            action = env.action_space.sample(mask)
+        else:
+            action = env.action_space.sample()
+        _, reward, terminated, _, info = env.step(action)
+        if not terminated:
+            assert types_of(info) == always
+        terms = [info[key] for key in always if key.endswith("_term")]
+        assert not terms or sum(terms) == reward
+        steps += 1
+    counted = {"invalid_actions": int} if "action_mask" in always else {}
+    assert types_of(info) == always | AT_THE_END | counted
+    assert steps > 10
+
+
+def test_the_number_of_an_episode_names_it_again() -> None:
+    env = SchedulingEnv("synthetic-busy-weeks", weeks="2-4,9")
+    numbers = set()
+    for seed in range(12):
+        number = env.reset(seed=seed)[1]["episode_number"]
+        jobs, label = env.workload, env.label
+        _, again = env.reset(options={"episode": number})
+        assert (env.workload, env.label, again) == (jobs, label, {"episode_number": number})
+        assert label == f"week {number}"
+        numbers.add(number)
+    assert numbers == {2, 3, 4, 9}
+    _, info = env.reset(options={"workload": jobs})
+    assert info == {"episode_number": -1}
+
+
+@pytest.mark.parametrize(
     ("policy", "mean_bsld"),
     [("FCFS", 4.6771), ("LCFS", 7.2813), ("SPF", 3.3854), ("SQF", 4.1875), ("LAF", 6.2813)],
 )
 def test_tiny_has_the_figures_its_entry_was_drawn_with(policy: str, mean_bsld: float) -> None:
-    env = SchedulingEnv("tiny", action="policy", policies=[policy])
+    env = plain_env("tiny", action="policy", policies=[policy])
     assert sum(play(env, 0)) == pytest.approx(-mean_bsld, abs=5e-5)
 
 
 def test_episode_in_which_no_order_matters_ends_in_its_first_step() -> None:
     alone = hpcgym.Workload.from_arrays([5, 5], [20, 20], [20, 20], [1, 1], machine_processors=2)
-    env = SchedulingEnv(episodes_of(alone), action="job", n_slots=4)
+    env = plain_env(episodes_of(alone), action="job", n_slots=4)
     shown, _ = env.reset()
     assert shown["action_mask"].sum() == 0
-    assert env.action_masks().tolist() == [True, False, False, False]
+    assert env.action_masks().tolist() == [1, 0, 0, 0]
     _, reward, terminated, _, info = env.step(0)
     assert (reward, terminated) == (-1.0, True)
     assert info["complete"] == 1
@@ -271,7 +327,7 @@ def test_episode_in_which_no_order_matters_ends_in_its_first_step() -> None:
         ({"action": "jobs"}, "did you mean 'job'"),
         ({"decide": "contest"}, "did you mean 'contested'"),
         ({"reward": "bslds"}, "did you mean 'bsld'"),
-        ({"scale": "units"}, "did you mean 'unit'"),
+        ({"action": "job", "invalid": "eror"}, "did you mean 'error'"),
         ({"render_mode": "rgb"}, "Allowed: ansi, rgb_array, human"),
         ({"baseline": "SFA"}, "did you mean 'SAF'"),
         ({"action": "policy", "policies": ["SMIHT"]}, "did you mean 'SMITH'"),
@@ -289,7 +345,8 @@ def test_unknown_name_is_answered_with_the_nearest(keywords: dict[str, Any], mes
     [
         ({"policies": ["SAF"]}, "belongs to action 'policy'"),
         ({"action": "policy", "policies": []}, "at least one policy"),
-        ({"action": "policy", "scale": "raw"}, "belongs to action 'weights'"),
+        ({"invalid": "error"}, "belongs to action 'job' and 'lend', not to 'index'"),
+        ({"action": "order", "invalid": "penalty"}, "belongs to action 'job' and 'lend'"),
         ({"action": "order", "decide": 60}, "lasts one pass only"),
         ({"action": "job", "decide": 3_600}, "lasts one pass only"),
         ({"reward": "log_ratio"}, "name one, say 'SAF'"),
@@ -298,7 +355,6 @@ def test_unknown_name_is_answered_with_the_nearest(keywords: dict[str, Any], mes
         ({"decide": 0}, "in s, must be a whole number from 1"),
         ({"decide": 1.5}, "in s, must be a whole number from 1"),
         ({"decide": float("nan")}, "in s, must be a whole number from 1"),
-        ({"decide": None}, "in s, must be a whole number from 1"),
         ({"decide": True}, "in s, must be a whole number from 1"),
         ({"n_slots": 0}, "n_slots must be a whole number from 1 to"),
         ({"n_slots": 2.0}, "n_slots must be a whole number from 1 to"),
@@ -326,8 +382,9 @@ def test_keywords_are_the_same_wherever_they_stand() -> None:
 
 
 def test_keyword_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(TypeError, match="slots"):
-        gymnasium.make("HPCBatch-v0", scenario="tiny", slots=3)
+    for gone in ({"slots": 3}, {"scale": "raw"}, {"horizon": 9}):
+        with pytest.raises(TypeError, match=next(iter(gone))):
+            gymnasium.make("HPCBatch-v0", scenario="tiny", **gone)
 
 
 @pytest.mark.parametrize(
@@ -342,13 +399,13 @@ def test_keyword_that_does_not_exist_is_refused() -> None:
     ],
 )
 def test_episode_there_is_not_is_refused(options: dict[str, Any], message: str) -> None:
-    env = SchedulingEnv("tiny")
+    env = plain_env("tiny")
     with pytest.raises(ScenarioError, match=message):
         env.reset(options=options)
 
 
 def test_episode_under_way_survives_a_reset_that_is_refused() -> None:
-    env, calm = SchedulingEnv("tiny"), SchedulingEnv("tiny")
+    env, calm = plain_env("tiny"), plain_env("tiny")
     env.reset()
     calm.reset()
     with pytest.raises(ScenarioError):
@@ -358,7 +415,7 @@ def test_episode_under_way_survives_a_reset_that_is_refused() -> None:
 
 @pytest.mark.parametrize("call", ["render", "schedule", "metrics", "truncate"])
 def test_nothing_can_be_asked_before_the_first_reset(call: str) -> None:
-    env = SchedulingEnv("tiny", render_mode="ansi")
+    env = plain_env("tiny", render_mode="ansi")
     with pytest.raises(ActionError, match="reset"):
         getattr(env, call)()
     with pytest.raises(ActionError, match="reset"):
@@ -377,15 +434,15 @@ def test_policy_that_is_a_formula_is_refused_where_a_step_cannot_run_it(
         {"backfill_order": "MINE"},
     ):
         with pytest.raises(HpcgymError, match="orders in Python"):
-            SchedulingEnv("tiny", **keywords)
+            plain_env("tiny", **keywords)
     with pytest.raises(PolicyError, match="taken"):
         policy.register_policy("mine", formula=lambda features: features.e)
 
 
 def test_doubled_requests_are_what_an_agent_sees_and_predictions_to_come_are_refused() -> None:
     workload = busy_workload(3, n=200)
-    plain = SchedulingEnv(episodes_of(workload, largest_request=100 * workload.largest_request))
-    doubled = SchedulingEnv(
+    plain = plain_env(episodes_of(workload, largest_request=100 * workload.largest_request))
+    doubled = plain_env(
         episodes_of(workload, largest_request=100 * workload.largest_request, estimates="doubled")
     )
     fields = [env.reset(seed=0)[0]["jobs"].reshape(env.n_slots, -1) for env in (plain, doubled)]
@@ -396,4 +453,4 @@ def test_doubled_requests_are_what_an_agent_sees_and_predictions_to_come_are_ref
     for changes in ({"estimates": "recent"}, {"correction": "doubling"}):
         predicting = replace(scenario, scheduler=replace(scenario.scheduler, **changes))
         with pytest.raises(ScenarioError, match="allowed are 'requested', 'exact', 'doubled'"):
-            SchedulingEnv(Episodes(predicting, workload=workload))
+            plain_env(Episodes(predicting, workload=workload))

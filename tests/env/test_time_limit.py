@@ -1,4 +1,4 @@
-"""A time limit, of the environment or of a wrapper: it truncates, and settles the account."""
+"""A time limit: it truncates, pays nothing more, and is refused where that would be wrong."""
 
 import copy
 from typing import Any
@@ -10,33 +10,35 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import MaxAndSkipObservation, TimeLimit
 
 import hpcgym
-from env_cases import BSLD_FORMS, busy_workload, episodes_of, terms_of
-from hpcgym.env.scheduling import SchedulingEnv
+from env_cases import ACCRUING, PLAIN, busy_workload, episodes_of, plain_env, plain_vector
+from hpcgym.core import constants as s
+from hpcgym.env.reward import REWARDS, register_reward
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ActionError, ScenarioError
 
 BUSY = busy_workload(4)
 FCFS = np.zeros(6, dtype=np.float32)
-FORMS = (*BSLD_FORMS, "wait", "pp_bsld", "ratio", "log_ratio", "relative")
+AT_ONCE = ("bsld_start", "bsld_end", "log_ratio", "relative")
+"""Rewards that pay at starts or at the end, so that no limit may cut an episode short."""
 
 
 def make(max_episode_steps: int, **keywords: Any) -> gymnasium.Env:
     """Make the registered environment on the busy workload."""
     return gymnasium.make(
-        "HPCBatch-v0", scenario=episodes_of(BUSY), max_episode_steps=max_episode_steps, **keywords
+        "HPCBatch-v0",
+        scenario=episodes_of(BUSY),
+        max_episode_steps=max_episode_steps,
+        **PLAIN | keywords,
     )
 
 
-def limited(horizon: int, **keywords: Any) -> dict[str, gymnasium.Env]:
+def limited(limit: int, **keywords: Any) -> dict[str, gymnasium.Env]:
     """Make environments that end after as many steps, each by another limit."""
     scenario = episodes_of(BUSY)
-    inside = SchedulingEnv(scenario, horizon=horizon, **keywords)
     return {
-        "horizon": inside,
-        "max_episode_steps": make(horizon, **keywords),
-        "by hand": TimeLimit(SchedulingEnv(scenario, **keywords), horizon),
-        "the shortest of three": TimeLimit(TimeLimit(make(80, **keywords), horizon), 90),
-        "both at once": TimeLimit(SchedulingEnv(scenario, horizon=horizon, **keywords), horizon),
+        "max_episode_steps": make(limit, **keywords),
+        "by hand": TimeLimit(plain_env(scenario, **keywords), limit),
+        "the shortest of three": TimeLimit(TimeLimit(make(80, **keywords), limit), 90),
     }
 
 
@@ -56,29 +58,81 @@ def test_time_limit_truncates_and_says_that_the_metrics_are_not_complete() -> No
     assert (len(rewards), terminated, truncated) == (40, False, True)
     assert infos[-1]["complete"] == 0
     assert 0 < infos[-1]["n_jobs"] < len(BUSY)
-    assert infos[-1]["label"] == 0
-    assert all(info["complete"] == info["n_jobs"] == -1 for info in infos[:-1])
+    assert infos[-1]["episode_number"] == 1
+    assert infos[:-1] == [{}] * 39
 
 
 @pytest.mark.parametrize("max_episode_steps", [1, 2, 40, 100])
-def test_three_forms_pay_the_same_lower_bound(max_episode_steps: int) -> None:
-    totals = []
-    for reward in BSLD_FORMS:
-        env = make(max_episode_steps, reward=reward)
-        rewards, infos, _, truncated = play(env)
-        assert truncated
-        totals.append(sum(rewards))
-        terms = sum(sum(terms_of(info)) for info in infos)
-        assert terms == pytest.approx(totals[-1], rel=1e-12)
-    assert totals == pytest.approx([totals[0]] * 3, rel=1e-9)
+def test_what_was_paid_is_a_lower_bound(max_episode_steps: int) -> None:
+    env = make(max_episode_steps)
+    rewards, _, _, truncated = play(env)
+    assert truncated
     made, now = env.unwrapped.schedule(), env.unwrapped.now
     arrived = BUSY.submit_time <= now
     start = np.where(made.start_time < 0, now, made.start_time)
     p = np.minimum(BUSY.run_time, BUSY.requested_time)
     bsld = np.maximum((start - BUSY.submit_time + p) / np.maximum(p, 10), 1.0)
-    assert totals[0] == pytest.approx(-bsld[arrived].sum() / len(BUSY), rel=1e-9)
+    assert sum(rewards) == pytest.approx(-bsld[arrived].sum() / len(BUSY), rel=1e-9)
     finished = hpcgym.simulate(BUSY, "FCFS").bsld().mean()
-    assert -totals[0] <= finished  # a lower bound of what going on would have cost
+    assert -sum(rewards) <= finished  # a lower bound of what going on would have cost
+
+
+@pytest.mark.parametrize("reward", [*ACCRUING, lambda job: job.processors / 3600])
+def test_a_truncation_pays_what_the_step_would_have_paid_anyway(reward: Any) -> None:
+    """So its last step is worth as much as the same step of an episode that goes on."""
+    for baseline in (None, "SAF"):
+        keywords: dict[str, Any] = {"reward": reward, "baseline": baseline}
+        rewards, _, _, truncated = play(make(23, **keywords))
+        assert (len(rewards), truncated) == (23, True)
+        assert rewards == play(plain_env(episodes_of(BUSY), **keywords))[0][:23]
+
+
+@pytest.mark.parametrize("reward", AT_ONCE)
+def test_rewards_at_starts_or_at_the_end_let_nothing_cut_an_episode_short(reward: str) -> None:
+    keywords: dict[str, Any] = {"reward": reward, "baseline": "SAF"}
+    words = f"reward '{reward}' pays at starts or at the end, so no time limit"
+    for env in limited(31, **keywords).values():
+        with pytest.raises(ScenarioError, match=words):
+            env.reset()
+        assert env.unwrapped.label is None  # nothing has begun
+    with pytest.raises(ScenarioError, match=words):
+        plain_vector(episodes_of(BUSY), num_envs=2, max_episode_steps=31, **keywords)
+    env = plain_env(episodes_of(BUSY), **keywords)
+    env.reset()
+    env.step(FCFS)
+    with pytest.raises(ScenarioError, match=words):
+        env.truncate()
+    env.step(FCFS)  # the episode goes on
+
+
+def test_rewards_of_ones_own_may_be_cut_only_where_they_accrue() -> None:
+    for form in (s.PAY_AT_START, s.PAY_AT_END, s.PAY_AS_ACCRUED):
+        register_reward("own", lambda job: 1.0, form=form)
+        env = make(3, reward="own")
+        try:
+            if form == s.PAY_AS_ACCRUED:
+                assert len(play(env)[0]) == 3
+            else:
+                with pytest.raises(ScenarioError, match="reward 'own' pays at starts"):
+                    env.reset()
+        finally:
+            del REWARDS["own"]
+
+
+def test_truncate_ends_an_episode_and_tells_how_it_stands() -> None:
+    env, alone = plain_env(episodes_of(BUSY)), make(17)
+    with pytest.raises(ActionError, match="call reset"):
+        env.truncate()
+    env.reset(seed=0)
+    for _ in range(17):
+        assert env.step(FCFS)[2:4] == (False, False)
+    assert env.truncate() == play(alone)[1][-1]
+    for call in (env.truncate, lambda: env.step(FCFS)):
+        with pytest.raises(ActionError, match="call reset"):
+            call()
+    assert env.metrics()["complete"] is False
+    env.reset()
+    assert env.step(FCFS)[4] == {}
 
 
 def test_time_limit_beyond_the_end_changes_nothing() -> None:
@@ -88,17 +142,15 @@ def test_time_limit_beyond_the_end_changes_nothing() -> None:
     assert sum(rewards) == pytest.approx(-hpcgym.simulate(BUSY, "FCFS").bsld().mean(), rel=1e-9)
 
 
-def test_time_limit_at_the_last_step_pays_once() -> None:
+def test_time_limit_at_the_last_step_changes_nothing() -> None:
     steps = len(play(make(10_000))[0])
-    for reward in BSLD_FORMS:
-        rewards, infos, terminated, _ = play(make(steps, reward=reward))
-        assert terminated
-        assert infos[-1]["complete"] == 1
-        expected = -hpcgym.simulate(BUSY, "FCFS").bsld().mean()
-        assert sum(rewards) == pytest.approx(expected, rel=1e-9)
+    rewards, infos, terminated, truncated = play(make(steps))
+    assert (terminated, truncated) == (True, True)
+    assert infos[-1]["complete"] == 1
+    assert sum(rewards) == pytest.approx(-hpcgym.simulate(BUSY, "FCFS").bsld().mean(), rel=1e-9)
 
 
-@pytest.mark.parametrize("reward", [*BSLD_FORMS, "wait", "pp_bsld", "log_ratio", "relative"])
+@pytest.mark.parametrize("reward", ACCRUING)
 def test_pair_at_a_time_limit_compares_what_both_have_cost_by_then(reward: str) -> None:
     """An agent that does as its baseline is even with it wherever it is cut short."""
     for max_episode_steps in (1, 17, 60):
@@ -108,10 +160,11 @@ def test_pair_at_a_time_limit_compares_what_both_have_cost_by_then(reward: str) 
 
 def test_time_limit_before_the_first_submission_owes_nothing() -> None:
     late = hpcgym.Workload.from_arrays([500], [10], [10], [1], machine_processors=1)
-    for reward in (*BSLD_FORMS, "log_ratio", "relative"):
+    for reward in ACCRUING:
         env = gymnasium.make(
             "HPCBatch-v0",
             scenario=episodes_of(late),
+            action="weights",
             decide=60,
             reward=reward,
             baseline="SAF",
@@ -144,6 +197,7 @@ def test_time_limit_serves_vectors_of_environments() -> None:
         vectorization_mode="sync",
         vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP},
         scenario=episodes_of(BUSY),
+        action="weights",
         max_episode_steps=5,
     )
     envs.reset(seed=0)
@@ -155,10 +209,10 @@ def test_time_limit_serves_vectors_of_environments() -> None:
     assert (info["final_info"]["n_jobs"] > 0).all()
 
 
-@pytest.mark.parametrize("reward", FORMS)
+@pytest.mark.parametrize("reward", ACCRUING)
 def test_every_limit_pays_the_same_and_so_does_the_vector(reward: str) -> None:
     keywords: dict[str, Any] = {"reward": reward, "baseline": "SAF"}
-    envs = SchedulingVectorEnv(episodes_of(BUSY), num_envs=2, horizon=31, **keywords)
+    envs = plain_vector(episodes_of(BUSY), num_envs=2, max_episode_steps=31, **keywords)
     envs.reset(seed=0)
     steps = [envs.step(np.stack([FCFS, FCFS])) for _ in range(31)]
     expected = [step[1][1] for step in steps]
@@ -169,14 +223,15 @@ def test_every_limit_pays_the_same_and_so_does_the_vector(reward: str) -> None:
             assert (rewards, terminated, truncated) == (expected, False, True), limit
             for key, value in infos[-1].items():
                 assert steps[-1][-1][key][1] == value, (limit, key)
+            assert {"ratio", "complete"} < infos[-1].keys()
 
 
 def test_limits_of_steps_that_repeat_an_action_count_those_steps() -> None:
-    inner = SchedulingEnv(episodes_of(BUSY), observation="flat", reward="bsld_end")
+    inner = plain_env(episodes_of(BUSY), observation="flat")
     rewards, infos, *_ = play(TimeLimit(MaxAndSkipObservation(inner, skip=4), 5))
-    alone = SchedulingEnv(episodes_of(BUSY), reward="bsld_end", horizon=17)
     assert len(rewards) == 5
-    assert sum(rewards) == sum(play(alone)[0]) < 0  # the first action of the last step ends it
+    # The first action of the last step ends it.
+    assert sum(rewards) == pytest.approx(sum(play(make(17))[0]), rel=1e-12)
     assert infos[-1]["complete"] == 0
 
 
@@ -185,7 +240,7 @@ def test_limit_of_another_environment_is_none_of_ours() -> None:
         """An environment that plays another one inside."""
 
         def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
-            self.inner = SchedulingEnv(episodes_of(BUSY))
+            self.inner = plain_env(episodes_of(BUSY))
             return self.inner.reset(seed=0)
 
         def step(self, action: Any) -> Any:
@@ -207,26 +262,21 @@ def test_unwrapped_environment_keeps_the_limit_of_its_reset() -> None:
     assert [inner.step(FCFS)[3] for _ in range(6)] == [False] * 6
 
 
-@pytest.mark.parametrize("name", ["HPCBatch-v0", "HPCBatch-order-flat-v0"])
-def test_specs_of_made_environments_make_environments_and_vectors(name: str) -> None:
-    made = gymnasium.make(name, scenario="tiny", reward="bsld_end", max_episode_steps=3)
+def test_specs_of_made_environments_make_environments_and_vectors() -> None:
+    made = gymnasium.make("HPCBatch-v0", scenario="tiny", action="order", max_episode_steps=3)
     for spec in (made.spec, EnvSpec.from_json(made.spec.to_json())):
         again, envs = gymnasium.make(spec), gymnasium.make_vec(spec, num_envs=2)
         assert isinstance(envs, SchedulingVectorEnv)
         for env in (made, again, envs):
             env.reset(seed=0)
+        total = 0.0
         for step in range(3):
             action = np.full(made.action_space.shape, 0.5, dtype=np.float32)
             *_, paid, _, truncated, info = made.step(action)
             assert again.step(action)[1:4] == (paid, False, truncated)
             _, rewards, _, are_cut, infos = envs.step(np.stack([action] * 2))
             assert (rewards.tolist(), are_cut.tolist()) == ([paid] * 2, [truncated] * 2)
-            assert infos["mean_bsld"].tolist() == [info["mean_bsld"]] * 2
             assert truncated == (step == 2)
-        assert paid < 0
-
-
-@pytest.mark.parametrize("horizon", [0, -1, 2.5, True, "9"])
-def test_horizon_is_a_whole_number_of_steps(horizon: Any) -> None:
-    with pytest.raises(ScenarioError, match="horizon must be a whole number from 1 to"):
-        SchedulingEnv("tiny", horizon=horizon)
+            total += paid
+        assert infos["mean_bsld"].tolist() == [info["mean_bsld"]] * 2
+        assert total < 0

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,14 +136,14 @@ def test_numbers_that_change_at_decisions_start_as_the_reference_says(
 ):
     env = env_of(workload, "trials", threshold, backfill=mode, decide=decide)
     generator = np.random.default_rng(seed)
-    shown, info = env.reset()
+    shown, _ = env.reset()
     decided, seen, over = [], [], False
     while not over:
         numbers = generator.choice(VALUES, len(NUMBERS)).tolist()
         if env.schedule().start_time.min() < 0:  # else it was over before any decision
-            decided.append((info["now"], numbers))
+            decided.append((env.now, numbers))
             seen.append(shown["cluster"][19:29])
-        shown, _, over, _, info = env.step(np.array(numbers, dtype=np.float32))
+        shown, _, over, _, _ = env.step(np.array(numbers, dtype=np.float32))
     instants = [instant for instant, _ in decided]
     policy = reference_capped.SMITH_URGENT
     notes = {"epochs": decide, "decided": decided, "noted": []}
@@ -269,7 +270,7 @@ def test_the_choices_of_the_rule_make_its_schedule(workload, mode, threshold, po
     cleared = (vain.reason == TRIAL_OVER) * env.settings.backfill.trial.overhead
     wasted = np.bincount(vain.job, weights=vain.end - vain.taken + cleared, minlength=n)
     assert lives["wasted"] == wasted.tolist()
-    assert info["invalid_actions"] == 0
+    assert info.get("invalid_actions", 0) == 0
 
 
 def test_the_last_processor_of_the_share_is_for_a_guaranteed_trial_once_a_job_has_given_way():
@@ -310,7 +311,7 @@ def test_random_choices_make_the_schedule_of_the_reference(
         assert masks[-1] and len(masks) == n_slots + 1
         visible = set(env._slot[env._slot >= 0].tolist())
         may_go = set(env._slot[np.flatnonzero(masks[:-1])].tolist())
-        seen.append((info["now"], may_go, visible))
+        seen.append((env.now, may_go, visible))
         among = np.flatnonzero(masks)[: -1 if len(may_go) and generator.random() < 0.8 else None]
         if generator.random() < 0.1:
             among = np.arange(n_slots + 1)
@@ -333,7 +334,7 @@ def test_random_choices_make_the_schedule_of_the_reference(
         (now, set(jobs) & visible)
         for (now, jobs), (_, _, visible) in zip(machine.noted, seen, strict=True)
     ] == [(now, may_go) for now, may_go, _ in seen]
-    assert info["invalid_actions"] == wrong
+    assert info.get("invalid_actions", 0) == wrong
 
 
 # --- Both kinds -----------------------------------------------------------------------------------
@@ -364,9 +365,11 @@ def drawn(generator: np.random.Generator, masks: np.ndarray) -> Any:
 @pytest.mark.parametrize("form", ["dict", "flat"])
 @pytest.mark.parametrize("action", KINDS)
 def test_vectors_are_equal_to_scalars_to_the_bit(action, form):
-    keywords = keywords_of(action, observation=form, horizon=60)
-    theirs = SyncVectorEnv([lambda: SchedulingEnv(**keywords) for _ in range(3)])
-    ours = gymnasium.make_vec("HPCBatch-v0", num_envs=3, threads=2, **keywords)
+    keywords = keywords_of(action, observation=form, reward="bsld")
+    theirs = SyncVectorEnv([lambda: TimeLimit(SchedulingEnv(**keywords), 60) for _ in range(3)])
+    ours = gymnasium.make_vec(
+        "HPCBatch-v0", num_envs=3, threads=2, max_episode_steps=60, **keywords
+    )
     generator = np.random.default_rng(1)
     one, other = theirs.reset(seed=2), ours.reset(seed=2)
     n_over = 0
@@ -392,26 +395,26 @@ def test_vectors_are_equal_to_scalars_to_the_bit(action, form):
 def test_rewards_add_up_to_the_metric(action, reward, metric):
     env = SchedulingEnv(**keywords_of(action, reward=reward))
     generator, over, total = np.random.default_rng(4), False, 0.0
-    _, info = env.reset()
+    env.reset()
     n_between = 0
     while not over:
-        before = info["now"]
+        before = env.now
         _, paid, over, _, info = env.step(drawn(generator, env.action_masks()[np.newaxis])[0])
         total += paid
-        n_between += info["now"] == before
+        n_between += env.now == before
     assert total == pytest.approx(-info[metric], rel=1e-9)
     assert n_between > 5 or action == "trials"
 
 
 def test_time_stands_still_between_choices_and_costs_nothing():
     env = SchedulingEnv(**keywords_of("lend", backfill="easy+trial:limit=60"))
-    _, info = env.reset()
+    env.reset()
     over, n_between = False, 0
     while not over:
-        before = info["now"]
+        before = env.now
         choice = int(np.flatnonzero(env.action_masks())[0])
-        _, paid, over, _, info = env.step(choice)
-        if info["now"] == before and not over:
+        _, paid, over, _, _ = env.step(choice)
+        if env.now == before and not over:
             n_between += 1
             assert paid == 0
     assert n_between > 5
@@ -449,14 +452,14 @@ def test_a_refused_action_changes_nothing(action):
     assert np.array_equal(env.action_masks(), masks) and env.now == now
 
 
-@pytest.mark.parametrize("form", ["", "-flat"])
+@pytest.mark.parametrize("form", ["dict", "flat"])
 @pytest.mark.parametrize("action", KINDS)
-def test_the_ids_are_registered(action, form):
-    env = gymnasium.make(f"hpcgym:HPCBatch-{action}{form}-v0", scenario="tiny")
+def test_observations_have_the_places_of_their_fields(action, form):
+    env = gymnasium.make("HPCBatch-v0", scenario="tiny", action=action, observation=form)
     check_env(env.unwrapped, skip_render_check=True)
     places = flat_places(env.unwrapped.n_slots, controls=action == "trials", trials=True)
     shown, _ = env.reset(seed=0)
-    if form:
+    if form == "flat":
         assert shown.shape == (places["action_mask"].stop,)
     else:
         assert shown["cluster"].shape == (places["cluster"].stop - places["cluster"].start,)
@@ -470,12 +473,12 @@ def test_nothing_is_seen_of_a_run_before_its_end(action, workload, mode, seed):
     until = int(generator.integers(workload.submit_time[-1] + 60))
     env = env_of(workload, action, 100, backfill=mode)
     seen, actions = [], []
-    shown, info = env.reset()
+    shown, _ = env.reset()
     over = env.schedule().start_time.min() >= 0
-    while not over and info["now"] < until:
+    while not over and env.now < until:
         seen.append(shown)
         actions.append(drawn(generator, env.action_masks()[np.newaxis])[0])
-        shown, _, over, _, info = env.step(actions[-1])
+        shown, _, over, _, _ = env.step(actions[-1])
     state, n = env._state, len(workload)
     running = set(state.ending_job[0, : state.n_running[0]].tolist())
     has_ended = np.array([j not in running for j in range(n)])
@@ -483,11 +486,11 @@ def test_nothing_is_seen_of_a_run_before_its_end(action, workload, mode, seed):
     # Whoever was killed ran on past the kill, and who runs ends behind this instant at the least.
     longer = np.where(has_ended, workload.run_time, workload.run_time + 7)
     other = env_of(replace(workload, run_time=longer), action, 100, backfill=mode)
-    shown, info = other.reset()
+    shown, _ = other.reset()
     for expected, chosen in zip(seen, actions, strict=True):
         for key in expected:
             np.testing.assert_array_equal(shown[key], expected[key])
-        shown, _, _, _, info = other.step(chosen)
+        shown, _, _, _, _ = other.step(chosen)
 
 
 def test_what_is_seen_of_trials_is_what_is_known():

@@ -1,6 +1,7 @@
 """The environment beside its plain-Python twin: decisions, slots, starts, sight and pay."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from env_cases import (
+    ACCRUING,
     ACTIONS,
     KEEPING,
     RESERVING,
     Case,
+    assert_tells,
     burst,
     busy_workload,
     cases,
@@ -26,12 +29,12 @@ from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 
 
-def differing_fields(shown: Observation, expected: dict[str, list[float]]) -> list[str]:
+def differing_fields(shown: Observation, expected: dict[str, list[Any]]) -> list[str]:
     """Name what differs by more than the rounding of float32."""
     found = []
     for part, values in expected.items():
-        assert shown[part].dtype == np.float32
         wanted = np.array(values)
+        assert (shown[part].dtype, shown[part].shape) == (np.float32, wanted.shape)
         far = ~(np.abs(shown[part] - wanted) <= 2.0**-23 * np.maximum(np.abs(wanted), 2.0**-3))
         for place in np.flatnonzero(far):
             name = f"action_mask[{place}]"
@@ -39,7 +42,7 @@ def differing_fields(shown: Observation, expected: dict[str, list[float]]) -> li
                 name = f"slot {place // len(FIELDS)} {FIELDS[place % len(FIELDS)]}"
             elif part == "cluster":
                 name = CLUSTER_FIELDS[place]
-            found.append(f"{name}: {shown[part][place]!r}, twin {wanted[place]!r}")
+            found.append(f"{name}: {shown[part].flat[place]!r}, twin {wanted.flat[place]!r}")
     return found
 
 
@@ -58,24 +61,25 @@ def play_both(case: Case, max_steps: int | None = None) -> None:
     rules = case.rules
     env, twin = env_of(case.workload, rules), twin_of(case.workload, rules)
     generator = np.random.default_rng(case.seed)
-    shown, _ = env.reset()
+    shown, info = env.reset()
     assert_alike(env, twin, shown, twin.reset())
+    assert_tells(info, twin, "begin")
     terminated, steps, ledger = False, 0, 1.0
     while not terminated and steps != max_steps:
         action = random_action(rules, generator)
         shown, reward, terminated, truncated, info = env.step(action)
         expected, paid, over = twin.step(action)
         assert (terminated, truncated) == (over, False)
-        ledger += sum(map(abs, terms_of(info)))  # rewards are differences of sums
+        ledger += sum(map(abs, twin.terms.values()))  # rewards are differences of sums
         assert np.isclose(reward, paid, rtol=1e-9, atol=1e-12 * ledger)
-        assert info["invalid_actions"] == twin.invalid_actions
-        assert np.isclose(sum(terms_of(info)), reward, rtol=1e-12)
+        assert_tells(info, twin, "end" if over else "step", ledger)
+        if twin.terms:
+            assert np.isclose(sum(terms_of(info)), reward, rtol=1e-12)
         assert_alike(env, twin, shown, expected)
         steps += 1
     made = env.schedule()
     if not terminated:
-        last, _ = env.truncate()
-        assert np.isclose(last, paid + twin.truncate(), rtol=1e-9, atol=1e-12 * ledger)
+        assert_tells(env.truncate(), twin, "end", ledger)
         return
     flags = [(s.backfilled, s.thresholded) for s in twin.sim.starts]
     assert list(zip(made.backfilled.tolist(), made.thresholded.tolist(), strict=True)) == flags
@@ -152,6 +156,8 @@ def test_every_step_is_that_of_the_twin_with_most_jobs_hidden(
     play_both(Case(workload, rules, seed=3))
 
 
-@given(cases(reward="bsld"))
-def test_time_limit_pays_what_the_twin_pays(case: Case) -> None:
+@pytest.mark.parametrize("reward", ACCRUING)
+@given(data=st.data())
+def test_cut_short_tells_what_the_twin_tells(reward: str, data: st.DataObject) -> None:
+    case = data.draw(cases(reward=reward))
     play_both(case, max_steps=1 + case.seed % 5)

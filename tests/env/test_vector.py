@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from env_cases import ACTIONS, REWARDS, busy_workload, episodes_of
+from env_cases import (
+    ACCRUING,
+    ACTIONS,
+    REWARDS,
+    busy_workload,
+    episodes_of,
+    plain_env,
+    plain_vector,
+)
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
@@ -22,19 +30,20 @@ BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = list(AutoresetMode)
 MODE_IDS = [mode.name for mode in MODES]
 
+LASTING = ("index", "weights", "policy")
 KINDS = [
     {"action": action, "decide": decide, "reward": reward}
-    for action in ACTIONS
+    for action in ("index", *ACTIONS)
     for decide in ("contested", "event", 300)
     for reward in REWARDS
-    if decide != 300 or action in ("weights", "policy")
+    if decide != 300 or action in LASTING
 ]
 """Every kind of action, decision and reward."""
 
 EVERYDAY = [
     kind
     for place, kind in enumerate(KINDS)
-    if kind["reward"] == "bsld" or place // len(REWARDS) % len(REWARDS) == place % len(REWARDS)
+    if kind["reward"] == "ratio" or place // len(REWARDS) % len(REWARDS) == place % len(REWARDS)
 ]
 """Each action and decision with one reward at least, each reward with one of these at least."""
 
@@ -192,20 +201,20 @@ def test_any_number_of_environments_equals_as_many_scalar_ones(
 
 @pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
 @pytest.mark.parametrize("max_episode_steps", [1, 9, 40])
-def test_time_limit_settles_the_account_as_the_scalar_environment_does(
+def test_time_limit_cuts_short_as_around_the_scalar_environment(
     mode: AutoresetMode, max_episode_steps: int
 ) -> None:
-    for reward in REWARDS:
-        theirs, ours = pair(3, mode=mode, reward=reward, max_episode_steps=max_episode_steps)
+    for reward, action in zip(ACCRUING, ACTIONS, strict=True):
+        theirs, ours = pair(
+            3, mode=mode, reward=reward, action=action, max_episode_steps=max_episode_steps
+        )
         assert play_in_lockstep(theirs, ours, 3 * max_episode_steps) >= 3
 
 
 @pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
 def test_flat_observations_equal_those_of_scalar_environments(mode: AutoresetMode) -> None:
-    """Where episodes end by a horizon of their own, too."""
-    theirs, ours = pair(
-        3, mode=mode, observation="flat", action="order", n_slots=8, horizon=9, baseline="SAF"
-    )
+    keywords = {"observation": "flat", "action": "order", "n_slots": 8, "baseline": "SAF"}
+    theirs, ours = pair(3, mode=mode, max_episode_steps=9, **keywords)
     assert ours.autoreset_mode is theirs.autoreset_mode is mode
     assert play_in_lockstep(theirs, ours, 30) >= 6
 
@@ -214,20 +223,15 @@ def test_flat_observations_equal_those_of_scalar_environments(mode: AutoresetMod
 def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> None:
     """Each environment is the scalar one of its scenario, whatever stands beside it."""
     scenarios = ["tiny", BUSY, "synthetic-256-weeks"] if is_mixed else [BUSY]
-    ours = SchedulingVectorEnv(scenarios, num_envs=7, n_slots=8, copy=False, decide="event")
-    alone = [
-        gymnasium.make(
-            "HPCBatch-v0", scenario=scenarios[i % len(scenarios)], n_slots=8, decide="event"
-        )
-        for i in range(7)
-    ]
+    ours = plain_vector(scenarios, num_envs=7, n_slots=8, copy=False, decide="event")
+    alone = [plain_env(scenarios[i % len(scenarios)], n_slots=8, decide="event") for i in range(7)]
     ours.action_space.seed(1)
     shown, info = ours.reset(seed=2)
     resting = np.zeros(7, dtype=bool)
     for env, one in enumerate(alone):
         mine, own = one.reset(seed=2 + env)
         assert_same({key: shown[key][env] for key in shown}, mine)
-        assert (info["label"][env], info["now"][env]) == (own["label"], own["now"])
+        assert info["episode_number"][env] == own["episode_number"]
     for _ in range(60):
         actions = ours.action_space.sample()
         shown, reward, terminated, _, info = ours.step(actions)
@@ -237,13 +241,15 @@ def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> 
             else:
                 mine, paid, over, _, own = one.step(actions[env])
                 assert (reward[env], terminated[env]) == (paid, over)
-            assert (info["label"][env], info["now"][env]) == (own["label"], own["now"])
+            told = {key for key in own if info[f"_{key}"][env]}
+            assert {key: info[key][env] for key in told} == own
+            assert (ours.labels[env], ours.envs[env].now) == (one.label, one.now)
             assert_same({key: shown[key][env] for key in shown}, mine)
         resting = terminated.copy()
 
 
 def test_a_scenario_named_twice_has_twice_the_share() -> None:
-    envs = SchedulingVectorEnv(["tiny", "tiny", "synthetic-256-weeks"], num_envs=6)
+    envs = plain_vector(["tiny", "tiny", "synthetic-256-weeks"], num_envs=6)
     envs.reset(seed=1)
     machines = [workload.machine_processors for workload in envs.call("workload")]
     assert machines == [4, 4, 256, 4, 4, 256]
@@ -255,13 +261,13 @@ def test_a_scenario_named_twice_has_twice_the_share() -> None:
 def test_seeds_alone_decide_what_comes() -> None:
     labels = []
     for seed in (4, 4, [4, 5, 6], [4, None, 4]):
-        envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3)
+        envs = plain_vector("synthetic-256-weeks", num_envs=3)
         envs.reset(seed=1)
-        labels.append(envs.reset(seed=seed)[1]["label"].tolist())
+        labels.append(envs.reset(seed=seed)[1]["episode_number"].tolist())
     assert labels[0] == labels[1] == labels[2]
     assert labels[3][0] == labels[3][2] == labels[0][0]
     assert envs.np_random_seed == (4, 2, 4)
-    unseeded = SchedulingVectorEnv("tiny", num_envs=2)
+    unseeded = plain_vector("tiny", num_envs=2)
     drawn = unseeded.np_random_seed
     assert [type(seed) for seed in drawn] == [int, int]
     assert unseeded.np_random[0].integers(9) in range(9)
@@ -270,38 +276,39 @@ def test_seeds_alone_decide_what_comes() -> None:
 
 
 def test_options_pin_episodes_for_one_or_for_all() -> None:
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3)
+    envs = plain_vector("synthetic-256-weeks", num_envs=3)
     _, info = envs.reset(options={"episode": 7})
-    assert (info["label"].tolist(), envs.labels.tolist()) == ([6] * 3, ["week 7"] * 3)
+    assert (info["episode_number"].tolist(), envs.labels.tolist()) == ([7] * 3, ["week 7"] * 3)
     _, info = envs.reset(options={"episode": [1, "week 2", 3]})
-    assert info["label"].tolist() == [0, 1, 2]
+    assert info["episode_number"].tolist() == [1, 2, 3]
     assert envs.labels.tolist() == ["week 1", "week 2", "week 3"]
     jobs = envs.envs[0].episodes.workload(4)
     _, info = envs.reset(options={"workload": jobs})
     assert envs.call("workload") == (jobs, jobs, jobs)
-    assert (info["label"].tolist(), envs.labels.tolist()) == ([-1] * 3, [jobs.name] * 3)
+    assert (info["episode_number"].tolist(), envs.labels.tolist()) == ([-1] * 3, [jobs.name] * 3)
 
 
 def test_common_random_numbers_give_all_the_same_episodes_from_then_on() -> None:
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=5, max_episode_steps=2)
-    _, info = envs.reset(seed=3, options={"common_random_numbers": True})
-    seen = [info["label"][0]]
-    assert set(info["label"]) == {seen[0]}
+    envs = plain_vector(num_envs=5, max_episode_steps=2)
+    envs.reset(seed=3, options={"common_random_numbers": True})
+    seen = [envs.labels[0]]
+    assert set(envs.labels) == {seen[0]}
     for _ in range(12):
-        info = envs.step(np.zeros((5, 6), dtype=np.float32))[-1]
-        assert len(set(info["label"])) == 1
-        seen.append(info["label"][0])
+        envs.step(np.zeros((5, 6), dtype=np.float32))
+        assert len(set(envs.labels)) == 1
+        seen.append(envs.labels[0])
     assert len(set(seen)) > 2
-    theirs = gymnasium.make("HPCBatch-v0", scenario="synthetic-256-weeks")
-    assert theirs.reset(seed=3)[1]["label"] == seen[0]
+    theirs = plain_env()
+    theirs.reset(seed=3)
+    assert theirs.label == seen[0]
     assert envs.np_random_seed == (3,) * 5
-    mixed = SchedulingVectorEnv(["tiny", BUSY], num_envs=2)
+    mixed = plain_vector(["tiny", BUSY], num_envs=2)
     with pytest.raises(HpcgymError, match="of one scenario"):
         mixed.reset(options={"common_random_numbers": True})
 
 
 def test_reset_mask_resets_those_alone() -> None:
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3, autoreset_mode="DISABLED")
+    envs = plain_vector("synthetic-256-weeks", num_envs=3, autoreset_mode="DISABLED")
     envs.reset(options={"episode": 1})
     for _ in range(4):
         envs.step(np.zeros((3, 6), dtype=np.float32))
@@ -309,7 +316,8 @@ def test_reset_mask_resets_those_alone() -> None:
     options = {"reset_mask": np.array([False, True, False]), "episode": 2}
     _, info = envs.reset(options=options)
     assert "reset_mask" in options
-    assert info["_label"].tolist() == [False, True, False]
+    assert info["_episode_number"].tolist() == [False, True, False]
+    assert info["episode_number"].tolist() == [0, 2, 0]
     assert envs.call("label") == ("week 1", "week 2", "week 1")
     assert (envs.envs[0].now, envs.envs[2].now) == (before[0], before[2])
 
@@ -335,7 +343,7 @@ def test_masked_resets_in_the_middle_are_those_of_gymnasium(mode: AutoresetMode)
 
 def test_steady_state_allocates_nothing() -> None:
     """Once each week has been seen, steps and resets keep to the arrays that there are."""
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=8, max_episode_steps=2, copy=False)
+    envs = plain_vector("synthetic-256-weeks", num_envs=8, max_episode_steps=2, copy=False)
     actions = np.zeros((8, 6), dtype=np.float32)
     for _ in range(2):  # in the second round the states have the size that the largest week needs
         for week in envs.envs[0].episodes.numbers:
@@ -357,8 +365,8 @@ def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
     """One of them grows out of the state while the others are in the middle of theirs."""
     short, long = busy_workload(1, n=40), busy_workload(2, n=3_000)
     scenario = episodes_of(short)
-    envs = SchedulingVectorEnv(scenario, num_envs=3, decide="event", autoreset_mode="DISABLED")
-    alone = gymnasium.make("HPCBatch-v0", scenario=scenario, decide="event")
+    envs = plain_vector(scenario, num_envs=3, decide="event", autoreset_mode="DISABLED")
+    alone = plain_env(scenario, decide="event")
     shown, _ = envs.reset()
     mine, _ = alone.reset()
     actions = np.random.default_rng(0).uniform(-1, 1, (30, 6)).astype(np.float32)
@@ -375,7 +383,7 @@ def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
     while not envs.step(rest)[2].any():
         alone.step(actions[0])
     alone.step(actions[0])
-    one, other = envs.envs[2].schedule(), alone.unwrapped.schedule()
+    one, other = envs.envs[2].schedule(), alone.schedule()
     assert one.start_time.tobytes() == other.start_time.tobytes()
 
 
@@ -384,7 +392,7 @@ def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
 
 @pytest.mark.parametrize("is_copy", [True, False])
 def test_buffers_are_handed_out_only_if_asked_for(is_copy: bool) -> None:
-    envs = SchedulingVectorEnv("tiny", num_envs=2, copy=is_copy)
+    envs = plain_vector("tiny", num_envs=2, copy=is_copy)
     first, _ = envs.reset()
     before = {key: array.copy() for key, array in first.items()}
     second, reward, *_ = envs.step(np.ones((2, 6), dtype=np.float32))
@@ -397,7 +405,7 @@ def test_buffers_are_handed_out_only_if_asked_for(is_copy: bool) -> None:
 
 @pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
 def test_what_was_handed_out_stays_as_it_was(mode: AutoresetMode) -> None:
-    envs = SchedulingVectorEnv(BUSY, num_envs=3, autoreset_mode=mode, n_slots=8)
+    envs = plain_vector(BUSY, num_envs=3, autoreset_mode=mode, n_slots=8)
     kept = [envs.reset(seed=0)]
     copies = [copy.deepcopy(kept[0])]
     for _ in range(120):
@@ -410,21 +418,36 @@ def test_what_was_handed_out_stays_as_it_was(mode: AutoresetMode) -> None:
         assert_same(one, other)
 
 
-def test_infos_have_the_same_keys_and_types_at_every_reset_and_step() -> None:
-    envs = SchedulingVectorEnv(BUSY, num_envs=3, horizon=7, baseline="SAF")
-    infos = [envs.reset(seed=0)[1], *(envs.step(np.zeros((3, 6)))[-1] for _ in range(20))]
-    kinds = [{key: (array.dtype, array.shape) for key, array in info.items()} for info in infos]
-    assert kinds[1:] == kinds[:-1]
-    assert {"label", "agent_term", "baseline_term", "mean_bsld"} < kinds[0].keys()
-    assert all(info[key].all() for info in infos for key in info if key.startswith("_"))
-    are_over = [bool((info["mean_bsld"] >= 1).all()) for info in infos[:9]]
-    assert are_over == [False] * 7 + [True, False]
-    with pytest.raises(ValueError, match="read-only"):  # later steps hand it out again
-        infos[1]["mean_bsld"][0] = 1.0
+def test_infos_hold_what_some_environment_tells_and_say_which() -> None:
+    """The limit cuts each episode at its seventh step, and the eighth begins the next."""
+    envs = plain_vector(BUSY, num_envs=3, baseline="SAF", max_episode_steps=7)
+    first = envs.reset(seed=0)[1]
+    infos = [envs.step(np.zeros((3, 6)))[-1] for _ in range(20)]
+    terms = {"agent_term", "baseline_term"}
+    terms |= {f"_{key}" for key in terms}
+    number = {"episode_number", "_episode_number"}
+    assert first.keys() == terms | number
+    for step, info in enumerate(infos, start=1):
+        if step % 8 == 0:
+            assert info.keys() == terms | number
+        elif step % 8 == 7:
+            assert info.keys() > terms | number | {"mean_bsld", "ratio", "complete", "_complete"}
+            assert info["complete"].tolist() == [0.0] * 3
+        else:
+            assert info.keys() == terms
+        assert all(info[key].all() for key in info if key.startswith("_"))
+    apart = plain_vector(["tiny", BUSY], num_envs=2)
+    apart.reset(seed=0)
+    while not (ended := apart.step(np.zeros((2, 6))))[2].any():
+        assert ended[-1] == {}
+    info = ended[-1]
+    assert ended[2].tolist() == [True, False] == info["_ratio"].tolist()
+    assert info["ratio"][0] > 0 == info["ratio"][1]
+    assert (info["episode_number"].tolist(), info["n_jobs"].tolist()) == ([1, 0], [8.0, 0.0])
 
 
 def test_final_observations_outlive_the_buffers() -> None:
-    envs = SchedulingVectorEnv(BUSY, num_envs=2, copy=False, autoreset_mode="SAME_STEP", n_slots=8)
+    envs = plain_vector(BUSY, num_envs=2, copy=False, autoreset_mode="SAME_STEP", n_slots=8)
     envs.reset(seed=0)
     actions = np.zeros((2, 6), dtype=np.float32)
     while "final_obs" not in (info := envs.step(actions)[-1]):
@@ -436,7 +459,7 @@ def test_final_observations_outlive_the_buffers() -> None:
 
 
 def test_buffers_cannot_be_written_to() -> None:
-    shown, _ = SchedulingVectorEnv("tiny", num_envs=2, copy=False).reset()
+    shown, _ = plain_vector("tiny", num_envs=2, copy=False).reset()
     with pytest.raises(ValueError, match="read-only"):
         shown["jobs"][0, 0] = 1.0
 
@@ -445,7 +468,7 @@ def test_buffers_cannot_be_written_to() -> None:
 def test_observations_and_actions_lie_in_their_spaces(observation: Any) -> None:
     choices = {"weights": 6, "policy": 3, "order": 8, "job": 8}
     for action in ACTIONS:
-        envs = SchedulingVectorEnv(
+        envs = plain_vector(
             BUSY,
             num_envs=3,
             action=action,
@@ -467,7 +490,7 @@ def test_observations_and_actions_lie_in_their_spaces(observation: Any) -> None:
 
 
 def test_sub_environments_show_one_environment_each() -> None:
-    envs = SchedulingVectorEnv("tiny", num_envs=2, render_mode="ansi")
+    envs = plain_vector("tiny", num_envs=2, render_mode="ansi")
     envs.reset(seed=0)
     envs.step(np.zeros((2, 6), dtype=np.float32))
     one = envs.envs[1]
@@ -475,13 +498,13 @@ def test_sub_environments_show_one_environment_each() -> None:
     assert one.metrics()["n_jobs"] <= 8
     assert "tiny, whole" in one.render()
     assert len(envs.render()) == 2
-    assert envs.get_attr("n_slots") == (128, 128)
+    assert envs.get_attr("n_slots") == (32, 32)
     with pytest.raises(AttributeError, match="no_such_thing"):
         envs.get_attr("no_such_thing")
 
 
 def test_vectors_without_a_render_mode_warn_as_gymnasiums_do() -> None:
-    envs = SchedulingVectorEnv("tiny", num_envs=2)
+    envs = plain_vector("tiny", num_envs=2)
     envs.reset(seed=0)
     with pytest.warns(UserWarning, match="no render_mode was given"):
         assert envs.call("render") == (None, None)
@@ -494,7 +517,7 @@ def test_vectors_without_a_render_mode_warn_as_gymnasiums_do() -> None:
 def test_episode_statistics_of_gymnasium_are_those_of_the_episodes(mode: AutoresetMode) -> None:
     from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-    envs = RecordEpisodeStatistics(SchedulingVectorEnv(BUSY, num_envs=3, autoreset_mode=mode))
+    envs = RecordEpisodeStatistics(plain_vector(BUSY, num_envs=3, autoreset_mode=mode))
     envs.reset(seed=0)
     seen = 0
     for _ in range(150):
@@ -510,12 +533,12 @@ def test_episode_statistics_of_gymnasium_are_those_of_the_episodes(mode: Autores
 def test_wrappers_of_gymnasium_take_the_vector() -> None:
     from gymnasium.wrappers import vector as wrappers
 
-    envs: Any = SchedulingVectorEnv(BUSY, num_envs=3, max_episode_steps=5)
+    envs: Any = plain_vector(BUSY, num_envs=3, max_episode_steps=5)
     envs = wrappers.FlattenObservation(wrappers.NormalizeReward(wrappers.ClipReward(envs, -5, 0)))
     envs = wrappers.DictInfoToList(wrappers.NormalizeObservation(envs))
     shown, infos = envs.reset(seed=0)
-    assert shown.shape == (3, 128 * (len(FIELDS) + 1) + len(CLUSTER_FIELDS))
-    assert [info["label"] for info in infos] == [0, 0, 0]
+    assert shown.shape == (3, 32 * (len(FIELDS) + 1) + len(CLUSTER_FIELDS))
+    assert [info["episode_number"] for info in infos] == [1, 1, 1]
     for _ in range(7):
         shown, reward, *_, infos = envs.step(envs.action_space.sample())
     assert np.isfinite(shown).all()
@@ -532,7 +555,7 @@ def test_spec_makes_the_same_vector_again() -> None:
 
 
 def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
-    envs = SchedulingVectorEnv(["tiny", BUSY], num_envs=3, baseline="SAF")
+    envs = plain_vector(["tiny", BUSY], num_envs=3, baseline="SAF")
     envs.action_space.seed(0)
     envs.reset(seed=0)
     for _ in range(7):
@@ -557,13 +580,15 @@ def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
         ({"render_mode": "human"}, "render_mode"),
         ({"action": "weight"}, "weights"),
         ({"actions": "weights"}, "action"),
+        ({"horizon": 9}, "horizon"),
+        ({"scale": "raw"}, "scale"),
         ({"scenario": []}, "0 scenarios cannot be dealt out to 2"),
         ({"scenario": ["tiny"] * 3}, "3 scenarios cannot be dealt out to 2"),
     ],
 )
 def test_keywords_that_cannot_be_met_are_refused(keywords: dict[str, Any], words: str) -> None:
     with pytest.raises(HpcgymError, match=words):
-        SchedulingVectorEnv(**{"scenario": "tiny", "num_envs": 2, **keywords})
+        plain_vector(**{"scenario": "tiny", "num_envs": 2, **keywords})
 
 
 def test_a_vector_that_was_refused_can_be_closed() -> None:
@@ -603,7 +628,7 @@ def test_a_vector_that_was_refused_can_be_closed() -> None:
     ],
 )
 def test_resets_that_cannot_be_met_change_nothing(reset: dict[str, Any], words: str) -> None:
-    envs, twin = (SchedulingVectorEnv("synthetic-256-weeks", num_envs=3) for _ in range(2))
+    envs, twin = (plain_vector("synthetic-256-weeks", num_envs=3) for _ in range(2))
     for env in (envs, twin):
         env.reset(seed=0)
     with pytest.raises(HpcgymError, match=words):
@@ -626,7 +651,7 @@ BAD_ROW = np.array([[0.0] * 6, [0.0] * 6, [0.0] * 5 + [np.nan]], dtype=np.float3
         ("weights", np.array([[0.0] * 6, [1e300] * 6, [0.0] * 6]), 1, "environment 1"),
         ("weights", [[0.0] * 6, [0.0] * 5, [0.0] * 6], None, "numbers of shape"),
         ("weights", None, None, "numbers of shape"),
-        ("job", np.array([0, 128, 0]), 1, "environment 1: .* 0 to 127, got 128"),
+        ("job", np.array([0, 32, 0]), 1, "environment 1: .* 0 to 31, got 32"),
         ("job", np.array([0, 0, -1]), 2, "environment 2"),
         ("job", np.array([0.0, 0.0, 0.0]), None, "whole numbers"),
         ("job", np.array([True, False, True]), None, "whole numbers"),
@@ -635,7 +660,7 @@ BAD_ROW = np.array([[0.0] * 6, [0.0] * 6, [0.0] * 5 + [np.nan]], dtype=np.float3
 def test_refused_actions_do_nothing(action: str, actions: Any, env: int | None, words: str) -> None:
     """Also where other environments are about to be reset, whose actions nobody looks at."""
     scenarios = ["tiny", BUSY, BUSY]
-    envs, twin = (SchedulingVectorEnv(scenarios, num_envs=3, action=action) for _ in range(2))
+    envs, twin = (plain_vector(scenarios, num_envs=3, action=action) for _ in range(2))
     assert_same(envs.reset(seed=0), twin.reset(seed=0))
     over, refusals_at_ends, ended = np.zeros(3, dtype=bool), 0, 0
     while ended < 12:
@@ -655,7 +680,7 @@ def test_refused_actions_do_nothing(action: str, actions: Any, env: int | None, 
 
 def test_steps_without_an_episode_are_refused() -> None:
     actions = np.zeros((2, 6), dtype=np.float32)
-    envs = SchedulingVectorEnv("tiny", num_envs=2, autoreset_mode=AutoresetMode.DISABLED)
+    envs = plain_vector("tiny", num_envs=2, autoreset_mode=AutoresetMode.DISABLED)
     with pytest.raises(ActionError, match="reset"):
         envs.step(actions)
     with pytest.raises(ActionError, match="reset"):
@@ -675,9 +700,7 @@ def test_steps_without_an_episode_are_refused() -> None:
 def test_baseline_that_fails_leaves_the_episodes_going_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    envs, twin = (
-        SchedulingVectorEnv(BUSY, num_envs=2, baseline="SAF", n_slots=8) for _ in range(2)
-    )
+    envs, twin = (plain_vector(BUSY, num_envs=2, baseline="SAF", n_slots=8) for _ in range(2))
     actions = np.zeros((2, 6), dtype=np.float32)
     for env in (envs, twin):
         env.reset(seed=0)
@@ -695,7 +718,7 @@ def test_baseline_that_fails_leaves_the_episodes_going_on(
 
 
 def test_growth_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    envs = SchedulingVectorEnv(episodes_of(busy_workload(1, n=40)), num_envs=2, decide="event")
+    envs = plain_vector(episodes_of(busy_workload(1, n=40)), num_envs=2, decide="event")
     envs.reset()
     actions = np.zeros((2, 6), dtype=np.float32)
     long = {"workload": busy_workload(2, n=3_000)}
@@ -711,7 +734,7 @@ def test_growth_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -
         envs.step(actions)
     envs.reset(options=long)
     assert envs.buffers.state.start_time.shape[1] >= 3_000
-    alone = gymnasium.make("HPCBatch-v0", scenario=envs.envs[0].episodes, decide="event")
+    alone = plain_env(envs.envs[0].episodes, decide="event")
     alone.reset(options=long)
     for _ in range(300):
         assert envs.step(actions)[1][1] == alone.step(actions[0])[1]
@@ -721,7 +744,7 @@ def test_growth_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -
 def test_draw_that_fails_can_be_tried_again(
     mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    envs = SchedulingVectorEnv(BUSY, num_envs=2, autoreset_mode=mode, max_episode_steps=3)
+    envs = plain_vector(BUSY, num_envs=2, autoreset_mode=mode, max_episode_steps=3)
     envs.reset(seed=0)
     actions = np.zeros((2, 6), dtype=np.float32)
 
@@ -737,7 +760,7 @@ def test_draw_that_fails_can_be_tried_again(
     _, reward, terminated, truncated, info = envs.step(actions)  # this one resets
     assert reward.tolist() == [0.0, 0.0]
     assert not (terminated | truncated).any()
-    assert (info["mean_bsld"] == -1).all()
+    assert info.keys() == {"episode_number", "_episode_number"}
     for step in range(3):
         assert envs.step(actions)[3].all() == (step == 2)
 
@@ -747,9 +770,9 @@ def test_environments_that_need_more_room_get_it_in_the_middle(
     mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where 3 jobs fill a state, results are those of a state with room for all."""
-    wide = SchedulingVectorEnv(BUSY, num_envs=4, autoreset_mode=mode)
+    wide = plain_vector(BUSY, num_envs=4, autoreset_mode=mode)
     monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
-    narrow = SchedulingVectorEnv(BUSY, num_envs=4, autoreset_mode=mode)
+    narrow = plain_vector(BUSY, num_envs=4, autoreset_mode=mode)
     assert_same(wide.reset(seed=2), narrow.reset(seed=2))
     generator = np.random.default_rng(0)
     for step in range(120):
@@ -771,7 +794,7 @@ def test_wider_room_goes_back_with_the_episode_that_needed_it(
 ) -> None:
     """The episode is remembered: played again, it begins with that room and is never full."""
     monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
-    envs = SchedulingVectorEnv(BUSY, num_envs=2, autoreset_mode="Disabled")
+    envs = plain_vector(BUSY, num_envs=2, autoreset_mode="Disabled")
     buffers, actions = envs.buffers, np.zeros((2, 6), dtype=np.float32)
     envs.reset(seed=0, options={"episode": 1})
     n_steps = 1
@@ -798,8 +821,8 @@ def test_wider_room_goes_back_with_the_episode_that_needed_it(
 @pytest.mark.parametrize("observation", ["dict", "flat"])
 def test_observations_that_are_let_go_lend_their_memory_to_later_ones(observation: Any) -> None:
     """What a caller wrote into them is gone, and what a caller still has a part of is not used."""
-    envs = SchedulingVectorEnv("tiny", num_envs=2, observation=observation)
-    twin = SchedulingVectorEnv("tiny", num_envs=2, observation=observation)
+    envs = plain_vector("tiny", num_envs=2, observation=observation)
+    twin = plain_vector("tiny", num_envs=2, observation=observation)
     actions = np.zeros((2, 6), dtype=np.float32)
     envs.reset(seed=0), twin.reset(seed=0)
     kept, places = [], set()

@@ -20,7 +20,9 @@ N_STEPS = 150
 
 def played(threads: int, seed: int = 0) -> bytes:
     """Step a vector at random; return all its rewards."""
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=6, threads=threads, n_slots=8)
+    envs = SchedulingVectorEnv(
+        "synthetic-256-weeks", action="weights", num_envs=6, threads=threads, n_slots=8
+    )
     envs.action_space.seed(seed)
     envs.reset(seed=seed)
     rewards = [envs.step(envs.action_space.sample())[1] for _ in range(N_STEPS)]
@@ -48,7 +50,9 @@ SHARED = """
 import numpy as np
 from hpcgym.env.vector import SchedulingVectorEnv
 def play(num_envs, threads):
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=num_envs, threads=threads, n_slots=8)
+    envs = SchedulingVectorEnv(
+        "synthetic-256-weeks", action="weights", num_envs=num_envs, threads=threads, n_slots=8
+    )
     envs.reset(seed=0)
     actions = np.ones((num_envs, 6), np.float32)
     return np.array([envs.step(actions)[1] for _ in range(40)]).tobytes()
@@ -72,7 +76,9 @@ AT_ONCE = """
 import hashlib, threading, numpy as np
 from hpcgym.env.vector import SchedulingVectorEnv
 def play(threads, seen):
-    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=6, threads=threads, n_slots=8)
+    envs = SchedulingVectorEnv(
+        "synthetic-256-weeks", action="weights", num_envs=6, threads=threads, n_slots=8
+    )
     envs.reset(seed=0)
     seen.append(np.array([envs.step(np.ones((6, 6), np.float32))[1] for _ in range(150)]).tobytes())
 seen = []
@@ -94,7 +100,9 @@ def test_python_threads_may_meet_on_every_threading_layer(layer: str) -> None:
 FORKED = """
 import os, sys, numpy as np
 from hpcgym.env.vector import SchedulingVectorEnv
-envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=6, threads=2, n_slots=8)
+envs = SchedulingVectorEnv(
+    "synthetic-256-weeks", action="weights", num_envs=6, threads=2, n_slots=8
+)
 envs.reset(seed=0)
 def rewards():
     return np.array([envs.step(np.ones((6, 6), np.float32))[1] for _ in range(50)])
@@ -145,4 +153,4 @@ def test_subprocesses_of_stable_baselines_run_the_scalar_environment(method: str
 
 def tiny() -> SchedulingEnv:
     """Make a small scalar environment, in whichever process."""
-    return SchedulingEnv("tiny", n_slots=8)
+    return SchedulingEnv("tiny", action="weights", n_slots=8)

@@ -51,7 +51,7 @@ def run(code):
 COMPARED = """
 seen = set()
 for keywords in (
-    {"scenario": "synthetic-256-weeks"},
+    {"scenario": "synthetic-256-weeks", "action": "weights"},
     {"scenario": "synthetic-busy-weeks", "action": "controls"},
     {"scenario": "hetero-64-weeks", "action": "policy"},
 ):
@@ -76,7 +76,7 @@ for keywords in (
         assert env.observation_space.contains(shown) and flat.observation_space.contains(one)
         for number in range(3):
             assert all(many[key][number].tobytes() == shown[key].tobytes() for key in shown)
-            joined = np.concatenate([shown[key] for key in places])
+            joined = np.concatenate([shown[key].ravel() for key in places])
             assert one[number].tobytes() == joined.tobytes()
         seen |= {*of_job.tolist(), float(of_cluster)}
         action = plain.action_space.sample()
@@ -100,7 +100,7 @@ hpcgym.register_field("none", lambda jobs, sim: np.nan, meaning="NaN", formula="
 env = scalar(scenario="tiny", fields=["large", "small", "none"], n_slots=2)
 shown, _ = env.reset(seed=0)
 print(shown["cluster"][-2:].tolist(), rows(shown, env)[:, -1].tolist())
-print(env.observation_space["jobs"].low[0], env.observation_space["cluster"].high[0])
+print(env.observation_space["jobs"].low[0, 0], env.observation_space["cluster"].high[0])
 flat = scalar(scenario="tiny", fields=["large", "small"], n_slots=2, observation="flat")
 print(flat.observation_space.low[[0, 18, 57]], flat.observation_space.high[[0, 18, 57]])
 """
@@ -131,7 +131,7 @@ class Watcher:
         assert observation["cluster"].shape[-1] == 20
         return np.zeros((*observation["cluster"].shape[:-1], 6), np.float32), state
 
-watcher = NamedAgent("WATCHER", Watcher(), {"fields": ["longest_wait"]})
+watcher = NamedAgent("WATCHER", Watcher(), {"action": "weights", "fields": ["longest_wait"]})
 found = hpcgym.evaluate([watcher, "FCFS"], "tiny", progress=False).summary()
 print("WATCHER" in found["agent"].tolist())
 

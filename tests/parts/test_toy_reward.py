@@ -54,7 +54,7 @@ for baseline in (None, "FCFS"):
         if not over:  # paid at starts only
             begun = (env.schedule().start_time >= 0) & (before[1] < 0)
             late = env.schedule().start_time - env.workload.submit_time > 3600
-            assert (info["agent_term"] < 0) == bool((begun & late).any())
+            assert (info.get("agent_term", reward) < 0) == bool((begun & late).any())
     fcfs = hpcgym.simulate(env.workload, "FCFS", threshold=env.settings.threshold)
     of_baseline = 0.0 if baseline is None else cost(fcfs)
     assert cost(env.schedule()) > 1e-3
@@ -100,7 +100,7 @@ said(hpcgym.register_reward, "x", 5)
 said(hpcgym.register_reward, "x", rate, form=PAY_LOG_RATIO)
 hpcgym.register_reward("compared", rate, form=PAY_RELATIVE)
 said(made, reward="compared")
-print(made(reward="compared", baseline="SAF")._config.reward_terms)
+print(made(reward="compared", baseline="SAF")._config.shown_terms)
 """
 
 

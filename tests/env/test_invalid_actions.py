@@ -1,0 +1,162 @@
+"""Actions that name a slot that serves nothing: what stands for them, or what they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from env_cases import Case, busy_workload, cases, env_of, episodes_of
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.errors import ActionError
+
+BUSY = busy_workload(4, n=150, processors=64)
+TRIALS = "easy:cap=0.5,long=600,by=request+trial:limit=200,kills=9,young=3000,request=200,times=9"
+
+
+def keywords_of(action: str, invalid: str) -> dict[str, Any]:
+    """Return the keywords of an environment in which many slots serve nothing."""
+    keywords = {"action": action, "invalid": invalid, "n_slots": 12}
+    if action == "lend":
+        keywords["backfill"] = TRIALS
+    return {"scenario": episodes_of(BUSY, threshold=10_000), **keywords}
+
+
+def make(action: str, invalid: str) -> SchedulingEnv:
+    """Make such an environment."""
+    return SchedulingEnv(**keywords_of(action, invalid))
+
+
+def drawn(env: Any, generator: np.random.Generator) -> int:
+    """Draw any action, one in four that the mask allows."""
+    masks = env.action_masks()
+    if generator.random() < 0.25:
+        return int(generator.choice(np.flatnonzero(masks)))
+    return int(generator.integers(len(masks)))
+
+
+@pytest.mark.parametrize("action", ["job", "lend"])
+def test_a_penalty_comes_off_and_all_else_stays(action: str) -> None:
+    """The sum is that of the ratio less 0.01 for each of them."""
+    env, first = make(action, "penalty"), make(action, "first")
+    env.reset(), first.reset()
+    generator, over, total, n_invalid = np.random.default_rng(0), False, 0.0, 0
+    while not over:
+        chosen = drawn(env, generator)
+        is_invalid = not env.action_masks()[chosen]
+        shown, paid, over, _, info = env.step(chosen)
+        seen, reward, ended, _, told = first.step(chosen)
+        assert paid == reward - (0.01 if is_invalid else 0.0)
+        assert ended == over
+        assert all(shown[key].tobytes() == seen[key].tobytes() for key in shown)
+        total, n_invalid = total + paid, n_invalid + is_invalid
+    assert 10 < n_invalid == info["invalid_actions"]
+    np.testing.assert_equal(info, told)
+    assert total == pytest.approx(-info["ratio"] - 0.01 * n_invalid, rel=1e-9)
+    assert env.schedule().start_time.tolist() == first.schedule().start_time.tolist()
+
+
+@pytest.mark.parametrize("action", ["job", "lend"])
+def test_an_error_leaves_no_trace(action: str) -> None:
+    env, calm = make(action, "error"), make(action, "first")
+    env.reset(), calm.reset()
+    generator, over, n_refused = np.random.default_rng(1), False, 0
+    while not over:
+        masks, chosen = env.action_masks(), drawn(env, generator)
+        if not masks[chosen]:
+            before = [array.tobytes() for array in env._state.arrays.values()]
+            words = f"action '{action}': slot {chosen} holds no job that may be named now"
+            with pytest.raises(ActionError, match=words):
+                env.step(chosen)
+            assert [array.tobytes() for array in env._state.arrays.values()] == before
+            n_refused, chosen = n_refused + 1, int(masks.argmax())
+        _, paid, over, _, info = env.step(chosen)
+        assert calm.step(chosen)[1] == paid
+    assert n_refused > 10
+    assert info["invalid_actions"] == 0
+
+
+@given(case=cases(action="job"))
+def test_an_empty_slot_is_what_the_count_and_the_penalty_say(case: Case) -> None:
+    """Where an episode has no decision its first slot may be named, and is counted all the same."""
+    env = env_of(case.workload, case.rules)
+    penal = SchedulingEnv(
+        env.episodes,
+        action="job",
+        decide=case.rules.decide,
+        reward=case.rules.reward,
+        baseline=env._config.baseline,
+        n_slots=case.rules.n_slots,
+        invalid="penalty",
+    )
+    generator, over = np.random.default_rng(case.seed), False
+    shown, _ = env.reset()
+    penal.reset()
+    n_empty = 0
+    while not over:
+        chosen = int(generator.integers(case.rules.n_slots))
+        is_invalid = not penal.action_masks()[chosen]
+        n_empty += shown["action_mask"][chosen] == 0
+        shown, reward, over, _, _ = env.step(chosen)
+        _, paid, _, _, info = penal.step(chosen)
+        assert paid == reward - 0.01 * is_invalid
+    assert info["invalid_actions"] == n_empty
+
+
+@pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
+@pytest.mark.parametrize("invalid", ["first", "penalty"])
+@pytest.mark.parametrize("action", ["job", "lend"])
+def test_vectors_treat_them_as_single_environments_do(action: str, invalid: str, mode: str) -> None:
+    """Where one of them is reset meanwhile, its action is none."""
+    keywords = keywords_of(action, invalid)
+    envs = SchedulingVectorEnv(num_envs=2, autoreset_mode=mode, **keywords)
+    alone = [SchedulingEnv(**keywords) for _ in range(2)]
+    envs.reset(seed=0)
+    for env in alone:
+        env.reset()
+    generator, over, n_over = np.random.default_rng(2), [False, False], 0
+    while n_over < 3:
+        actions = np.array([drawn(env, generator) for env in alone])
+        actions[1] = int(alone[1].action_masks().argmax())
+        _, rewards, ended, _, infos = envs.step(actions)
+        for k, env in enumerate(alone):
+            if over[k]:
+                env.reset()
+                over[k] = False
+                assert rewards[k] == 0
+                continue
+            _, paid, over[k], _, info = env.step(actions[k])
+            assert (rewards[k], ended[k]) == (paid, over[k])
+            if over[k]:
+                told = infos["final_info"] if mode == "SAME_STEP" else infos
+                assert told["invalid_actions"][k] == info["invalid_actions"]
+                assert told["_invalid_actions"][k]
+                assert (info["invalid_actions"] > 10) == (k == 0)
+                n_over += 1
+                if mode == "SAME_STEP":
+                    env.reset()
+                    over[k] = False
+
+
+@pytest.mark.parametrize("action", ["job", "lend"])
+def test_vectors_refuse_them_all_or_none(action: str) -> None:
+    keywords = keywords_of(action, "error")
+    envs, twin = (SchedulingVectorEnv(num_envs=3, **keywords) for _ in range(2))
+    envs.reset(seed=0), twin.reset(seed=0)
+    n_refused, over = 0, np.zeros(3, dtype=bool)
+    for _ in range(80):
+        masks = envs.action_masks()
+        good = masks.argmax(axis=1)
+        wrong = good.copy()
+        wrong[1] = masks.shape[1] - 1 if action == "job" else masks[1, :-1].argmin()
+        if not over[1] and not masks[1, wrong[1]]:
+            with pytest.raises(ActionError, match=f"environment 1: action '{action}': slot"):
+                envs.step(wrong)
+            n_refused += 1
+        _, rewards, over, _, _ = envs.step(good)
+        assert twin.step(good)[1].tolist() == rewards.tolist()
+    assert n_refused > 10
+    assert envs.call("now") == twin.call("now")

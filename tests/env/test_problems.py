@@ -1,0 +1,148 @@
+"""The ids of problems: all that makes results comparable is fixed, scalar and vector alike."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+
+from env_cases import check_with_stable_baselines
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.errors import ScenarioError
+
+SIZE_OF = {"index": (5,), "order": (32,), "job": (), "trials": (8,)}
+"""Shape of an action of each problem."""
+
+NUMBERS = {"train": range(1, 11), "validation": range(11, 14), "test": range(15, 18)}
+"""Weeks of `synthetic-busy-weeks` in each part: 1 to 17 are all, and 14 is in none."""
+
+IDS = [
+    f"hpcgym/BusyWeeks-{action}-{weeks}-v0" for action in SIZE_OF for weeks in (*NUMBERS, "short")
+]
+
+
+def numbers_of(env: Any, n: int) -> set[int]:
+    """Return which episodes some resets draw."""
+    return {env.reset(seed=seed)[1]["episode_number"] for seed in range(n)}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_each_id_is_one_problem(name: str) -> None:
+    _, action, weeks, _ = name.split("-")
+    env = gymnasium.make(name)
+    assert env.action_space.shape == SIZE_OF[action]
+    assert isinstance(env.observation_space, gymnasium.spaces.Box)
+    base = env.unwrapped
+    assert isinstance(base, SchedulingEnv)
+    assert (base.action, base.episodes.scenario.name) == (action, "synthetic-busy-weeks")
+    assert base._config.decide == (14_400 if action == "index" else "contested")
+    if weeks in NUMBERS:
+        assert base.episodes.numbers == tuple(NUMBERS[weeks])
+        assert numbers_of(env, 3) <= set(NUMBERS[weeks])
+    else:
+        assert numbers_of(env, 3) == {-1}  # days are no episodes of the scenario
+        assert base.workload.submit_time[-1] < 86_400
+
+
+def test_no_other_id_is_registered() -> None:
+    ours = [name for name in gymnasium.registry if name.startswith(("hpcgym/", "HPCBatch"))]
+    assert sorted(ours) == sorted(["HPCBatch-v0", *IDS])
+    for gone in ("HPCBatch-order-v0", "HPCBatch-weights-flat-v0"):
+        with pytest.raises(gymnasium.error.NameNotFound):
+            gymnasium.make(gone)
+
+
+@pytest.mark.parametrize("name", [name for name in IDS if "short" in name])
+def test_checkers_have_nothing_to_say(name: str) -> None:
+    env = gymnasium.make(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped, skip_render_check=True)
+    check_with_stable_baselines(env)
+
+
+@pytest.mark.parametrize("name", [name for name in IDS if "test" in name])
+def test_vectors_of_a_problem_play_it_as_single_environments_do(name: str) -> None:
+    envs, alone = gymnasium.make_vec(name, num_envs=2), gymnasium.make(name)
+    assert isinstance(envs, SchedulingVectorEnv)
+    assert envs.single_action_space == alone.action_space
+    assert envs.single_observation_space == alone.observation_space
+    envs.action_space.seed(0)
+    shown, info = envs.reset(seed=[7, 3])
+    mine, own = alone.reset(seed=3)
+    for _ in range(20):
+        assert shown[1].tobytes() == mine.tobytes()
+        actions = envs.action_space.sample()
+        shown, reward, *_ = envs.step(actions)
+        mine, paid, *_ = alone.step(actions[1])
+        assert reward[1] == paid
+    assert info["episode_number"][1] == own["episode_number"]
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [
+        {"scenario": "tiny"},
+        {"action": "job"},
+        {"decide": 60},
+        {"reward": "bsld"},
+        {"baseline": "SAF"},
+        {"n_slots": 4},
+        {"observation": "dict"},
+        {"backfill": "easy"},
+        {"weeks": "test"},
+        {"invalid": "error"},
+        {"expectations": "records"},
+    ],
+    ids=lambda fixed: next(iter(fixed)),
+)
+@pytest.mark.parametrize("make", [gymnasium.make, gymnasium.make_vec])
+def test_what_a_problem_fixes_is_refused(make: Any, fixed: dict[str, Any]) -> None:
+    words = rf"BusyWeeks-job-train-v0 fixes {next(iter(fixed))}, .* 'HPCBatch-v0' takes every"
+    with pytest.raises(ScenarioError, match=words):
+        make("hpcgym/BusyWeeks-job-train-v0", **fixed)
+
+
+def test_what_is_for_the_eye_and_the_machine_is_free() -> None:
+    name = "hpcgym/BusyWeeks-index-train-v0"
+    env = gymnasium.make(name, render_mode="ansi", max_episode_steps=2)
+    env.reset(seed=0)
+    assert [env.step(np.zeros(5, np.float32))[3] for _ in range(2)] == [False, True]
+    assert "synthetic-busy-weeks" in env.render()
+    envs = gymnasium.make_vec(
+        name, num_envs=2, threads=1, autoreset_mode="SAME_STEP", copy=False, max_episode_steps=2
+    )
+    envs.reset(seed=0)
+    cut = [envs.step(np.zeros((2, 5), np.float32))[3].tolist() for _ in range(2)]
+    assert cut == [[False, False], [True, True]]
+
+
+@pytest.mark.parametrize("name", ["hpcgym/BusyWeeks-order-validation-v0", "HPCBatch-v0"])
+def test_specs_go_through_json(name: str) -> None:
+    keywords: dict[str, Any] = {}
+    if name == "HPCBatch-v0":
+        keywords = {"scenario": "synthetic-busy-weeks", "weeks": "short", "observation": "flat"}
+    made = gymnasium.make(name, max_episode_steps=4, **keywords)
+    made.action_space.seed(0)
+    again = EnvSpec.from_json(made.spec.to_json())
+    others = [gymnasium.make(again), copy.deepcopy(made), pickle.loads(pickle.dumps(made))]
+    many = gymnasium.make_vec(again, num_envs=2)
+    shown = [env.reset(seed=6)[0] for env in (made, *others)]
+    seen = many.reset(seed=[1, 6])[0]
+    for step in range(4):
+        assert all(one.tobytes() == shown[0].tobytes() for one in (*shown, seen[1]))
+        action = made.action_space.sample()
+        steps = [env.step(action) for env in (made, *others)]
+        shown = [one[0] for one in steps]
+        assert [one[1:4] for one in steps] == [steps[0][1:4]] * 4
+        seen, rewards, _, cut, _ = many.step(np.stack([action] * 2))
+        assert rewards[1] == steps[0][1]
+        assert (cut[1], steps[0][3]) == (step == 3, step == 3)
