@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,8 @@ from research.curves import Judged
 def rows_of(name: str, seed: int, seconds: float, n: int, judged: Judged) -> pd.DataFrame:
     """Return what was judged, a row for each week and copy."""
     week, copy = np.indices(judged.bsld.shape)
-    columns: dict[str, np.ndarray[Any, Any]] = {
-        "week": week,
-        "copy": copy,
-        "bsld": judged.bsld,
-        "saf": judged.saf,
-    }
-    rows = pd.DataFrame({key: column.ravel() for key, column in columns.items()})
+    columns = np.stack([week, copy, judged.bsld, judged.saf]).reshape(4, -1)
+    rows = pd.DataFrame(dict(zip(("week", "copy", "bsld", "saf"), columns, strict=True)))
     return rows.assign(name=name, seed=seed, seconds=seconds, steps=n)
 
 
