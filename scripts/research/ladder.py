@@ -283,11 +283,15 @@ def lost_jobs(runner: Runner, number: int) -> dict[str, object]:
 
 
 def lost_weeks(evaluation: Evaluation, agent: str, most: int) -> pd.DataFrame:
-    """Return the weeks that cost an agent most, with what their ten jobs have in common."""
+    """Return the weeks that cost an agent most, with what their ten jobs have in common.
+
+    Fewer than `most` where an agent loses fewer weeks.
+    """
     rules = [load_card(name).agent for name in ("SAF", agent)]
     copies = Copies(evaluation.jitter, evaluation.replicas, evaluation.seed)
     runner = Runner(rules, Episodes(evaluation.scenario), copies)
     found = weeks_of(evaluation, agent).head(most)
+    found = found[found["change"] > 0].copy()
     found["change"] = [f"{100 * change:+.2f} %" for change in found["change"]]
     jobs = pd.DataFrame([lost_jobs(runner, week) for week in found["week"]])
     return pd.concat([found.drop(columns="share").round(1), jobs], axis=1)
