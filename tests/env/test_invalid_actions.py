@@ -121,6 +121,8 @@ def test_vectors_treat_them_as_single_environments_do(action: str, invalid: str,
     while n_over < 3:
         actions = np.array([drawn(env, generator) for env in alone])
         actions[1] = int(alone[1].action_masks().argmax())
+        if over[0]:
+            actions[0] = int(alone[0].action_masks().argmin())  # invalid, if it were taken
         _, rewards, ended, _, infos = envs.step(actions)
         for k, env in enumerate(alone):
             if over[k]:
