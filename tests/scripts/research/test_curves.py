@@ -1,0 +1,73 @@
+"""Learning curves: what the judge says of constants, and that a learner's points go on in time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpcgym.evaluation import evaluate
+from hpcgym.scenario.episodes import Episodes
+from research import curves
+from research.curves_drawn import draw, judged_of, rows_of, table_of
+
+BUSY = "synthetic-busy-weeks"
+
+
+@pytest.fixture(scope="module")
+def judge() -> curves.Judge:
+    return curves.Judge(BUSY, "test", 1)
+
+
+def test_saf_is_one_on_every_week_and_copy(judge: curves.Judge) -> None:
+    judged = judge(curves.always(curves.CONSTANTS["SAF"]))
+    assert judged.bsld.shape == (3, 2)
+    assert judged.bsld == pytest.approx(judged.saf)
+    assert len(np.unique(judged.saf)) == 6  # no copy is another's
+
+
+def test_rules_score_as_an_evaluation_says(judge: curves.Judge) -> None:
+    agents = ["FCFS", "SMITH-REGRESSION"]
+    found = evaluate(["SAF", *agents], BUSY, weeks="15-17")
+    for agent in agents:
+        own = judge(curves.always(curves.CONSTANTS[agent])).bsld[:, 0]
+        assert own == pytest.approx(found.values(agent)[:, 0])
+
+
+def test_h_is_played_under_its_own_keywords() -> None:
+    own = curves.Judge(BUSY, "test", 0, **curves.H)
+    judged = own(lambda shown: np.zeros(len(shown), np.int64))
+    found = evaluate(["SAF", "URGENT-CAPPED-COST-BENEFIT"], BUSY, weeks="15-17")
+    assert judged.bsld[:, 0] == pytest.approx(found.values("URGENT-CAPPED-COST-BENEFIT")[:, 0])
+
+
+def test_parts_that_are_trained_on_and_judged_share_no_week() -> None:
+    seen = Episodes(BUSY).select("train").numbers
+    assert not {*seen} & {*Episodes(BUSY).select("test").numbers}
+
+
+def test_table_and_picture_are_made_of_what_is_kept(judge: curves.Judge, tmp_path) -> None:
+    begun = judge(curves.always(curves.CONSTANTS["FCFS"]))
+    ended = judge(curves.always(curves.CONSTANTS["kappa=0.25"]))
+    saf = judge(curves.always(curves.CONSTANTS["SAF"]))
+    rows_of("SAF", 0, 0.0, 0, saf).to_csv(tmp_path / f"{BUSY} rules.csv", index=False)
+    for seed in range(2):
+        rows = [rows_of("sb3", seed, 0.0, 0, begun), rows_of("sb3", seed, 9.0, 99, ended)]
+        pd.concat(rows).to_csv(tmp_path / f"{BUSY} sb3 5 min seed {seed}.csv", index=False)
+    table = table_of(tmp_path, BUSY, ["sb3"]).set_index("agent")
+    assert table.loc["SAF", "at its end"].startswith("1.000")
+    assert table.loc["sb3", "at its end"] == str(ended.ratio)
+    assert table.loc["sb3", "at its start"] == f"{begun.ratio.value:.3f}"
+    assert table.loc["sb3", "steps"] == "99"
+    draw(tmp_path, BUSY, ["sb3"])
+    assert (tmp_path / f"{BUSY}.png").stat().st_size > 5_000
+
+
+def test_rows_give_back_what_was_judged(judge: curves.Judge) -> None:
+    judged = judge(curves.always(curves.CONSTANTS["FCFS"]))
+    again = judged_of(rows_of("FCFS", 0, 0.0, 0, judged))
+    assert np.array_equal(again.bsld, judged.bsld) and np.array_equal(again.saf, judged.saf)
+
+
+def test_learner_is_judged_at_its_start_and_its_end() -> None:
+    points = curves.by_sb3(BUSY, 0, 0.1, n_steps=64, batch_size=64)
+    assert points[0].steps == 0 < points[-1].steps
+    assert points[0].seconds < points[-1].seconds
