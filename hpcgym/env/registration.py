@@ -50,9 +50,14 @@ def many_of(problem: str, **keywords: Any) -> Any:
 
 
 def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
-    """Return all keywords of a problem, given those of its user."""
+    """Return all keywords of a problem, given those of its user.
+
+    Keywords that no environment has are handed on, and refused as by `HPCBatch-v0`.
+    """
+    from hpcgym.env.config import Keywords
+
     action, _, weeks = problem.partition("-")
-    fixed = set(given) - set(allowed)
+    fixed = set(given) & {"scenario", *Keywords.__annotations__}
     if fixed:
         raise ScenarioError(
             f"hpcgym/BusyWeeks-{problem}-v0 fixes {', '.join(sorted(fixed))}, so that results can "

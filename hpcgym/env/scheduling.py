@@ -28,7 +28,7 @@ from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.reward import table_of_rewards
 from hpcgym.env.time_limit import steps_left
 from hpcgym.errors import ActionError, PolicyError, ScenarioError, refuse_unless_whole, unknown_name
-from hpcgym.keywords import documented, refuse_unknown, takes
+from hpcgym.keywords import documented, takes
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -219,7 +219,10 @@ of the schedule |
         **keywords: Unpack[Keywords],
     ) -> None:
         """Configure an environment; the class explains the arguments."""
-        refuse_unknown("keyword", keywords, Keywords.__annotations__)
+        for name in [one for one in keywords if one not in Keywords.__annotations__]:
+            # Python's words: TorchRL looks for them, and then does without the keyword.
+            words = unknown_name("keyword", name, Keywords.__annotations__)
+            raise TypeError(f"got an unexpected keyword argument {name!r}: {words}")
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
         self._config = EnvConfig(scenario, **keywords)

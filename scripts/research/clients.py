@@ -24,18 +24,36 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "clients.md"
 TORCH = "torch==2.13.0"
 VIDEOS = ("imageio[ffmpeg]==2.38.1", "pygame-ce==2.5.8", "pytest==9.2.0")
+FOR_D3RLPY = (
+    *("minari==0.5.4", "pyarrow==26.0.1", "pillow==13.0.0", "gym==0.26.2", "h5py==3.16.0"),
+    *("scikit-learn==1.9.1", "structlog==26.1.0", "click==8.5.1", "colorama==0.4.6"),
+    *("dataclasses-json==0.6.7", "tqdm==4.70.1"),
+)
+FOR_PUFFERLIB = (
+    *("psutil==7.2.2", "nvidia-ml-py==13.615.71", "rich-argparse==1.8.0", "pyro-ppl==1.9.2"),
+    *("setuptools==81.0.0",),
+)
 CLIENTS = {
     "sb3": ("stable-baselines3==2.9.2", TORCH),
     "sb3-contrib": ("sb3-contrib==2.9.2", TORCH),
+    "rl_zoo3": ("rl_zoo3==2.9.2", TORCH),
+    "sbx": ("sbx-rl==0.28.0", "jax[cpu]==0.10.2", TORCH),
     "cleanrl": (TORCH, "gymnasium==1.4.0", "tensorboard==2.21.0", "tyro==1.0.17"),
     "rllib": ("ray[rllib]==2.60.0", TORCH),
     "torchrl": ("torchrl==0.14.1", TORCH),
     "tianshou": ("tianshou==2.0.1", TORCH),
     "skrl": ("skrl[torch]==2.1.1", TORCH),
+    "d3rlpy": ("d3rlpy==2.8.1", TORCH, *FOR_D3RLPY),
+    "pufferlib": ("pufferlib-core==3.0.23", TORCH, *FOR_PUFFERLIB),
     "gymnasium": ("gymnasium[torch]==1.4.0", TORCH, *VIDEOS),
     "gymnasium-1.2": ("gymnasium[torch]==1.2.2", TORCH, *VIDEOS),
 }
 """What each installs, itself first; `tests/clients/use_NAME.py` runs it."""
+LOOSE = ("d3rlpy", "pufferlib")
+"""Clients whose own pins refuse hpcgym's Gymnasium, or a torch for the CPU.
+
+They are installed without what they ask for, and CLIENTS has it.
+"""
 
 MARKS = "(?<=<!-- clients -->\n)|(?=<!-- end of clients -->)"
 NO_NETWORK = re.compile("from versions: none|max retries|name resolution|connection", re.IGNORECASE)
@@ -132,14 +150,18 @@ def _program(client: str) -> Path:
 
 def _install(client: str, folder: Path) -> tuple[Path, str]:
     """Make the environment of a client if need be; return its Python, and why there is none."""
-    place, wanted = folder.resolve() / client, [*CLIENTS[client], "-e", str(ROOT)]
+    place, calls = folder.resolve() / client, [[*CLIENTS[client], "-e", str(ROOT)]]
+    if client in LOOSE:
+        itself, *rest = calls[0]
+        calls = [rest, ["--no-deps", itself]]
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    stamp, key = place / "hpcgym.txt", repr((wanted, (ROOT / "pyproject.toml").read_text()))
+    stamp, key = place / "hpcgym.txt", repr((calls, (ROOT / "pyproject.toml").read_text()))
     if stamp.exists() and stamp.read_text() == key:
         return python, ""
     code, printed = _call(sys.executable, "-m", "venv", "--clear", place)
-    if code == 0:
-        code, printed = _call(python, "-m", "pip", "install", "--quiet", *wanted)
+    for wanted in calls:
+        if code == 0:
+            code, printed = _call(python, "-m", "pip", "install", "--quiet", *wanted)
     if code == 0:
         stamp.write_text(key)
     return python, printed if code else ""

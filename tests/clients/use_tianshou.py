@@ -1,4 +1,4 @@
-"""Tianshou: PPO on jobs."""
+"""Tianshou: PPO on jobs, SAC on the index."""
 
 from client import check_returns, example, refuse_infinite, report
 
@@ -9,3 +9,8 @@ if __name__ == "__main__":
     assert stats.train_step == 4_096 and stats.update_step > 0
     check_returns(-kept.info["ratio"][kept.terminated])
     report(f"PPO, 4,096 steps, episodes ended: {stats.train_episode}")
+    refuse_infinite(made["sac"].parameters())
+    stats, kept = made["sac_stats"], made["index_buffer"]
+    assert stats.train_step == 1_024 and stats.update_step > 0
+    check_returns(-kept.info["ratio"][kept.terminated])
+    report(f"SAC on the index, 1,024 steps, episodes ended: {stats.train_episode}")

@@ -7,13 +7,13 @@ from torchrl.envs import GymEnv
 
 def step_processes(name: str) -> None:
     """Step four environments, each in its process, past ends of episodes."""
-    envs = GymEnv(name, num_envs=4, categorical_action_encoding=True)
+    envs = GymEnv(name, num_workers=4, categorical_action_encoding=True)
     steps = envs.rollout(600, break_when_any_done=False)
     envs.close()
     assert steps.shape == (4, 600)
     n_ended = int(steps["next", "done"].sum())
     assert n_ended and torch.isfinite(steps["next", "reward"]).all()
-    report(f"GymEnv with num_envs=4, 2,400 steps, episodes ended: {n_ended}")
+    report(f"GymEnv with num_workers=4, 2,400 steps, episodes ended: {n_ended}")
 
 
 if __name__ == "__main__":

@@ -111,6 +111,15 @@ def test_what_a_problem_fixes_is_refused(make: Any, fixed: dict[str, Any]) -> No
         make("hpcgym/BusyWeeks-job-train-v0", **fixed)
 
 
+@pytest.mark.parametrize("name", ["hpcgym/BusyWeeks-job-train-v0", "HPCBatch-v0"])
+def test_a_keyword_that_nobody_has_is_refused_as_python_does(name: str) -> None:
+    """TorchRL tries `frameskip`, and drops it where it reads these words."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'frameskip'"):
+        gymnasium.make(name, frameskip=1)
+    with pytest.raises(TypeError, match="did you mean 'n_slots'"):
+        gymnasium.make(name, n_slot=3)
+
+
 def test_what_is_for_the_eye_and_the_machine_is_free() -> None:
     name = "hpcgym/BusyWeeks-index-train-v0"
     env = gymnasium.make(name, render_mode="ansi", max_episode_steps=2)

@@ -59,6 +59,27 @@ def test_a_version_that_does_not_exist_is_a_failure_and_no_network_is_not() -> N
     assert row.result.startswith("skipped: ERROR: Could not find")
 
 
+def test_a_client_whose_pins_refuse_hpcgym_is_installed_without_what_it_asks_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls: list[list[str]] = []
+
+    def call(*command: str | Path) -> tuple[int, str]:
+        calls.append([str(one) for one in command])
+        return 0, ""
+
+    monkeypatch.setattr(clients, "_call", call)
+    for client in ("skrl", "d3rlpy"):
+        (tmp_path / client).mkdir()
+        clients._install(client, tmp_path)
+    environment, skrl, _, rest, d3rlpy = calls
+    assert "venv" in environment
+    assert "skrl[torch]==2.1.1" in skrl and "--no-deps" not in skrl
+    assert not any("d3rlpy==" in one for one in rest) and "--no-deps" not in rest
+    assert rest[-2:] == ["-e", str(clients.ROOT)]
+    assert d3rlpy[-2:] == ["--no-deps", "d3rlpy==2.8.1"]
+
+
 def test_a_new_row_replaces_that_of_its_client_and_a_skipped_one_does_not() -> None:
     text = PAGE
     for row in (
