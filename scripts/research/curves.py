@@ -22,8 +22,9 @@ from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import jitter
 
 Floats = NDArray[Any]
-Predict = Callable[[Floats], Floats]
-"""Returns the actions of a network for flat observations, one a row."""
+Predict = Callable[[Any], Floats]
+"""Returns the actions of a network for observations, flat ones a row each unless keywords say
+otherwise."""
 
 COPIES = 10
 """Jittered copies of each week, besides the week itself."""
@@ -196,7 +197,8 @@ def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
     keywords: dict[str, Any] = {**config.env_keywords, "observation": "dict"}
     judge = Judge(scenario, "test", **keywords)
     return [
-        Point(0.0, 0, judge(always(CONSTANTS["SAF"]))),  # an untrained network acts so
+        # An untrained network acts as SAF.
+        Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), 5), np.float32))),
         Point(seconds, trained.steps, judge(lambda shown: trained.agent.predict(shown)[0])),
     ]
 

@@ -71,3 +71,9 @@ def test_learner_is_judged_at_its_start_and_its_end() -> None:
     points = curves.by_sb3(BUSY, 0, 0.1, n_steps=64, batch_size=64)
     assert points[0].steps == 0 < points[-1].steps
     assert points[0].seconds < points[-1].seconds
+
+
+def test_training_of_hpcgym_begins_as_saf() -> None:
+    begun, ended = curves.by_hpcgym(BUSY, 0, 0.5)
+    assert begun.judged.ratio.value == pytest.approx(1)
+    assert ended.steps > 0 and ended.judged.bsld.shape == (3, 11)
