@@ -11,6 +11,9 @@ from hpcgym.evaluation.statistics import draw_weeks, ratio_of_sums
 from hpcgym.report.style import blank_figure, plain_axes, save
 from research.curves import Judged
 
+HIGHEST = 1.5
+"""Rules beyond this ratio, as FCFS, have no line: the others could not be told apart."""
+
 
 def rows_of(name: str, seed: int, seconds: float, n: int, judged: Judged) -> pd.DataFrame:
     """Return what was judged, a row for each week and copy."""
@@ -58,7 +61,7 @@ def table_of(folder: Path, scenario: str, learners: list[str]) -> pd.DataFrame:
 
 def draw(folder: Path, scenario: str, learners: list[str]) -> None:
     """Draw the ratio of each learner by time: the mean of its seeds, and each."""
-    figure = blank_figure(8.0, 4.6)
+    figure = blank_figure(9.5, 4.6)
     axes = figure.subplots()
     rules = pd.read_csv(folder / f"{scenario} rules.csv")
     end = 0.0
@@ -77,8 +80,18 @@ def draw(folder: Path, scenario: str, learners: list[str]) -> None:
         axes.plot(middle[0] / 60, middle[1], "-", color=f"C{number}", linewidth=2, label=learner)
     for name in rules["name"].unique():
         value = judged_of(rules[rules["name"] == name]).ratio.value
-        axes.axhline(value, color="0.6", linewidth=0.7)
-        axes.annotate(name, (end / 60, value), fontsize=7, color="0.4", ha="right", va="bottom")
+        if value < HIGHEST:
+            axes.axhline(value, color="0.6", linewidth=0.7)
+            axes.annotate(
+                name,
+                (1.01 * end / 60, value),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7,
+                color="0.4",
+            )
+    axes.set_xlim(0, 1.01 * end / 60)
     axes.set_xlabel("training, minutes")
     axes.set_ylabel("bounded slowdown on test weeks, ratio to SAF's")
     plain_axes(axes)
