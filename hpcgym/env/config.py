@@ -111,7 +111,8 @@ class EnvConfig:
         fields: Observation fields of your own: names given to `hpcgym.register_field`.
         invalid: What follows where action `job` or `lend` names a slot that serves nothing now:
             `"first"` lets the first job of the base order stand for it, or stops; `"error"` raises
-            an ActionError; `"penalty"` does as `"first"`, and takes 0.01 off the reward.
+            an ActionError; `"penalty"` does as `"first"`, and takes 0.01 off the reward, which no
+            term of infos holds.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
             `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
             reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
