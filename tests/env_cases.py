@@ -217,6 +217,20 @@ def play(env: SchedulingEnv, action: Any, **reset: Any) -> list[float]:
     return rewards
 
 
+def env_with(
+    workload: Workload, action: str, threshold: int | None = None, **keywords: Any
+) -> SchedulingEnv:
+    """Make an environment of eight slots with a kind of action."""
+    episodes = episodes_of(workload, threshold=threshold)
+    return SchedulingEnv(episodes, action=action, **{"n_slots": 8} | keywords)
+
+
+def starts_under(env: SchedulingEnv, action: Any) -> list[int]:
+    """Play an episode with one constant action; return all starts."""
+    play(env, action)
+    return env.schedule().start_time.tolist()
+
+
 def play_at_random(env: SchedulingEnv, case: Case, max_steps: int | None = None) -> list[float]:
     """Play an episode, or its first steps, with the random actions of a case; return rewards."""
     generator = np.random.default_rng(case.seed)

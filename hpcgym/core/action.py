@@ -28,10 +28,10 @@ class Action:
         SIZE: Numbers of an action that is a vector, or choices of one that is a number. Where the
             keywords decide, "n_slots", "n_slots + 1" or "len(policies)".
         IS_VECTOR: Whether an action is a vector of numbers from -1 to 1, or one whole number.
-        USUAL_SLOTS: Jobs that an agent sees where the keyword `n_slots` says nothing.
         TAKES: Keywords that only such kinds take: "policies", "invalid".
         LASTS: Whether an action can order all passes until the next decision.
         USUAL_DECIDE: When an agent decides where the keyword `decide` says nothing.
+        USUAL_SLOTS: Jobs that an agent sees where the keyword `n_slots` says nothing.
         AFTER_PASS: Whether decisions come after a pass, where the mode asks, and not before it.
         SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
         SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.

@@ -21,9 +21,8 @@ from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
 
 PAYMENT = ("reward", "agent_term", "baseline_term")
-TALLY = ("now", "n_invalid")
 ENDED = ("terminated", "truncated")
-"""Vectors of `Batch` that are rows of one array, so that a step copies three arrays, not seven."""
+"""Vectors of `Batch` that are rows of one array, so that a step copies two arrays, not five."""
 
 MOST_COPIES = 4
 """Sets of arrays for copies of observations that are kept for later ones."""
@@ -35,7 +34,6 @@ PRESENT_JOBS = 112
 """Waiting and running jobs that each environment has room for, before it gets more."""
 
 REWARD, AGENT_TERM, _ = range(3)
-NOW, N_INVALID = range(2)
 """Places of some of them."""
 
 
@@ -43,14 +41,13 @@ class StepResults(NamedTuple):
     """What the latest step wrote for each environment; the rows are named above."""
 
     payment: NDArray[np.float64]
-    tally: NDArray[np.int64]
     ended: NDArray[np.uint8]
 
     @property
     def vectors(self) -> dict[str, Any]:
         """Return the rows by their names in `Batch`."""
-        rows = (*self.payment, *self.tally, *self.ended)
-        return dict(zip((*PAYMENT, *TALLY, *ENDED), rows, strict=True))
+        rows = (*self.payment, *self.ended)
+        return dict(zip((*PAYMENT, *ENDED), rows, strict=True))
 
 
 @dataclass(eq=False)
@@ -140,7 +137,6 @@ class EnvBuffers:
         self._jobs: dict[int, Struct[Jobs]] = {}
         self.results = StepResults(
             payment=np.zeros((3, n_envs)),
-            tally=np.zeros((2, n_envs), dtype=np.int64),
             ended=np.zeros((2, n_envs), dtype=np.uint8),
         )
         self.batch = Batch(
@@ -155,6 +151,8 @@ class EnvBuffers:
             number=np.zeros(n_envs, dtype=np.int64),
             values=np.zeros((n_envs, reader.n_values), dtype=np.float32),
             slot=np.full((n_envs, n_slots), -1, dtype=np.int64),
+            now=np.zeros(n_envs, dtype=np.int64),
+            n_invalid=np.zeros(n_envs, dtype=np.int64),
             shown_jobs=np.zeros((n_envs, jobs.stop), dtype=np.float32),
             shown_cluster=np.zeros((n_envs, mask.start - jobs.stop), dtype=np.float32),
             mask=np.zeros((n_envs, n_slots), dtype=np.float32),

@@ -35,7 +35,7 @@ from hpcgym.env.observation import (
     own_fields,
     static_fields,
 )
-from hpcgym.env.reward import AnyReward, as_reward, mean_cost, over
+from hpcgym.env.reward import AnyReward, as_reward, in_units, mean_cost
 from hpcgym.errors import ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.scenario.augment import chosen_episodes
 from hpcgym.scenario.episodes import Episodes
@@ -329,10 +329,10 @@ class EnvConfig:
         saf = SafMean(self._saf, workload, run_time)
         if self._reward.by_baseline:
             if self._baseline is None:
-                cost = over(cost, saf.value)
+                cost = in_units(cost, saf.value)
             else:
                 rule = dependencies_of(workload, settings, settings.no_waits)
-                cost = over(cost, mean_cost(played_under(self._baseline, workload, rule, cost)))
+                cost = in_units(cost, mean_cost(played_under(self._baseline, workload, rule, cost)))
         estimate = estimates_of(workload, settings)
         prepared = prepare(
             workload,

@@ -295,7 +295,7 @@ def mean_cost(played: Played) -> float:
     return played.cost.at_submission + float((played.cost.rate * waited).mean())
 
 
-def over(cost: Cost, unit: float) -> Cost:
+def in_units(cost: Cost, unit: float) -> Cost:
     """Return the cost in units of another; without a unit a few weeks dominate a sum over weeks."""
     return Cost(cost.at_submission / unit, cost.rate / unit, cost.onset)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.threads import checked_threads
-from hpcgym.env.buffers import AGENT_TERM, N_INVALID, REWARD, EnvBuffers
+from hpcgym.env.buffers import AGENT_TERM, REWARD, EnvBuffers
 from hpcgym.env.config import PENALTY, AnyScenario, Drawn, EnvConfig, Keywords
 from hpcgym.env.info import ends_where, info_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
@@ -155,7 +155,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._seeds: list[int | None] = [None] * num_envs
         self._is_over: Bools = np.ones(num_envs, dtype=np.bool_)
         self._some_are_over, self._have_begun = True, False
-        self._every: Bools = _constant(num_envs, True)
+        self._every: Bools = np.ones(num_envs, dtype=np.bool_)
+        self._every.flags.writeable = False
 
     # --- Episodes ---------------------------------------------------------------------------------
 
@@ -292,13 +293,13 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         terminated, truncated = ended.view(np.bool_)
         if invalid is not None:
             payment[REWARD] -= PENALTY * invalid
-        info, begun = self._info(payment), np.zeros_like(terminated)
-        if resting is not None:
-            begun[resting] = True
+        info = self._info(payment)
         if resting is not None or n_ended > 0:
             self._some_are_over = n_ended > 0
             self._is_over = terminated | truncated if n_ended > 0 else np.zeros_like(terminated)
-            info |= self._numbers_where(begun | self._is_over)
+            named = self._is_over.copy()
+            named[[] if resting is None else resting] = True
+            info |= self._numbers_where(named)
         if n_ended > 0:
             info = self._info_of_ends(info, payment)
         shown = copies[""] if self._is_flat else {**copies}
@@ -344,7 +345,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         saf[ended] = [_existing(self.buffers.episodes[env]).saf.value for env in ended.tolist()]
         ends: dict[str, Any] = dict(ends_where(over, self.buffers.batch.metric, saf))
         if self._names_slots:
-            ends["invalid_actions"] = np.where(over, self.buffers.results.tally[N_INVALID], 0)
+            ends["invalid_actions"] = np.where(over, self.buffers.batch.n_invalid, 0)
         info |= ends | {f"_{key}": over for key in ends}
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             return info
@@ -372,6 +373,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
     def _info(self, payment: NDArray[Any]) -> dict[str, Any]:
         """Return the info of a step in which no episode begins or ends."""
         info: dict[str, Any] = {}
+        if not self._terms and not self._names_slots:
+            return info
         for row, key in enumerate(self._terms, start=AGENT_TERM):
             info[key] = payment[row]
         if self._names_slots:
@@ -380,7 +383,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     def _numbers_where(self, mask: Bools) -> dict[str, Any]:
         """Return the numbers of episodes that begin or end, for an info."""
-        return {"episode_number": np.where(mask, self._numbers, 0), "_episode_number": mask.copy()}
+        return {"episode_number": np.where(mask, self._numbers, 0), "_episode_number": mask}
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return the scalar environment's `action_masks`, with a leading axis n_envs."""
@@ -439,13 +442,6 @@ def _checked_count(name: str, value: Any, most: float) -> int:
     """Return a whole number >= 1; refuse anything else."""
     refuse_unless_whole(name, value, 1, most, ScenarioError)
     return int(value)
-
-
-def _constant(n: int, value: float) -> NDArray[Any]:
-    """Return a read-only array of n equal values."""
-    array = np.full(n, value)
-    array.flags.writeable = False
-    return array
 
 
 def _existing(one: T | None) -> T:

@@ -17,7 +17,7 @@ import reference
 import reference_capped
 import reference_index
 from engines import history_of_users, jobs_of, records_of_users
-from env_cases import burst, busy_workload, episodes_of
+from env_cases import burst, busy_workload, env_with, episodes_of, starts_under
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.actions.controls import CONTROLLED, CONTROLS, controlled
 from hpcgym.core.backfill import as_backfill
@@ -34,20 +34,6 @@ SHORT = "cost-benefit:kappa=0.5,cap=0.6,long=60"
 
 MODES = (SHORT, f"{SHORT},overdue=open", "easy:cap=0.5,long=30", "cost-benefit:kappa=1")
 VALUES = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.1, 0.7, 1.0)
-
-
-def env_of(workload: Workload, threshold: int | None = None, **keywords: Any) -> SchedulingEnv:
-    return SchedulingEnv(
-        episodes_of(workload, threshold=threshold), action="controls", n_slots=8, **keywords
-    )
-
-
-def play(env: SchedulingEnv, action: Any) -> list[int]:
-    """Play an episode with one action; return all starts."""
-    env.reset()
-    while not env.step(action)[2]:
-        pass
-    return env.schedule().start_time.tolist()
 
 
 # --- The reference --------------------------------------------------------------------------------
@@ -80,7 +66,7 @@ def check_beside_the_reference(
     workload: Workload, mode: str, threshold: int | None, decide: str | int, seed: int
 ) -> None:
     """Play with random controls; compare decisions, the fields of controls, and all starts."""
-    env = env_of(workload, threshold, backfill=mode, decide=decide)
+    env = env_with(workload, "controls", threshold, backfill=mode, decide=decide)
     generator = np.random.default_rng(seed)
     shown, _ = env.reset()
     decided, seen, over = [], [], False
@@ -131,8 +117,10 @@ def test_a_long_queue_starts_as_the_reference_says(mode):
 def test_constant_controls_start_as_the_rule_that_they_name(workload, mode, threshold, values):
     order, changed = controlled(np.float32(values).tolist(), as_backfill(mode))
     schedule = hpcgym.simulate(workload, order, backfill=changed, threshold=threshold)
-    env = env_of(workload, threshold, backfill=mode, decide="event")  # none starts undecided
-    made = play(env, np.float32(values))
+    env = env_with(
+        workload, "controls", threshold, backfill=mode, decide="event"
+    )  # none starts undecided
+    made = starts_under(env, np.float32(values))
     assert made == schedule.start_time.tolist()
 
 
@@ -166,11 +154,11 @@ def test_zeros_are_the_agent_on_the_shelf_on_a_log(real_log):
 
 def test_every_control_moves_a_start():
     workload = busy_workload(4, n=150)
-    env = env_of(workload, 40_000, backfill="cost-benefit:cap=0.6,long=600")
-    middle = play(env, np.zeros(4))
+    env = env_with(workload, "controls", 40_000, backfill="cost-benefit:cap=0.6,long=600")
+    middle = starts_under(env, np.zeros(4))
     for place in range(3):
-        assert middle != play(env, np.eye(4)[place]), CONTROLS[place]
-        assert middle != play(env, -np.eye(4)[place]), CONTROLS[place]
+        assert middle != starts_under(env, np.eye(4)[place]), CONTROLS[place]
+        assert middle != starts_under(env, -np.eye(4)[place]), CONTROLS[place]
     order, _ = controlled([0, 0, 0, 1], as_backfill(CONTROLLED))
     assert order.parameters[0] == 8
 

@@ -14,7 +14,7 @@ import hpcgym
 import reference
 import reference_index
 from engines import history_of_users, jobs_of, records_of_users
-from env_cases import burst, busy_workload, episodes_of, slowed
+from env_cases import burst, busy_workload, env_with, episodes_of, slowed, starts_under
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError, ScenarioError
@@ -28,21 +28,6 @@ VALUES = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.3, 0.7, 1.0)
 WITHOUT = "cost-benefit:kappa=0"
 EPOCHS = ("contested", "event", 14_400)
 THRESHOLDS_S = (None, 30, 100, 400)
-
-
-def env_of(workload: Workload, threshold: int | None = None, **keywords: Any) -> SchedulingEnv:
-    """Make an environment with the action."""
-    return SchedulingEnv(
-        episodes_of(workload, threshold=threshold), action="index", n_slots=8, **keywords
-    )
-
-
-def play(env: SchedulingEnv, action: Any) -> list[int]:
-    """Play an episode with one action; return all starts."""
-    env.reset()
-    while not env.step(action)[2]:
-        pass
-    return env.schedule().start_time.tolist()
 
 
 # --- The reference --------------------------------------------------------------------------------
@@ -71,7 +56,7 @@ def check_beside_the_reference(
     workload: Workload, threshold: int | None, decide: str | int, seed: int, **keywords: Any
 ) -> int:
     """Play with random numbers; compare decisions and all starts; return how many decisions."""
-    env = env_of(workload, threshold, decide=decide, **keywords)
+    env = env_with(workload, "index", threshold, decide=decide, **keywords)
     generator = np.random.default_rng(seed)
     env.reset()
     decided, over = [], False
@@ -128,8 +113,8 @@ def test_a_long_queue_starts_as_the_reference_says(decide):
 def test_some_numbers_are_known_rules_under_easy(workload, threshold, decide, action):
     numbers, policy = action
     schedule = hpcgym.simulate(workload, policy, backfill="easy", threshold=threshold)
-    env = env_of(workload, threshold, decide=decide)
-    assert play(env, numbers) == schedule.start_time.tolist()
+    env = env_with(workload, "index", threshold, decide=decide)
+    assert starts_under(env, numbers) == schedule.start_time.tolist()
     made = env.schedule()
     assert made.backfilled.tolist() == schedule.backfilled.tolist()
     assert made.thresholded.tolist() == schedule.thresholded.tolist()
@@ -158,7 +143,10 @@ def test_zeros_are_saf_where_all_areas_tie(seed, decide):
     pairs = zip(workload.processors.tolist(), workload.requested_time.tolist(), strict=True)
     assert len({math.log(q) + math.log(e) for q, e in pairs}) > 1  # not so for sums of logarithms
     schedule = hpcgym.simulate(workload, "SAF", backfill="easy")
-    assert play(env_of(workload, decide=decide), ZEROS) == schedule.start_time.tolist()
+    assert (
+        starts_under(env_with(workload, "index", decide=decide), ZEROS)
+        == schedule.start_time.tolist()
+    )
 
 
 @pytest.mark.parametrize(("numbers", "policy"), [(ZEROS, "SAF"), (SMITH, "SMITH-REGRESSION")])
@@ -179,23 +167,23 @@ def test_some_numbers_are_known_rules_on_weeks(numbers, policy):
 
 def test_every_number_moves_a_start():
     workload = busy_workload(4, n=150)
-    env = env_of(workload, 40_000, decide="event")
-    middle = play(env, SMITH / 2)
+    env = env_with(workload, "index", 40_000, decide="event")
+    middle = starts_under(env, SMITH / 2)
     for place, values in enumerate([(-1, 1)] * 4 + [(1,)]):
         for value in values:
             action = SMITH / 2
             action[place] = value
-            assert play(env, action) != middle, (place, value)
+            assert starts_under(env, action) != middle, (place, value)
 
 
 def test_kappa_below_zero_is_zero_and_above_its_square():
     workload = busy_workload(4, n=150)
-    env = env_of(workload, decide="event")
+    env = env_with(workload, "index", decide="event")
     for number, kappa in ((-1.0, 0), (0.5, 0.25), (1.0, 1)):
         action = np.float32([0, 1, 1, 1, number])
         mode = f"cost-benefit:kappa={kappa}"
         expected = hpcgym.simulate(workload, "SMITH-REGRESSION", backfill=mode)
-        assert play(env, action) == expected.start_time.tolist()
+        assert starts_under(env, action) == expected.start_time.tolist()
 
 
 # --- Where it is the usual action, and where it is refused ----------------------------------------

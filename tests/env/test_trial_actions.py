@@ -21,7 +21,7 @@ import reference
 import reference_capped
 import reference_index
 from engines import history_of_users, jobs_of, records_of_users, workload_of
-from env_cases import busy_workload, episodes_of
+from env_cases import busy_workload, env_with, episodes_of, starts_under
 from hpcgym.agent.sb3_model import keywords_of as keywords_of_model
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.actions.trials import LENT, NUMBERS
@@ -51,19 +51,6 @@ def modes(draw):
     trial = f"limit={limit},young={young},request=10,share={share},guarantee=15,{victim}"
     trial += f"overhead={overhead}"
     return f"{name}{':' if cap else ''}{cap}+trial:{trial}"
-
-
-def env_of(workload: Workload, action: str, threshold: int | None = None, **keywords: Any) -> Any:
-    episodes = episodes_of(workload, threshold=threshold)
-    return SchedulingEnv(episodes, action=action, **{"n_slots": 8} | keywords)
-
-
-def play(env: SchedulingEnv, action: Any) -> list[int]:
-    """Play an episode with one action; return all starts."""
-    env.reset()
-    while not env.step(action)[2]:
-        pass
-    return env.schedule().start_time.tolist()
 
 
 def lives_of(env: SchedulingEnv) -> dict[str, list[int]]:
@@ -134,7 +121,7 @@ def check_starts(env: SchedulingEnv, starts: list[reference.Start]) -> None:
 def test_numbers_that_change_at_decisions_start_as_the_reference_says(
     workload, mode, threshold, decide, seed
 ):
-    env = env_of(workload, "trials", threshold, backfill=mode, decide=decide)
+    env = env_with(workload, "trials", threshold, backfill=mode, decide=decide)
     generator = np.random.default_rng(seed)
     shown, _ = env.reset()
     decided, seen, over = [], [], False
@@ -163,9 +150,9 @@ def test_numbers_that_change_at_decisions_start_as_the_reference_says(
     decide=st.sampled_from(("contested", "event", 7)),
 )
 def test_zeros_are_the_mode_itself(workload, mode, threshold, decide):
-    env = env_of(workload, "trials", threshold, backfill=mode, decide=decide)
+    env = env_with(workload, "trials", threshold, backfill=mode, decide=decide)
     schedule = hpcgym.simulate(workload, "SMITH-URGENT", backfill=mode, threshold=threshold)
-    made = play(env, ZEROS)
+    made = starts_under(env, ZEROS)
     assert made == schedule.start_time.tolist()
 
 
@@ -186,22 +173,22 @@ def test_zeros_are_the_agent_on_the_shelf(episode):
 def test_every_number_moves_an_attempt():
     workload = busy_workload(4, n=150)
     mode = "easy:cap=0.6,long=600+trial:young=1800,request=600,victim=0.25"
-    env = env_of(workload, "trials", 40_000, backfill=mode)
-    middle = play(env, ZEROS), lives_of(env)
+    env = env_with(workload, "trials", 40_000, backfill=mode)
+    middle = starts_under(env, ZEROS), lives_of(env)
     for place in range(4, len(NUMBERS)):
         action = np.zeros(len(NUMBERS), dtype=np.float32)
         for value in (-1, 1) if NUMBERS[place] != "kept" else (1,):
             action[place] = value
-            assert middle != (play(env, action), lives_of(env)), (NUMBERS[place], value)
+            assert middle != (starts_under(env, action), lives_of(env)), (NUMBERS[place], value)
 
 
 def test_minus_one_switches_off_what_has_a_limit_and_an_age():
     workload = busy_workload(4, n=150)
     mode = "easy+trial:young=1800,request=600"
-    env = env_of(workload, "trials", 40_000, backfill=mode, decide="event")  # from the first pass
+    env = env_with(workload, "trials", 40_000, backfill=mode, decide="event")  # from the first pass
     off = np.array([0, 0, 0, 0, -1, 0, -1, 0], dtype=np.float32)
     schedule = hpcgym.simulate(workload, "SMITH-URGENT", backfill="easy", threshold=40_000)
-    assert play(env, off) == schedule.start_time.tolist()
+    assert starts_under(env, off) == schedule.start_time.tolist()
     assert sum(lives_of(env)["wasted"]) == 0
 
 
@@ -280,7 +267,7 @@ def test_the_last_processor_of_the_share_is_for_a_guaranteed_trial_once_a_job_ha
     """
     rows = [(0, 40, 40, 1), (0, 100, 100, 3), *[(10, 30, 60, 1)] * 3]
     mode = "easy+trial:young=60,request=50,share=0.5"
-    env = env_of(workload_of(rows, 4), "lend", backfill=mode)
+    env = env_with(workload_of(rows, 4), "lend", backfill=mode)
     env.reset()
     found = []
     for job in (2, 3):
@@ -471,7 +458,7 @@ def test_nothing_is_seen_of_a_run_before_its_end(action, workload, mode, seed):
     """Play until some instant; jobs that have not ended by then may run as long as they like."""
     generator = np.random.default_rng(seed)
     until = int(generator.integers(workload.submit_time[-1] + 60))
-    env = env_of(workload, action, 100, backfill=mode)
+    env = env_with(workload, action, 100, backfill=mode)
     seen, actions = [], []
     shown, _ = env.reset()
     over = env.schedule().start_time.min() >= 0
@@ -485,7 +472,7 @@ def test_nothing_is_seen_of_a_run_before_its_end(action, workload, mode, seed):
     has_ended &= state.start_time[0, :n] >= 0
     # Whoever was killed ran on past the kill, and who runs ends behind this instant at the least.
     longer = np.where(has_ended, workload.run_time, workload.run_time + 7)
-    other = env_of(replace(workload, run_time=longer), action, 100, backfill=mode)
+    other = env_with(replace(workload, run_time=longer), action, 100, backfill=mode)
     shown, _ = other.reset()
     for expected, chosen in zip(seen, actions, strict=True):
         for key in expected:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from hpcgym.agent.network import Chosen, Network, NetworkSpec, Start
 from hpcgym.core.action import kind_of
-from hpcgym.core.actions.index import USUAL_DECIDE
+from hpcgym.core.actions.index import Index
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.threads import MOST_THREADS
 from hpcgym.env.config import Keywords
@@ -207,7 +207,8 @@ class PPOConfig:
         )
         if self.action == "policy":
             keywords["policies"] = list(self.policies)
-        if {self.decide, kind_of(self.action).USUAL_DECIDE} != {"contested"}:
+        usual = kind_of(self.action).USUAL_DECIDE
+        if self.decide != "contested" or usual != "contested":
             keywords["decide"] = self.decide
         if self.backfill:
             keywords["backfill"] = self.backfill
@@ -228,8 +229,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "index": {
         "start": "smith-regression",
         "baseline": "",
-        "decide": USUAL_DECIDE,
-        "n_slots": 8,
+        "decide": Index.USUAL_DECIDE,
+        "n_slots": Index.USUAL_SLOTS,
         "log_std": -1.0,
         "n_envs": 64,
         "n_steps": 64,

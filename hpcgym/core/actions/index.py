@@ -22,9 +22,6 @@ PROCESSORS, REQUEST, RATIO, SPEED, KAPPA = range(5)
 WITHOUT_BENEFIT = "cost-benefit:kappa=0"
 """The mode that an action changes where the scenario's is EASY; as it is, it is EASY."""
 
-USUAL_DECIDE = 14_400
-"""How often an agent decides unless `decide` says otherwise, s: 42 times a week."""
-
 
 class Index(Action):
     """Five numbers that order jobs, and say what a backfilled job may cost the head, by regression.
@@ -36,7 +33,7 @@ class Index(Action):
     NAME = "index"
     SIZE = len(NUMBERS)
     LASTS = True
-    USUAL_DECIDE = USUAL_DECIDE
+    USUAL_DECIDE = 14_400  # 42 times a week
     USUAL_SLOTS = 8  # it names none of the jobs, and what a network may learn by heart is less
 
     def policies_of(self, names: Sequence[str] | None) -> list[Policy]:
