@@ -1,8 +1,9 @@
 """Print the tables of docs/results.md from FCFS to clairvoyance, and draw the front.
 
-    python scripts/ladder.py [rungs] [classes] [--scenario NAME]... [--output runs/ladder]
+    python scripts/ladder.py [rungs] [waste] [classes] [--scenario NAME]... [--output runs/ladder]
 
-`rungs` writes the ladder, the fronts and the weeks that are lost; `classes` who gains and who pays.
+`rungs` writes the ladder, its front and the weeks that are lost; `waste` the front of agents with
+trials; `classes` who gains and who pays.
 Finished runs are kept in the folder, so that the same command goes on from there.
 """
 
@@ -24,13 +25,14 @@ from research.front import front_figure
 
 LABELS = {name: name for name in ladder.AGENTS if name not in ("FCFS", "SPF", "SAF")}
 """Agents of the picture; the others are far from them."""
+TITLE = "{} logs, geometric means of ratios to SAF's, 95 % intervals"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", default=["rungs", "classes"])
+    parser.add_argument("parts", nargs="*", default=["rungs", "waste", "classes"])
     parser.add_argument("--scenario", action="append", metavar="NAME", help="default: seven logs")
     parser.add_argument("--replicas", type=int, default=10)
     parser.add_argument("--output", type=Path, default=Path("runs/ladder"))
@@ -42,6 +44,8 @@ def main() -> int:
         folder = make_folder(options.output)
         if "rungs" in options.parts:
             rungs(logs, beside, options.replicas, folder)
+        if "waste" in options.parts:
+            waste(logs, options.replicas, folder)
         if "classes" in options.parts:
             agents = ("SMITH-REGRESSION", ladder.H, f"{ladder.H}-OPEN", ladder.HEADLINE)
             for name, table in ladder.class_tables(logs, agents, options.replicas):
@@ -70,18 +74,21 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
     figure = front_figure(
         ladder.front_points(means, LABELS),
         ladder.front_points(means, named),
-        title=f"{len(logs)} logs, geometric means of ratios to SAF's, 95 % intervals",
+        title=TITLE.format(len(logs)),
         curve_name="SAF under other thresholds",
     )
     save(figure, folder / "front.png", force=True)
-    figure = front_figure(
-        ladder.waste_points(every[: len(logs)], means, ("SAF", ladder.H, *ladder.TRIALS)),
-        title=f"{len(logs)} logs, geometric means of ratios to SAF's, 95 % intervals",
-        price_name="share of the machine that attempts in vain held, % (lower is better)",
-    )
-    save(figure, folder / "waste.png", force=True)
     for agent in (ladder.H, ladder.HEADLINE):
         show_weeks(every, agent)
+
+
+def waste(logs: list[str], replicas: int, folder: Path) -> None:
+    """Run the agents with trials, and draw waste.png."""
+    found = ladder.trials(logs, replicas, folder / "kept.sqlite").evaluations
+    points = ladder.waste_points(found, aggregate_logs(found), ("SAF", ladder.H, *ladder.TRIALS))
+    price = "share of the machine that attempts in vain held, % (lower is better)"
+    figure = front_figure(points, title=TITLE.format(len(logs)), price_name=price)
+    save(figure, folder / "waste.png", force=True)
 
 
 def show(summary: pd.DataFrame, scenario: str) -> None:

@@ -13,7 +13,7 @@ import tomli_w
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import read_card
-from hpcgym.agent.network import write_network
+from hpcgym.agent.network import FROM_ZERO, write_network
 from hpcgym.agent.result_table import forget_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import write_run_time_network
@@ -44,6 +44,7 @@ KIND_OF_ACTION = {
     "index": "sets an index of jobs and what a delay may cost",
     "weights": "weighs six features of a job",
     "controls": "sets how far jobs are held back",
+    "trials": "sets how far jobs are held back and trials go",
 }
 
 
@@ -260,12 +261,20 @@ def _index(policy: Policy, stem: str, logs: str) -> _Stated:
 def _network(trained: Trained, stem: str, logs: str) -> _Stated:
     """Describe a network that was trained by PPO."""
     config, title = trained.config, f"trained on {logs}"
-    rule = "the numbers of the mode" if config.action == "controls" else config.start.upper()
+    rule = trained.start if config.action in FROM_ZERO else config.start.upper()
     tie = f"corrects {rule} by a bounded amount" if config.residual else f"does not start as {rule}"
     made = (
         f"{tie}, trained by PPO on {trained.steps} decisions. It was the {config.gives} of its "
-        f"training, after {trained.given_at} decisions"
+        f"training, after {trained.history[trained.given][0]} decisions"
     )
+    if config.searches:
+        made += f", and began at a constant action, found by a search among {config.constants}"
+    if trained.ended_at_constant:
+        title = f"found on {logs}"
+        made = (
+            f"takes one constant action, found by a search among {config.constants}: "
+            f"{trained.steps} decisions of PPO gave nothing better"
+        )
     if trained.ended_at_start:
         title = f"as its training on {logs} began"
         made = (

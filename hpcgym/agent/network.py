@@ -7,9 +7,9 @@ cluster's fields c become h = relu(x A + c B + b), and after further layers a nu
   or its index of SMITH-HISTORY, SMITH-REGRESSION or SMITH-URGENT. An untrained network has f = 0
   and orders as its start does. Training never moves a job by more than a factor exp(bound) of area
   or index.
-- `index`, `weights`, `policy`, `controls`: f is computed from the mean of h over the jobs, and the
-  action is the start's plus bound tanh(f). An index starts at 0, so as SAF, and controls do, so as
-  the mode they change and SMITH-URGENT.
+- `index`, `weights`, `policy`, `controls`, `trials`: f is computed from the mean of h over the
+  jobs, and the action is the start's plus bound tanh(f). An index starts at 0, so as SAF, and
+  controls and trials do, so as the mode they change and SMITH-URGENT.
 
 As `order`, an untrained network reproduces SAF job by job, since slots are in SAF's order. It
 reproduces an index except where two jobs' indexes differ by less than 2e-6 of their value, the
@@ -30,10 +30,11 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation
 from hpcgym.agent.npz import NpzFile, write_npz
+from hpcgym.core.action import kind_of
 from hpcgym.env.observation import FIELDS, Expectations, fields_of
 from hpcgym.errors import CardError, unknown_name
 
-Chosen = Literal["index", "weights", "policy", "order", "job", "controls"]
+Chosen = Literal["index", "weights", "policy", "order", "job", "controls", "trials"]
 """Kinds of action that networks choose."""
 
 Network = Literal["kernel", "attention"]
@@ -52,6 +53,9 @@ STARTS: dict[str, tuple[int, float]] = {
 
 The factors are about ln(E M) and ln(E^2 M) of most machines, so that scores are natural logarithms
 of areas or of the index."""
+
+FROM_ZERO = ("index", "controls", "trials")
+"""Actions whose zeros are the start."""
 
 EMPTY = np.float32(-1e9)
 """Score of a slot without a job."""
@@ -72,8 +76,8 @@ class NetworkSpec:
             scores of jobs.
         start: What an untrained network does: "saf", or Smith's rule by users' records,
             "smith-history", or by the regression, "smith-regression", or with urgency,
-            "smith-urgent"; `weights` takes "saf" only. For `index` and `controls` it only decides
-            what observations expect run times by.
+            "smith-urgent"; `weights` takes "saf" only. For `index`, `controls` and `trials` it only
+            decides what observations expect run times by.
         start_output: Which of those outputs is the start's; 0 for scores of jobs.
         hidden: Width of a layer.
         layers: Layers of the kernel, >= 1.
@@ -143,28 +147,30 @@ class NetworkSpec:
     @property
     def draws_numbers(self) -> bool:
         """Return whether an action is a vector of numbers, drawn around the network's output."""
-        return self.action in ("index", "weights", "controls")
+        return self.action in ("weights", *FROM_ZERO)
 
     @property
-    def n_cluster(self) -> int:
-        """Return how many fields of the cluster it reads."""
-        return len(fields_of(controls=self.action == "controls")[1])
+    def n_fields(self) -> tuple[int, int]:
+        """Return how many fields it reads of each job, and of the cluster."""
+        kind = kind_of(self.action)
+        of_job, of_cluster = fields_of(controls=kind.SHOWS_CONTROLS, trials=kind.SHOWS_TRIALS)
+        return len(of_job), len(of_cluster)
 
     @property
     def head_start(self) -> NDArray[np.float32]:
         """Return the outputs of an untrained network that corrects its start, one for each."""
         lead = np.zeros(self.n_outputs, np.float32)
-        if self.action not in ("index", "controls"):
+        if self.action not in FROM_ZERO:
             lead[self.start_output] = 1.0  # over other policies, or as the weight of the area
         return lead
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of each array of weights, by its name."""
-        n, width = len(FIELDS), self.hidden
+        (n_of_job, n_of_cluster), width = self.n_fields, self.hidden
         found: dict[str, tuple[int, ...]] = {
-            "jobs.weight": (n, width),
-            "cluster.weight": (self.n_cluster, width),
+            "jobs.weight": (n_of_job, width),
+            "cluster.weight": (n_of_cluster, width),
             "jobs.bias": (width,),
         }
         named = [f"layer{place}" for place in range(1, self.layers)]
@@ -266,8 +272,9 @@ class NetworkAgent:
         is_job = shown["action_mask"] > 0.5
         n = max(int(is_job.sum(axis=1).max(initial=0)), 1)  # jobs are in the first slots
         # Networks do not read the further fields of machines of nodes, nor those of a user's own.
-        jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, -1)[:, :n, : len(FIELDS)]
-        h = self._encoded(jobs, shown["cluster"][:, : spec.n_cluster], is_job[:, :n])
+        n_of_job, n_of_cluster = spec.n_fields
+        jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, -1)[:, :n, :n_of_job]
+        h = self._encoded(jobs, shown["cluster"][:, :n_of_cluster], is_job[:, :n])
         if not spec.scores_jobs:
             count = np.maximum(is_job.sum(axis=1, keepdims=True), 1).astype(np.float32)
             h = np.where(is_job[:, :n, None], h, np.float32(0.0)).sum(axis=1) / count

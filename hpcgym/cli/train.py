@@ -108,6 +108,11 @@ def train_agent(context: typer.Context, **given: Any) -> None:
         echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
     rate = trained.steps / trained.seconds
     echo(f"{trained.seconds:.0f} s, {rate:.0f} steps/s, best {trained.ratio:.3f}; wrote {card}")
+    if trained.ended_at_constant:
+        echo(
+            f"{given['name']} takes one constant action, found by a search: {trained.steps:,} "
+            "decisions of PPO gave nothing better on the validation weeks"
+        )
     if trained.ended_at_start:
         is_stale = 0 < trained.config.patience < len(trained.history)
         longer = "--minutes or --steps" + (", --set patience=0" if is_stale else "")

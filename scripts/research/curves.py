@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, ratio_of_sums
+from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.splits import SPLITS
 from hpcgym.trace.resample import jitter
 
 Floats = NDArray[Any]
@@ -201,6 +203,37 @@ def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
         Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), 5), np.float32))),
         Point(seconds, trained.steps, judge(lambda shown: trained.agent.predict(shown)[0])),
     ]
+
+
+GAP_STEPS = 1_200_000
+"""Decisions after which the gap between weeks is measured: some minutes of one core."""
+
+GAPS: dict[str, tuple[dict[str, Any], Augmentation | None]] = {
+    "PPO from SAF": ({"constants": 0}, None),
+    "the same, jittered and resampled weeks, width 8": (
+        {"constants": 0, "hidden": 8},
+        Augmentation(jitter=600, resampled=0.5),
+    ),
+}
+"""Trainings whose last network is judged on the weeks that it has played, too."""
+
+
+def gap(scenario: str, name: str, steps: int = GAP_STEPS) -> dict[str, Estimate]:
+    """Return what the last network of a training reaches on each part of the weeks."""
+    from hpcgym.agent.ppo import preset, train
+
+    changes, augmentation = GAPS[name]
+    never = {"minutes": 0.0, "patience": 0, "validate_every": MOST_STEPS}
+    config = preset("index", steps=steps, gives="last", **never, **changes)
+    parts = {part: Episodes(scenario).select(part) for part in SPLITS}
+    held = [parts["validation"]]
+    trained = train(config, [parts["train"]], validation=held, augmentation=augmentation)
+    own: dict[str, Any] = {**config.env_keywords, "observation": "dict"}
+    judges = {
+        part: Judge(scenario, part, 0 if part == "train" else COPIES, **own) for part in parts
+    }
+    predict: Predict = lambda shown: trained.agent.predict(shown)[0]  # noqa: E731
+    return {part: judge(predict).ratio for part, judge in judges.items()}
 
 
 def by_cleanrl(

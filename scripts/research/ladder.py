@@ -88,6 +88,15 @@ def rungs(scenarios: Sequence[str], replicas: int, resume: Path | None) -> Cross
     )
 
 
+def trials(scenarios: Sequence[str], replicas: int, resume: Path | None) -> CrossValidationResult:
+    """Run SAF, the best agent without kills, and all with trials on every week of some logs."""
+    jitter = JITTER_S if replicas else 0
+    agents = [H, *TRIALS]
+    return cross_validate(
+        agents, scenarios, jitter=jitter, replicas=replicas, baselines=(), resume=resume
+    )
+
+
 def with_thresholds(evaluation: Evaluation, resume: Path | None) -> Evaluation:
     """Add SAF under other thresholds to an evaluation, on the same weeks and copies."""
     frames, waits = [evaluation.frame], dict(evaluation.waits)

@@ -11,14 +11,13 @@ import pytest
 
 from hpcgym.agent.card import read_card
 from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec, read_network, write_network
-from hpcgym.env.observation import FIELDS, fields_of
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import CardError
 from hpcgym.evaluation import evaluate
 from hpcgym.schedule import simulate
 
 N_SLOTS = 8
-ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6, "controls": 4, "index": 5}
+ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6, "controls": 4, "index": 5, "trials": 8}
 
 
 def spec_of(network: str, action: str, **changes: Any) -> NetworkSpec:
@@ -50,8 +49,9 @@ def shown(
     """Random observations with so many jobs."""
     rng = np.random.default_rng(seed)
     mask = (np.arange(N_SLOTS) < np.array(counts)[:, None]).astype(np.float32)
-    jobs = rng.uniform(-1, 1, (len(counts), N_SLOTS, len(FIELDS))) * mask[:, :, None]
-    cluster = rng.uniform(-1, 1, (len(counts), len(fields_of(controls=action == "controls")[1])))
+    n_of_job, n_of_cluster = spec_of("kernel", action).n_fields
+    jobs = rng.uniform(-1, 1, (len(counts), N_SLOTS, n_of_job)) * mask[:, :, None]
+    cluster = rng.uniform(-1, 1, (len(counts), n_of_cluster))
     return {
         "jobs": jobs.astype(np.float32),
         "cluster": cluster.astype(np.float32),
@@ -105,12 +105,13 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
 @pytest.mark.parametrize(
     ("action", "start"),
     [
-        *((action, "saf") for action in ACTIONS if action != "controls"),
+        *((action, "saf") for action in ACTIONS if action not in ("controls", "trials")),
         *((action, "smith-history") for action in ("order", "job", "policy")),
         ("order", "smith-regression"),
         ("order", "smith-urgent"),
         ("index", "smith-regression"),
         ("controls", "smith-urgent"),
+        ("trials", "smith-urgent"),
     ],
 )
 @pytest.mark.parametrize("network", ["kernel", "attention"])

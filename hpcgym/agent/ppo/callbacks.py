@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
 from hpcgym.agent.network import NetworkAgent, Weights
 from hpcgym.agent.ppo.build import grow_windows
 from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.ppo.constant_start import COPIES, SHARE, bias_of, search_constant
 from hpcgym.agent.ppo.validation import Validation
+from hpcgym.agent.weights import ConstantAction
 from hpcgym.progress import Steps, clock
 
 
@@ -23,6 +26,9 @@ class ValidationCallback(BaseCallback):
     and `schedule/mean_bsld` and `schedule/return` of the episodes that a rollout ends; all at the
     decisions that the network has learned from.
 
+    Before the first rollout it searches a constant action for the network to begin at, where the
+    configuration says so. Its time counts, its decisions are no steps.
+
     Args:
         save: Called to write a checkpoint, at the start, every few rollouts, as `SAVING` allows,
             and at the end.
@@ -32,6 +38,7 @@ class ValidationCallback(BaseCallback):
         average: Weights of the average of the networks so far.
         best: Weights of the best average by validation.
         best_ratio: Its ratio to SAF.
+        best_of: Its validation in `history`.
         history: Of each validation the steps, the ratio and the mean log ratio.
         seconds: Duration of the training, s, earlier parts of it included.
         is_interrupted: Whether to save before the next rollout.
@@ -44,7 +51,7 @@ class ValidationCallback(BaseCallback):
         self._config, self._validation, self._save = config, validation, save
         self.average: Weights = {}
         self.best: Weights = {}
-        self.best_ratio = np.inf
+        self.best_ratio, self.best_of = np.inf, 0
         self.history: list[tuple[int, float, float]] = []
         self.seconds = 0.0
         self.work = Steps(1, "training")
@@ -54,9 +61,11 @@ class ValidationCallback(BaseCallback):
         self._returns = np.zeros(config.n_envs)
         self._stops, self.is_interrupted = False, False
         self._saved, self._saving = -np.inf, 0.0
+        self._has_searched = False
 
-    _STATE: tuple[str, ...] = ("average", "best", "best_ratio", "history", "_returns")
+    _STATE: tuple[str, ...] = ("average", "best", "best_ratio", "best_of", "history", "_returns")
     _STATE += ("_n_rollouts", "_stale", "_validated", "_averaged", "_logged")
+    _STATE += ("_has_searched",)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
@@ -83,6 +92,8 @@ class ValidationCallback(BaseCallback):
         self._stops = is_late or is_stale
         if self._is_save_due or self.is_interrupted or self._stops:
             self._save_in_time()  # now: the learner steps once more before it is told to stop
+        if self._config.searches and not (self._has_searched or self._stops):
+            self._search()
 
     def _on_step(self) -> bool:
         """Log the metrics of episodes that end; return False to end the training."""
@@ -109,6 +120,53 @@ class ValidationCallback(BaseCallback):
             self._save_in_time()
         self._validate()
         self.logger.dump(self._n_steps)
+
+    def _search(self) -> None:
+        """Begin at the constant that a search on the training weeks comes to, if it is better.
+
+        Better than the start on the weeks of training and of validation together: few weeks of
+        validation alone may mislead. From there on the best network is the best by validation.
+        """
+        config, spec, model = self._config, self._config.spec, self.model
+        self._has_searched = True
+        episodes = {id(one.episodes): one.episodes for one in model.env.envs.configs}  # type: ignore[union-attr]
+        weeks = Validation(
+            [*episodes.values()], config.env_keywords, copies=COPIES, threads=config.threads
+        )
+
+        def value_of(action: ConstantAction) -> float:
+            if self.is_interrupted:  # the checkpoint is of the time before the search
+                raise KeyboardInterrupt
+            return weeks.score(action).mean_log_ratio
+
+        found = search_constant(
+            spec,
+            value_of,
+            config.constants,
+            np.random.default_rng(model.seed),
+            lambda: self._elapsed < SHARE * self._allotted,
+        )
+        at_start = [value_of(ConstantAction(tuple(spec.head_start.tolist()))), self.history[-1][2]]
+        bias = model.policy.scorer.arrays["output_bias"]  # type: ignore[union-attr, index]
+        with torch.no_grad():
+            bias.copy_(torch.as_tensor(bias_of(found, spec)))  # type: ignore[operator]
+        self._begin_anew()
+        constant = ConstantAction(tuple((spec.head_start + found).tolist()))
+        now = [value_of(constant), self.history[-1][2]]
+        if (np.subtract(now, at_start) @ [weeks.n_weeks, self._validation.n_weeks]) < 0:
+            self.best, self.best_ratio = self.average, self.history[-1][1]
+            self.best_of = len(self.history) - 1
+        else:
+            with torch.no_grad():
+                bias.zero_()  # type: ignore[operator]
+            self._begin_anew()
+        self._stale = 0
+
+    def _begin_anew(self) -> None:
+        """Average and validate a network that was changed between rollouts."""
+        self._averaged, self._validated, self.average = -1, -1, {}
+        self._add_network()
+        self._validate()
 
     def _save_in_time(self) -> None:
         """Save, and note how long that takes."""
@@ -143,6 +201,7 @@ class ValidationCallback(BaseCallback):
         self._stale += 1
         if score.ratio < self.best_ratio:
             self.best, self.best_ratio, self._stale = agent.weights, score.ratio, 0
+            self.best_of = len(self.history) - 1
         for key, value in score._asdict().items():
             self.logger.record(f"validation/{_SHOWN.get(key, key)}", value)
 

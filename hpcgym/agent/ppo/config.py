@@ -35,8 +35,8 @@ class PPOConfig:
     """The settings of a training, without its episodes and its seed.
 
     Attributes:
-        action: What the agent chooses: "index", "order", "job", "policy", "weights" or
-            "controls".
+        action: What the agent chooses: "index", "order", "job", "policy", "weights", "controls" or
+            "trials".
         network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
         hidden: Width of a layer.
         layers: Layers before the output.
@@ -78,6 +78,9 @@ class PPOConfig:
             average is validated and given. 0 = no averaging.
         gives: Which average a training gives: the "best" by validation, or the "last".
         clone_updates: Steps of the optimiser spent on behaviour cloning before anything else.
+        constants: Constant actions that a search tries on the training weeks, for the network to
+            begin at; it takes a third of the minutes at most. 0 = none; nor are any tried where the
+            network does not begin at its start.
         validate_every: Rollouts between validations.
         patience: Validations without a better ratio to SAF after which the training ends; 0 =
             never.
@@ -128,6 +131,7 @@ class PPOConfig:
     averaging: float = 0.95
     gives: str = "best"
     clone_updates: int = 0
+    constants: int = 0
     validate_every: int = 25
     patience: int = 2
     validation_share: float = 0.2
@@ -181,7 +185,17 @@ class PPOConfig:
             raise HpcgymError(f"policies belong to action 'policy', not to {self.action!r}")
         if as_reward(self.reward).needs_baseline and not self.baseline:
             raise HpcgymError(f"reward {self.reward!r} compares with a baseline; name one, say SAF")
-        _ = self.spec
+        draws_numbers = self.spec.draws_numbers  # refuses what no network is
+        if self.constants and not draws_numbers:
+            raise HpcgymError(
+                "constants are for actions that are vectors of numbers, but not for 'order'; got "
+                f"action {self.action!r}"
+            )
+
+    @property
+    def searches(self) -> bool:
+        """Return whether a search comes first: only a network that is its start can add to it."""
+        return self.constants > 0 and self.residual and self.clone_updates == 0
 
     @property
     def spec(self) -> NetworkSpec:
@@ -216,7 +230,7 @@ class PPOConfig:
 
 
 _NOT_NEGATIVE = ["minutes", "n_ranked", "gamma", "gae_lambda", "target_kl", "ent_coef", "vf_coef"]
-_NOT_NEGATIVE += ["averaging", "clone_updates", "patience", "residual"]
+_NOT_NEGATIVE += ["averaging", "clone_updates", "constants", "patience", "residual"]
 _NOT_NEGATIVE += ["validation_share", "validation_copies"]
 _LEAST: dict[str, float] = dict.fromkeys(_NOT_NEGATIVE, 0)
 _LEAST |= dict.fromkeys(
@@ -225,27 +239,30 @@ _LEAST |= dict.fromkeys(
 _LEAST["log_std"] = -20
 """Least value of each number that may be below 1."""
 
+_FEW_NUMBERS: dict[str, Any] = {
+    "start": "smith-regression",
+    "baseline": "",
+    "constants": 96,
+    "log_std": -1.0,
+    "n_envs": 64,
+    "n_steps": 64,
+    "batch_size": 512,
+    "n_epochs": 6,
+    "learning_rate": 1e-3,
+    "validate_every": 5,
+    "validation_copies": 10,
+    "patience": 10,
+}
+"""Of actions that hold for hours."""
+
 PRESETS: dict[str, dict[str, Any]] = {
-    "index": {
-        "start": "smith-regression",
-        "baseline": "",
-        "decide": Index.USUAL_DECIDE,
-        "n_slots": Index.USUAL_SLOTS,
-        "log_std": -1.0,
-        "n_envs": 64,
-        "n_steps": 64,
-        "batch_size": 512,
-        "n_epochs": 6,
-        "learning_rate": 1e-3,
-        "validate_every": 5,
-        "validation_copies": 10,
-        "patience": 10,
-    },
+    "index": _FEW_NUMBERS | {"decide": Index.USUAL_DECIDE, "n_slots": Index.USUAL_SLOTS},
     "order": {"start": "smith-regression", "baseline": "SMITH-REGRESSION"},
     "job": {"start": "smith-regression", "baseline": "SMITH-REGRESSION", "n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},
     "weights": {"bound": 0.5},
     "controls": {"start": "smith-regression", "baseline": "SMITH-URGENT", "log_std": -1.5},
+    "trials": _FEW_NUMBERS | {"decide": Index.USUAL_DECIDE, "n_slots": Index.USUAL_SLOTS},
 }
 """What each kind of action sets besides the defaults."""
 

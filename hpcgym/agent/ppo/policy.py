@@ -69,7 +69,7 @@ class _Networks:
         self: Any, obs: Shown, deterministic: bool = False, action_masks: Any = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return actions, values and log likelihoods; observations hold the masks."""
-        self.packed = packed = pack(obs)
+        self.packed = packed = pack(obs, self._spec)
         first, of_critic = first_layers(self.scorer, self.critic, packed)
         distribution = self._distribution(packed, first)
         actions = distribution.get_actions(deterministic=deterministic)
@@ -79,7 +79,7 @@ class _Networks:
         self: Any, obs: Shown, actions: Tensor, action_masks: Any = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return values, log likelihoods of actions, and entropies; observations hold the masks."""
-        packed = pack(obs)
+        packed = pack(obs, self._spec)
         first, of_critic = first_layers(self.scorer, self.critic, packed)
         value = self.critic(packed, of_critic)
         is_costly = self._spec.action == "order" and not self._with_entropy
@@ -95,11 +95,11 @@ class _Networks:
 
     def get_distribution(self: Any, obs: Shown, action_masks: Any = None) -> Distribution:
         """Return the distribution of actions; observations hold the masks."""
-        return self._distribution(pack(obs))  # type: ignore[no-any-return]
+        return self._distribution(pack(obs, self._spec))  # type: ignore[no-any-return]
 
     def predict_values(self: Any, obs: Shown) -> Tensor:
         """Return the values of observations."""
-        return self.critic(pack(obs))  # type: ignore[no-any-return]
+        return self.critic(pack(obs, self._spec))  # type: ignore[no-any-return]
 
 
 class SchedulingPolicy(_Networks, ActorCriticPolicy):  # type: ignore[misc]

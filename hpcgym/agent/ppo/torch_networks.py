@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from hpcgym.agent.network import EMPTY, STARTS, NetworkAgent, NetworkSpec, Weights
-from hpcgym.env.observation import FIELDS
 
 
 class Packed(NamedTuple):
@@ -44,12 +43,12 @@ class Packed(NamedTuple):
         return there.index_add(0, self.owner, rows)
 
 
-def pack(shown: dict[str, Tensor] | Packed) -> Packed:
-    """Leave out the empty slots of a batch of observations, unless that has been done."""
+def pack(shown: dict[str, Tensor] | Packed, spec: NetworkSpec) -> Packed:
+    """Leave out the empty slots, and what a network does not read, unless that has been done."""
     if isinstance(shown, Packed):
         return shown
     mask = shown["action_mask"] > 0.5
-    jobs = shown["jobs"].reshape(*mask.shape, -1)[..., : len(FIELDS)]
+    jobs = shown["jobs"].reshape(*mask.shape, -1)[..., : spec.n_fields[0]]
     owner = mask.nonzero()[:, 0]
     rows = torch.cat([jobs[mask], shown["cluster"].index_select(0, owner)], dim=1)
     return Packed(rows, owner, shown["cluster"], mask)
@@ -170,9 +169,10 @@ class Critic(nn.Module):
     def __init__(self, spec: NetworkSpec) -> None:
         super().__init__()
         width = spec.hidden
-        self.jobs = nn.Linear(len(FIELDS), width)
-        self.cluster = nn.Linear(spec.n_cluster, width)
-        self.pooled = nn.Linear(2 * width + spec.n_cluster, width)
+        n_of_job, n_of_cluster = spec.n_fields
+        self.jobs = nn.Linear(n_of_job, width)
+        self.cluster = nn.Linear(n_of_cluster, width)
+        self.pooled = nn.Linear(2 * width + n_of_cluster, width)
         self.output = nn.Linear(width, 1)
         self.n_slots = spec.n_slots
 

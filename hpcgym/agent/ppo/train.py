@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ except ImportError:
     ) from None
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.network import NetworkAgent
+from hpcgym.agent.network import FROM_ZERO, NetworkAgent
 from hpcgym.agent.ppo.behaviour_cloning import clone_start
 from hpcgym.agent.ppo.build import env_of, model_of, seed_groups
 from hpcgym.agent.ppo.callbacks import ValidationCallback
@@ -51,12 +50,14 @@ class Trained:
         agent: The best average of networks by validation, or the last, as the configuration says.
         last: The average at the end.
         steps: Decisions it has learned from.
-        given_at: Decisions that the agent has learned from; 0 = no later network was better on the
-            weeks of validation, so that it decides as the training began.
+        given: Which validation in `history` the agent is of; 0 = no later one was better, so that
+            it decides as the training began.
         ratio: The agent's ratio to SAF on the weeks of validation.
         weeks: Numbers of the weeks it was trained and validated on, by scenario.
         augmentation: How the weeks it played were changed at every draw; None = not at all.
-        history: Of each validation the steps, the ratio and the mean log ratio.
+        history: Of each validation the steps, the ratio and the mean log ratio. After a search for
+            a constant the second is the constant's, at 0 steps; where it was no better than the
+            start, that follows once more.
     """
 
     agent: NetworkAgent
@@ -65,7 +66,7 @@ class Trained:
     seed: int
     steps: int
     seconds: float
-    given_at: int
+    given: int
     ratio: float
     weeks: dict[str, tuple[int, ...]]
     augmentation: Augmentation | None
@@ -74,7 +75,12 @@ class Trained:
     @property
     def ended_at_start(self) -> bool:
         """Whether the agent is the network that the training began with."""
-        return self.given_at == 0
+        return self.given == 0
+
+    @property
+    def ended_at_constant(self) -> bool:
+        """Whether the agent takes the action that a search found, whatever it sees."""
+        return self.given == 1 and self.config.searches
 
     @property
     def start(self) -> str:
@@ -82,7 +88,7 @@ class Trained:
         config = self.config
         if config.clone_updates or not config.residual:
             return "its first network"
-        if config.action in ("index", "controls"):
+        if config.action in FROM_ZERO:
             return "SAF" if config.action == "index" else "the numbers of the mode"
         seen = f" among the {config.n_slots} jobs it sees" if config.spec.scores_jobs else ""
         return config.start.upper() + seen
@@ -263,7 +269,8 @@ class _Run:
             raise KeyboardInterrupt(self._what_is_kept()) from None
         callback.state()
         is_last = config.gives == "last"
-        given = callback.history[-1] if is_last else min(callback.history, key=itemgetter(1))
+        ratios = [ratio for _, ratio, _ in callback.history]
+        given = len(ratios) - 1 if is_last else callback.best_of
         return Trained(
             agent=NetworkAgent(config.spec, callback.average if is_last else callback.best),
             last=NetworkAgent(config.spec, callback.average),
@@ -271,8 +278,8 @@ class _Run:
             seed=self.settings.seed,
             steps=callback.history[-1][0],
             seconds=callback.seconds,
-            given_at=given[0],
-            ratio=given[1],
+            given=given,
+            ratio=ratios[given],
             weeks=self.settings.weeks,
             augmentation=self.settings.augmentation,
             history=callback.history,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agent.network import NetworkAgent
+from hpcgym.agent.base import Agent
 from hpcgym.core.workload import Workload
 from hpcgym.env.config import Keywords
 from hpcgym.env.vector import SchedulingVectorEnv
@@ -41,6 +41,9 @@ class Validation:
         keywords: Keywords of the environment that the agent needs.
         copies: Jittered copies of each week, besides the original.
 
+    Attributes:
+        n_weeks: Weeks, without copies.
+
     Raises:
         HpcgymError: No weeks.
 
@@ -52,6 +55,7 @@ class Validation:
     ) -> None:
         if not episodes or not all(len(one) for one in episodes):
             raise HpcgymError("a validation needs at least one week of each scenario")
+        self.n_weeks = sum(map(len, episodes))
         self._workloads = [_weeks_of(one, copies) for one in episodes]
         self._envs = [
             SchedulingVectorEnv(
@@ -69,7 +73,7 @@ class Validation:
             for one, workloads in zip(episodes, self._workloads, strict=True)
         ]
 
-    def score(self, agent: NetworkAgent) -> Score:
+    def score(self, agent: Agent) -> Score:
         """Let an agent schedule every week by its best actions; compare it with SAF."""
         found = [
             _mean_bslds(agent, envs, workloads)
@@ -85,7 +89,7 @@ class Validation:
 
 
 def _mean_bslds(
-    agent: NetworkAgent, envs: SchedulingVectorEnv, workloads: list[Workload]
+    agent: Agent, envs: SchedulingVectorEnv, workloads: list[Workload]
 ) -> NDArray[np.float64]:
     """Return the mean bsld of each workload, all played in one vector environment."""
     shown, _ = envs.reset(seed=0, options={"workload": workloads})

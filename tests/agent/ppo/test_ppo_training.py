@@ -51,6 +51,7 @@ STARTS = [
     ("order", "smith-urgent"),
     ("index", "smith-regression"),
     ("controls", "smith-regression"),
+    ("trials", "smith-regression"),
 ]
 SMALL = {
     "start": "saf",
@@ -66,6 +67,7 @@ SMALL = {
     "steps": 512,
     "validate_every": 1,
     "validation_copies": 0,
+    "constants": 0,
     "device": "cpu",
 }
 
@@ -120,7 +122,7 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
     with torch.no_grad():
         for array in scorer.arrays.values():
             array.normal_(0.0, 0.15)
-    acts = "controls" if action == "controls" else "weights"
+    acts = action if action in ("controls", "trials") else "weights"
     keywords = {"action": acts, "expectations": spec.expectations}
     envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, **keywords)
     shown = envs.reset()
@@ -128,7 +130,7 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
     for _ in range(20):
         shown, *_ = envs.step(np.tile(saf, (8, 1)))
     shown = {key: np.concatenate([array, 0 * array[:1]]) for key, array in shown.items()}
-    packed = networks.pack({key: torch.as_tensor(array) for key, array in shown.items()})
+    packed = networks.pack({key: torch.as_tensor(array) for key, array in shown.items()}, spec)
     theirs, ours = scorer(packed).detach().numpy(), scorer.agent().output(shown)
     assert np.ptp(ours[shown["action_mask"].any(axis=1)][0]) > 1e-3
     assert np.allclose(theirs, ours, atol=1e-4)
@@ -358,15 +360,15 @@ def test_a_training_gives_its_best_average_or_its_last(
 
 
 @pytest.mark.parametrize(
-    ("ratios", "given_at", "found"),
+    ("ratios", "given", "found"),
     [
         ((1.1, 1.3, 1.1, 1.2), 0, "1.100 times SAF's sum, the best later network 1.100"),
-        ((1.1, 1.3, 0.9, 1.2), 256, "0.900 times SAF's sum, at its start 1.100"),
+        ((1.1, 1.3, 0.9, 1.2), 2, "0.900 times SAF's sum, at its start 1.100"),
     ],
 )
 def test_a_training_tells_whether_it_gives_the_network_it_began_with(
     ratios: tuple[float, ...],
-    given_at: int,
+    given: int,
     found: str,
     training: list[Episodes],
     validation: list[Episodes],
@@ -380,8 +382,8 @@ def test_a_training_tells_whether_it_gives_the_network_it_began_with(
     )
     config = ppo.preset("order", **SMALL | {"steps": 384})
     trained = ppo.train(config, training, validation=validation)
-    is_start = given_at == 0
-    assert (trained.given_at, trained.ended_at_start) == (given_at, is_start)
+    is_start = given == 0
+    assert (trained.given, trained.ended_at_start) == (given, is_start)
     assert trained.agent.weights["output.weight"].any() != is_start
     assert trained.named("NET").ended_at_start == is_start
     assert (trained.start, trained.found) == ("SAF among the 16 jobs it sees", found)

@@ -38,6 +38,7 @@ SETS = {
     "n_slots": 16,
     "hidden": 8,
     "validation_copies": 0,
+    "constants": 0,
     "device": "cpu",
 }
 WEEKS = {"scenarios": SCENARIO, "weeks": "1-3", "validation_weeks": "5"}

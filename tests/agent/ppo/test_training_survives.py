@@ -45,6 +45,7 @@ SETS = {
     "validate_every": 3,
     "patience": 0,
     "validation_copies": 0,
+    "constants": 0,
     "device": "cpu",
 }
 ROLLOUT = 64

@@ -77,3 +77,12 @@ def test_training_of_hpcgym_begins_as_saf() -> None:
     begun, ended = curves.by_hpcgym(BUSY, 0, 0.5)
     assert begun.judged.ratio.value == pytest.approx(1)
     assert ended.steps > 0 and ended.judged.bsld.shape == (3, 11)
+
+
+def test_gap_is_judged_on_the_weeks_that_were_played_and_on_others() -> None:
+    found = curves.gap(BUSY, "PPO from SAF", steps=4_096)
+    assert {part: one.n_weeks for part, one in found.items()} == {
+        "train": 10,
+        "validation": 3,
+        "test": 3,
+    }
