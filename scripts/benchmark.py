@@ -83,6 +83,7 @@ if __name__ == "__main__":
     console.print(step_benchmark.over_numbers(scenario, asked.most_envs, asked.repeats))
     console.print(step_benchmark.over_bytes(scenario, asked.most_envs))
     console.print(step_benchmark.over_parts(scenario, 64, asked.repeats))
+    console.print(step_benchmark.over_actions(scenario, 64, asked.repeats))
     console.print(step_benchmark.against_sync(scenario, 64, asked.repeats))
     console.print(step_benchmark.over_waiting(asked.longest_queue, asked.repeats))
     few = min(asked.repeats, 2)

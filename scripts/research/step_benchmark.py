@@ -113,6 +113,36 @@ def quickest(envs: Any, actions: Sequence[Any], n_calls: int, repeats: int) -> f
     return min(taken)
 
 
+ACTIONS: dict[str, dict[str, Any]] = {
+    "controls": {"action": "controls", "backfill": "cost-benefit:cap=0.97,widest=0.2"},
+    "trials": {"action": "trials"},
+    "lend": {"action": "lend"},
+    "index, every 4 h": {"action": "index"},
+}
+"""Kinds of action whose rates are compared with the first, which is the second without trials."""
+
+
+def over_actions(scenario: str, num_envs: int, repeats: int) -> Table:
+    """Measure kinds of action under random actions, in turn, as medians of ratios to the first."""
+    vectors = {}
+    for name, keywords in ACTIONS.items():
+        envs = SchedulingVectorEnv(scenario, num_envs=num_envs, **keywords)
+        envs.reset(seed=0)
+        vectors[name] = envs, random_actions(envs)
+        quickest(*vectors[name], EPISODE_STEPS, 1)
+    rates: dict[str, list[float]] = {name: [] for name in vectors}
+    for _ in range(2 * repeats + 1):
+        for name, (envs, actions) in vectors.items():
+            rates[name].append(num_envs / quickest(envs, actions, 300, 1))
+    first = np.array(next(iter(rates.values())))
+    table = Table(
+        *("action", "steps/s", "of the first"), title=f"{num_envs} environments, {scenario}"
+    )
+    for name, found in rates.items():
+        table.add_row(name, f"{np.median(found):,.0f}", f"{np.median(found / first):.2f}")
+    return table
+
+
 class _Clock:
     """Times the compiled part of each call of a vector environment.
 
