@@ -3,8 +3,7 @@
     python scripts/ladder.py [rungs] [waste] [classes] [--scenario NAME]... [--output runs/ladder]
 
 `rungs` writes the ladder, its front and the weeks that are lost; `waste` the front of agents with
-trials; `classes` who gains and who pays.
-Finished runs are kept in the folder, so that the same command goes on from there.
+trials; `classes` who gains and who pays. The same command goes on from finished runs.
 """
 
 import argparse

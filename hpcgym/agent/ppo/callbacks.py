@@ -149,7 +149,7 @@ class ValidationCallback(BaseCallback):
         at_start = [value_of(ConstantAction(tuple(spec.head_start.tolist()))), self.history[-1][2]]
         bias = model.policy.scorer.arrays["output_bias"]  # type: ignore[union-attr, index]
         with torch.no_grad():
-            bias.copy_(torch.as_tensor(bias_of(found, spec)))  # type: ignore[operator]
+            bias.copy_(torch.as_tensor(bias_of(found, spec)))
         self._begin_anew()
         constant = ConstantAction(tuple((spec.head_start + found).tolist()))
         now = [value_of(constant), self.history[-1][2]]
@@ -158,7 +158,7 @@ class ValidationCallback(BaseCallback):
             self.best_of = len(self.history) - 1
         else:
             with torch.no_grad():
-                bias.zero_()  # type: ignore[operator]
+                bias.zero_()
             self._begin_anew()
         self._stale = 0
 

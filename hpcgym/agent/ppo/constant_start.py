@@ -69,4 +69,4 @@ def search_constant(
 
 def bias_of(constant: Floats, spec: NetworkSpec) -> Floats:
     """Return the bias of the output under which a network adds a constant to its start."""
-    return np.arctanh(constant / np.float32(spec.bound)).astype(np.float32)
+    return np.asarray(np.arctanh(constant / np.float32(spec.bound)), dtype=np.float32)
