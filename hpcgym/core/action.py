@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Backfill, Mode
 from hpcgym.core.policy import Policy
-from hpcgym.errors import ScenarioError, refuse_unless_new, unknown_name
+from hpcgym.errors import ScenarioError, unknown_name
 
 
 class Action:
@@ -123,6 +123,5 @@ def register_action(kind: AKind) -> AKind:
         raise ScenarioError(
             f"register_action takes a subclass of hpcgym.core.action.Action, got {kind!r}"
         )
-    refuse_unless_new("action", kind.NAME, loaders.SHIPPED_ACTIONS, ScenarioError)
-    loaders.ACTIONS[kind.NAME] = kind
+    loaders.ACTIONS.register(kind.NAME, kind)
     return kind

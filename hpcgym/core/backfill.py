@@ -304,6 +304,8 @@ CAPPED = "hpcgym.core.parts.cost_benefit"
 """Part that makes passes under a cap."""
 
 MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
+    "backfill",
+    PolicyError,
     {
         "none": NoBackfill,
         "easy": Easy,
@@ -314,7 +316,7 @@ MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
         "relaxed": "hpcgym.core.parts.relaxed:Relaxed",
         "slack": "hpcgym.core.parts.slack:Slack",
         "cost-benefit": f"{CAPPED}:CostBenefit",
-    }
+    },
 )
 """Backfilling modes by the name their text begins with; `hpcgym.core.loaders` has the others."""
 

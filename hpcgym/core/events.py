@@ -46,7 +46,7 @@ from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Mode, list_own, read_part
 from hpcgym.core.down_nodes import NodeOutage, changes_of, lacking_nodes
-from hpcgym.errors import PolicyError, refuse_unless_new
+from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
@@ -147,8 +147,7 @@ def register_event(event: type[AnEvent]) -> type[AnEvent]:
         PolicyError: No event whose file has kernels, or a malformed name.
     """
     list_own("event", event, Event)
-    refuse_unless_new("event", event.NAME, loaders.SHIPPED_EVENTS, PolicyError)
-    loaders.EVENTS[event.NAME] = event
+    loaders.EVENTS.register(event.NAME, event)
     return event
 
 

@@ -1,23 +1,54 @@
-"""Names of policies, modes and kinds of action, and how each is loaded.
+"""Names of policies, modes, kinds of action and others, and how each is loaded.
 
 `hpcgym/simulators.py` and `hpcgym/policies/registration.py` add theirs when hpcgym is imported. An
 object is loaded when its name is first used, so that the import stays quick.
 """
 
 from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar, cast
+
+from hpcgym.errors import HpcgymError, PolicyError, ScenarioError, refuse_unless_new
 
 T = TypeVar("T")
 
 
 class ByName(UserDict[str, T]):
-    """Objects by name, each of which may be given as the text "module:name"."""
+    """Objects of a kind by name: those that ship, then a user's own.
 
-    def __init__(self, given: Mapping[str, T | str] | None = None) -> None:
-        super().__init__(cast("Mapping[str, T]", given or {}))
+    Args:
+        kind: What they are, for messages.
+        error: What is raised where a name is malformed or taken.
+        given: Those that ship, each of which may be given as the text "module:name".
+
+    Attributes:
+        shipped: Names that are no user's.
+    """
+
+    def __init__(
+        self, kind: str, error: type[HpcgymError], given: Mapping[str, T | str] | None = None
+    ) -> None:
+        super().__init__()
+        self.kind, self.error = kind, error
+        self.shipped: tuple[str, ...] = ()
+        self.ship(given or {})
+
+    def ship(self, given: Mapping[str, T | str]) -> None:
+        """Add names that are no user's."""
+        self.data.update(cast("Mapping[str, T]", given))
+        self.shipped = (*self.shipped, *given)
+
+    def register(self, name: str, one: T, taken: Collection[str] = ()) -> T:
+        """Add a user's own, in place of one of the user's of that name; return it.
+
+        Raises:
+            HpcgymError: `error`: a malformed name, or one that ships or is among those `taken`.
+        """
+        refuse_unless_new(self.kind, name, (*self.shipped, *taken), self.error)
+        self.data[name] = one
+        return one
 
     def __getitem__(self, name: str) -> T:
         """Return an object, and load it where it is a text yet."""
@@ -33,17 +64,16 @@ def load(text: str) -> Any:
     return getattr(import_module(module), name)
 
 
-SIMULATORS: ByName[type[Any]] = ByName()
+SIMULATORS: ByName[type[Any]] = ByName("backfill", PolicyError)
 """Subclasses of `hpcgym.core.backfill.OwnSimulator`."""
 
-BACKFILLS: dict[str, type[Any]] = {}
+BACKFILLS: ByName[type[Any]] = ByName("backfill", PolicyError)
 """Modes that a user has registered with `hpcgym.register_backfill`."""
 
-EVENTS: ByName[type[Any]] = ByName({"outage": "hpcgym.core.parts.outages:Outage"})
+EVENTS: ByName[type[Any]] = ByName(
+    "event", PolicyError, {"outage": "hpcgym.core.parts.outages:Outage"}
+)
 """Subclasses of `hpcgym.core.events.Event`, by the name their text begins with."""
-
-SHIPPED_EVENTS = tuple(EVENTS)
-"""Names of the events that are no user's."""
 
 PARTS = [
     "hpcgym.core.parts.depth",
@@ -77,15 +107,19 @@ ORDERS: dict[str, tuple[str, ...]] = {
 the place here is part of a rule's number."""
 
 POLICIES: ByName[Any] = ByName(
+    "policy",
+    PolicyError,
     {
         name: f"{order.partition(':')[0]}:{name.replace('-', '_')}"
         for order, names in ORDERS.items()
         for name in names
-    }
+    },
 )
 """Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
 
 ACTIONS: ByName[type[Any]] = ByName(
+    "action",
+    ScenarioError,
     {
         "index": "hpcgym.core.actions.index:Index",
         "weights": "hpcgym.core.actions.weights:Weights",
@@ -95,12 +129,9 @@ ACTIONS: ByName[type[Any]] = ByName(
         "controls": "hpcgym.core.actions.controls:Controls",
         "trials": "hpcgym.core.actions.trials:Trials",
         "lend": "hpcgym.core.actions.lend:TrialChoice",
-    }
+    },
 )
-"""Kinds of action; those that a user has registered come behind."""
-
-SHIPPED_ACTIONS = tuple(ACTIONS)
-"""Names of the kinds that are no user's."""
+"""Kinds of action."""
 
 NODES = "hpcgym.core.kernels.nodes.work"
 """Module of the kernels of machines of nodes."""

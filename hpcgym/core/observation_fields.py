@@ -18,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from hpcgym.errors import ScenarioError, refuse_unless_new
+from hpcgym.core.loaders import ByName
+from hpcgym.errors import ScenarioError
 
 
 class ObservationField(IntEnum):
@@ -233,7 +234,7 @@ class OwnField:
         return len(inspect.signature(self.show).parameters) == 3
 
 
-OWN_FIELDS: dict[str, OwnField] = {}
+OWN_FIELDS: ByName[OwnField] = ByName("field", ScenarioError)
 """What `register_field` has added, by name."""
 
 
@@ -261,8 +262,6 @@ def register_field(
     Raises:
         ScenarioError: A malformed name or one of a field that ships, no bounds, no such function.
     """
-    shipped = [one.field_name for kind in ObservationField.__subclasses__() for one in kind]
-    refuse_unless_new("field", name, shipped, ScenarioError)
     if not inspect.isfunction(show) or len(inspect.signature(show).parameters) not in (2, 3):
         raise ScenarioError(
             f"field {name!r}: show must be a function of (jobs, sim, job) or (jobs, sim), without "
@@ -272,8 +271,8 @@ def register_field(
         raise ScenarioError(
             f"field {name!r}: low must be below high, both within +-1e30; got {low} and {high}"
         )
-    OWN_FIELDS[name] = OwnField(name, meaning, formula, low, high, show)
-    return OWN_FIELDS[name]
+    shipped = [one.field_name for kind in ObservationField.__subclasses__() for one in kind]
+    return OWN_FIELDS.register(name, OwnField(name, meaning, formula, low, high, show), shipped)
 
 
 N_STATIC_FIELDS = JobField.LOG_WAIT_TIME - JobField.LOG_ESTIMATE

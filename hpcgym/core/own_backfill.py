@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import MODES, Backfill, Mode, list_own
-from hpcgym.errors import PolicyError, refuse_unless_new
+from hpcgym.errors import PolicyError
 
 
 class WaitingJob(NamedTuple):
@@ -216,8 +216,7 @@ def register_backfill(mode: type[AMode]) -> type[AMode]:
         'patient'
     """
     list_own("backfill", mode, Backfill)
-    refuse_unless_new("backfill", mode.NAME, (*MODES, *loaders.SIMULATORS), PolicyError)
-    loaders.BACKFILLS[mode.NAME] = mode
+    loaders.BACKFILLS.register(mode.NAME, mode, (*MODES, *loaders.SIMULATORS))
     return mode
 
 

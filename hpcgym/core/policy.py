@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym import plugins
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.errors import PolicyError, refuse_unless_new, unknown_name
+from hpcgym.errors import PolicyError, unknown_name
 
 if TYPE_CHECKING:
     from hpcgym.core.kernels.types import Jobs, Sim
@@ -175,24 +175,28 @@ def _weighted(name: str, weights: Sequence[float]) -> Policy:
     return Policy(name, WEIGHTS, _parameters(*weights), source, is_static=is_static)
 
 
-_POLICIES: dict[str, Policy] = {
-    policy.name: policy
-    for policy in (
-        _vertex("FCFS", "wait", -1.0),
-        _vertex("LCFS", "wait", 1.0),
-        _vertex("SPF", "e", 1.0),
-        _vertex("LPF", "e", -1.0),
-        _vertex("SQF", "q", 1.0),
-        _vertex("LQF", "q", -1.0),
-        _vertex("SAF", "area", 1.0),
-        _vertex("LAF", "area", -1.0),
-        _vertex("SRF", "rho", 1.0),
-        _vertex("LRF", "rho", -1.0),
-        _vertex("SEXP", "exp", 1.0),
-        _vertex("LEXP", "exp", -1.0),
-    )
-}
-_PURE = tuple(_POLICIES)
+_POLICIES: loaders.ByName[Policy] = loaders.ByName(
+    "policy",
+    PolicyError,
+    {
+        policy.name: policy
+        for policy in (
+            _vertex("FCFS", "wait", -1.0),
+            _vertex("LCFS", "wait", 1.0),
+            _vertex("SPF", "e", 1.0),
+            _vertex("LPF", "e", -1.0),
+            _vertex("SQF", "q", 1.0),
+            _vertex("LQF", "q", -1.0),
+            _vertex("SAF", "area", 1.0),
+            _vertex("LAF", "area", -1.0),
+            _vertex("SRF", "rho", 1.0),
+            _vertex("LRF", "rho", -1.0),
+            _vertex("SEXP", "exp", 1.0),
+            _vertex("LEXP", "exp", -1.0),
+        )
+    },
+)
+_PURE = _POLICIES.shipped
 
 
 def policy_names() -> tuple[str, ...]:
@@ -233,7 +237,6 @@ def register_policy(
         'WIDEST'
         >>> unregister_policy("WIDEST")
     """
-    refuse_unless_new("policy", name, policy_names(), PolicyError)
     if sum(given is not None for given in (keys, formula, chooser, score)) != 1:
         raise PolicyError(f"policy {name!r}: give exactly one of keys, formula, chooser and score")
     if declared and score is None:
@@ -244,8 +247,7 @@ def register_policy(
         policy = chooser_policy(chooser, name, source)
     else:
         policy = Policy(name, KEYS, _parameters(), source, keys=keys, formula=formula)
-    _POLICIES[name] = policy
-    return policy
+    return _POLICIES.register(name, policy, policy_names())
 
 
 def compiled_policy(

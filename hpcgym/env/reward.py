@@ -23,9 +23,10 @@ from hpcgym.core import constants as s
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import RewardPlan
+from hpcgym.core.loaders import ByName
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.workload import Workload
-from hpcgym.errors import ScenarioError, refuse_unless_new, unknown_name
+from hpcgym.errors import ScenarioError, unknown_name
 
 IntArray = NDArray[np.int64]
 
@@ -121,7 +122,7 @@ _SHIPPED = (
     ),
 )
 
-REWARDS = {reward.name: reward for reward in _SHIPPED}
+REWARDS: ByName[Reward] = ByName("reward", ScenarioError, {one.name: one for one in _SHIPPED})
 """Rewards by name, and those that `register_reward` adds."""
 
 
@@ -204,7 +205,6 @@ def register_reward(
         False
         >>> del REWARDS["node-hours"]
     """
-    refuse_unless_new("reward", name, [reward.name for reward in _SHIPPED], ScenarioError)
     if not callable(rate):
         raise ScenarioError(f"reward {name!r}: the rate must be a function of a job, got {rate!r}")
     if form not in (s.PAY_AS_ACCRUED, s.PAY_AT_START, s.PAY_AT_END, s.PAY_RELATIVE):
@@ -212,8 +212,7 @@ def register_reward(
             f"reward {name!r}: form must be PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END or "
             f"PAY_RELATIVE, got {form!r}"
         )
-    REWARDS[name] = Reward(name, pays, partial(own_cost_of, rate), form)
-    return REWARDS[name]
+    return REWARDS.register(name, Reward(name, pays, partial(own_cost_of, rate), form))
 
 
 def table_of_rewards() -> str:

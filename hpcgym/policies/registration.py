@@ -2,7 +2,7 @@
 
 from hpcgym.core import loaders
 
-loaders.POLICIES.update(
+loaders.POLICIES.ship(
     {
         "DYNP": "hpcgym.policies.dynp:DYNP",
         "PLANNER": "hpcgym.policies.planner:PLANNER",

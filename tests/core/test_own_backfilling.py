@@ -179,7 +179,7 @@ def test_what_a_mode_remembers_is_of_one_run_and_of_its_copies():
 
 
 def test_a_registered_mode_is_known_by_its_text(monkeypatch):
-    monkeypatch.setattr(loaders, "BACKFILLS", {})
+    monkeypatch.setattr(loaders, "BACKFILLS", loaders.ByName("backfill", PolicyError))
     assert register_backfill(Capped) is Capped
     assert as_mode("capped:k=2") == Capped(2) and str(Capped(2)) == "capped:k=2"
     by_text = starts_of(JOBS, backfill="capped:k=2")

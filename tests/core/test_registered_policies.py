@@ -129,7 +129,7 @@ def test_bad_registration_is_refused(name: str, rules: dict, message: str) -> No
 def test_rule_that_cannot_order_the_jobs_is_an_error(
     rules: dict, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy_module, "_POLICIES", dict(policy_module._POLICIES))
+    monkeypatch.setattr(policy_module, "_POLICIES", policy_module._POLICIES.copy())
     register_policy("BROKEN", **rules)
     with pytest.raises((PolicyError, WorkloadError), match=message):
         hpcgym.simulate(hpcgym.load_workload("tiny"), "BROKEN")
@@ -138,7 +138,7 @@ def test_rule_that_cannot_order_the_jobs_is_an_error(
 def test_infinite_keys_order_jobs_but_never_before_the_thresholded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(policy_module, "_POLICIES", dict(policy_module._POLICIES))
+    monkeypatch.setattr(policy_module, "_POLICIES", policy_module._POLICIES.copy())
     late_first = np.array([0.0, np.inf, -np.inf])
     register_policy("INFINITE", keys=lambda workload: late_first)
     jobs = Workload.from_arrays([0, 1, 50], [60] * 3, [60] * 3, [1] * 3, machine_processors=1)

@@ -237,7 +237,7 @@ def test_weights_count_by_their_direction_only() -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget policies registered in a test."""
-    monkeypatch.setattr(policy_module, "_POLICIES", dict(policy_module._POLICIES))
+    monkeypatch.setattr(policy_module, "_POLICIES", policy_module._POLICIES.copy())
     yield
 
 

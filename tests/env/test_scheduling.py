@@ -427,7 +427,7 @@ def test_policy_that_is_a_formula_is_refused_where_a_step_cannot_run_it(
 ) -> None:
     from hpcgym.core import policy
 
-    monkeypatch.setattr(policy, "_POLICIES", dict(policy._POLICIES))
+    monkeypatch.setattr(policy, "_POLICIES", policy._POLICIES.copy())
     policy.register_policy("MINE", formula=lambda features: features.e)
     for keywords in (
         {"action": "policy", "policies": ["MINE"]},
