@@ -218,6 +218,25 @@ def _rule_agent(card: Card) -> RuleAgent:
     )
 
 
+def _replay_agent(card: Card) -> RuleAgent:
+    """Make the agent that chooses among other rules of the shelf by replay."""
+    from hpcgym.agent.replay import ReplayAgent
+    from hpcgym.agent.shelf import load_agent
+
+    environment = dict(card.environment)
+    _check_keys("parameters", card.parameters, ("agents",))
+    _check_keys("environment", environment, ("action", "policies"), ("backfill",))
+    _check_type("parameters.agents", card.parameters["agents"], list)
+    rules = [load_agent(name) for name in card.parameters["agents"]]
+    for rule in rules:
+        if not isinstance(rule, RuleAgent) or len(rule.choices) > 1:
+            raise CardError(f"parameters.agents: {rule.name} is no single rule")
+    agent = ReplayAgent([one for one in rules if isinstance(one, RuleAgent)], name=card.name)
+    if environment.get("backfill") != (agent.backfill and str(agent.backfill)):
+        raise CardError(f"environment.backfill must be that of {rules[0].name}, {agent.backfill}")
+    return agent
+
+
 def _index_agent(card: Card) -> RuleAgent:
     """Make the agent of an index, whose network, if it has one, is beside the card."""
     from hpcgym.agent.run_time_network import read_run_time_network
@@ -296,6 +315,7 @@ def _network_agent(card: Card) -> NamedAgent:
 
 KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {
     "rule": _rule_agent,
+    "replay": _replay_agent,
     "index": _index_agent,
     "weights": _constant_agent,
     "controls": _constant_agent,

@@ -39,7 +39,11 @@ def contest_of(agent: RuleAgent | NamedAgent, scenario: SchedulerSettings) -> Co
     if scenario.threshold is None:
         return UNKNOWN
     if isinstance(agent, RuleAgent):
-        return contest_by(agent.backfill or scenario.backfill, agent.estimates)
+        found = {
+            contest_by(one.backfill or scenario.backfill, one.estimates) for one in agent.choices
+        }
+        freest: tuple[Contest, ...] = (UNKNOWN, "requeue", "open", "guarded")
+        return next(one for one in freest if one in found)
     return contest_by(agent.env_keywords.get("backfill") or scenario.backfill)
 
 

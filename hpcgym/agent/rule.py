@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from hpcgym.core.setting_list import settings_of_rules
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.keywords import refuse_unknown
+
+if TYPE_CHECKING:
+    from hpcgym.scenario.episodes import Episodes
 
 _STATED = settings_of_rules("environment", "parameters")
 _Stated: Any = make_dataclass("_Stated", [(name, Any, None) for name in _STATED], frozen=True)
@@ -90,7 +93,7 @@ class RuleAgent(_Stated):  # type: ignore[misc]  # which settings, their list sa
         Raises:
             CardError: It states estimates, which the environment takes from the scenario alone.
         """
-        stated = self._stated
+        stated = self.stated
         if stated.keys() & settings_of_rules("parameters"):
             raise CardError(
                 f"{self.name} plans with estimates of its own, and HPCBatch-v0 with the "
@@ -112,10 +115,19 @@ class RuleAgent(_Stated):  # type: ignore[misc]  # which settings, their list sa
         """
         if self.backfill is not None and not self.backfill.TAKES_ORDER:
             scenario = replace(scenario, backfill_order=None)
-        return replace(scenario, policy=self.policy, **self._stated)
+        return replace(scenario, policy=self.policy, **self.stated)
 
     @property
-    def _stated(self) -> dict[str, Any]:
+    def choices(self) -> tuple[RuleAgent, ...]:
+        """The rules that it may follow, in one week or another."""
+        return (self,)
+
+    def in_week(self, episodes: Episodes, index: int) -> RuleAgent:
+        """Return the rule that it follows in the episode at a position."""
+        return self
+
+    @property
+    def stated(self) -> dict[str, Any]:
         """What the rule states of the scheduler besides its policy."""
         return {name: getattr(self, name) for name in _STATED if getattr(self, name) is not None}
 

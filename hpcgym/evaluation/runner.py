@@ -92,22 +92,22 @@ def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
     found = {}
     for agent in agents:
         try:
-            settings = _settings_of(agent, episodes.settings)
-            dependencies_of(workload, settings, settings.no_waits)
-            if workload.machine is not None:
-                refuse_on_nodes(workload, settings)
+            for settings in _settings_of(agent, episodes.settings):
+                dependencies_of(workload, settings, settings.no_waits)
+                if workload.machine is not None:
+                    refuse_on_nodes(workload, settings)
         except PolicyError as error:
             found[agent.name] = str(error)
     return found
 
 
-def _settings_of(agent: AnyAgent, scenario: SchedulerSettings) -> SchedulerSettings:
-    """Return a scenario's settings with what an agent states in their place."""
+def _settings_of(agent: AnyAgent, scenario: SchedulerSettings) -> list[SchedulerSettings]:
+    """Return a scenario's settings with what an agent may state in their place."""
     if isinstance(agent, RuleAgent):
-        return agent.settings(scenario)
+        return [one.settings(scenario) for one in agent.choices]
     keys = ("backfill", "backfill_order")
     stated = {key: agent.env_keywords[key] for key in keys if key in agent.env_keywords}
-    return replace(scenario, **stated)
+    return [replace(scenario, **stated)]
 
 
 def loaded(agents: Iterable[str | AgentT], load: Callable[[str], AgentT]) -> list[AgentT]:
@@ -144,12 +144,14 @@ class Runner:
 
     Attributes:
         envs: The environments played in so far, by position of the agent.
+        rules: What rules that differ from week to week are, by task.
     """
 
     agents: list[AnyAgent]
     episodes: Episodes
     copies: Copies = Copies()
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
+    rules: dict[Task, RuleAgent] = field(default_factory=dict)
 
     @cached_property
     def agent_digests(self) -> list[str]:
@@ -165,7 +167,7 @@ class Runner:
         with steps(len(replicas)) as work:
             for replica in replicas:
                 workload = self.replica(week, replica)
-                schedule = self.schedule(agent, workload)
+                schedule = self.schedule(agent, week, workload)
                 refuse_lost(schedule)
                 key = {"agent": self.agents[agent].name, "week": number, "label": label}
                 metrics = {**schedule.metrics(), **metrics_on_nodes(schedule)}
@@ -177,14 +179,25 @@ class Runner:
     def key(self, task: Task) -> str:
         """Return the digest of all that decides the rows of a task."""
         week, agent = task
+        own, rule = self.agents[agent], self.rule(task)
         return digest(
             self.episodes.workload(week),
-            self.agent_digests[agent],
+            self.agent_digests[agent] if rule in (None, own) else content_digest(rule),
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
             astuple(self.copies),
             WAITS,  # rows of another form have another key
         )
+
+    def rule(self, task: Task) -> RuleAgent | None:
+        """Return the rule that an agent follows in a week, None where it follows none."""
+        week, agent = task
+        own = self.agents[agent]
+        if not isinstance(own, RuleAgent):
+            return None
+        if task not in self.rules:
+            self.rules[task] = own.in_week(self.episodes, week)
+        return self.rules[task]
 
     def replica(self, week: int, replica: int) -> Workload:
         """Return a week (replica 0) or a jittered copy, the same in every process.
@@ -197,11 +210,11 @@ class Runner:
         generator = np.random.default_rng([self.copies.seed, self.episodes.numbers[week], replica])
         return jittered(workload, generator, seconds=self.copies.jitter)
 
-    def schedule(self, position: int, workload: Workload) -> Schedule:
-        """Let an agent schedule a workload: a rule in the simulator, any other in its env."""
-        agent = self.agents[position]
-        if isinstance(agent, RuleAgent):
-            return simulate(workload, **vars(agent.settings(self.episodes.settings)))
+    def schedule(self, position: int, week: int, workload: Workload) -> Schedule:
+        """Let an agent schedule a week or a copy: a rule in the simulator, others in their env."""
+        agent, rule = self.agents[position], self.rule((week, position))
+        if rule is not None:
+            return simulate(workload, **vars(rule.settings(self.episodes.settings)))
         if position not in self.envs:
             from hpcgym.env.scheduling import SchedulingEnv
 

@@ -114,6 +114,16 @@ class Episodes:
         """Return the jobs of the episode at a position from 0, the same object at every call."""
         return self._slices.workload(self.numbers[index])
 
+    def before(self, index: int) -> list[Workload]:
+        """Return the jobs of the log's weeks before an episode, those that are not here, too.
+
+        None where the episodes are random: their numbers are no order in time.
+        """
+        if self._slices.make is not None:
+            return []
+        earlier = [number for number in self._slices.labels if number < self.numbers[index]]
+        return [self._slices.workload(number) for number in earlier]
+
     def position(self, episode: int | str) -> int:
         """Return the position, from 0, of an episode by its number or its label, such as "week 7".
 

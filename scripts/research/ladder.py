@@ -189,7 +189,7 @@ def class_sums(runner: Runner, agent: int) -> FloatArray:
     for week in range(len(runner.episodes)):
         for replica in range(runner.copies.replicas + 1):
             jobs = runner.replica(week, replica)
-            schedule = runner.schedule(agent, jobs)
+            schedule = runner.schedule(agent, week, jobs)
             share = jobs.processors / jobs.machine_processors
             size = np.searchsorted(list(SIZES.values()), share)
             run_time = np.searchsorted(list(RUN_TIMES_S.values()), schedule.run_time)
@@ -276,7 +276,7 @@ def lost_jobs(runner: Runner, number: int) -> dict[str, object]:
     week = runner.episodes.position(number)
     for replica in range(runner.copies.replicas + 1):
         jobs = runner.replica(week, replica)
-        saf, own = (runner.schedule(agent, jobs) for agent in (0, 1))
+        saf, own = (runner.schedule(agent, week, jobs) for agent in (0, 1))
         lost = own.bsld() - saf.bsld()
         ten = np.argsort(lost)[-10:]
         ran, asked = saf.run_time[ten], jobs.requested_time[ten]
