@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -140,16 +140,25 @@ def refuse_namesake(agent: AnyAgent | Trainer, settings: SchedulerSettings) -> N
 
 @dataclass
 class Runner:
-    """Runs one agent on one week and its copies; pickled once into every process.
+    """Runs one agent on one week and its copies; pickled once for all workers.
 
     Attributes:
         envs: The environments played in so far, by position of the agent.
+        week_digests: Digests of the jobs of weeks so far, by position.
     """
 
     agents: list[AnyAgent]
     episodes: Episodes
     copies: Copies = Copies()
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
+    week_digests: dict[int, str] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what another process works out anew."""
+        return {"agents": self.agents, "episodes": self.episodes, "copies": self.copies} | {
+            "envs": {},
+            "week_digests": {},
+        }
 
     @cached_property
     def agent_digests(self) -> list[str]:
@@ -177,14 +186,20 @@ class Runner:
     def key(self, task: Task) -> str:
         """Return the digest of all that decides the rows of a task."""
         week, agent = task
-        return digest(
-            self.episodes.workload(week),
-            self.agent_digests[agent],
-            self.episodes.settings,
-            (self.episodes.numbers[week], self.episodes.labels[week]),
-            astuple(self.copies),
-            WAITS,  # rows of another form have another key
-        )
+        if week not in self.week_digests:
+            self.week_digests[week] = digest(
+                self.episodes.workload(week),
+                self.episodes.settings,
+                (self.episodes.numbers[week], self.episodes.labels[week]),
+                astuple(self.copies),
+                WAITS,  # rows of another form have another key
+            )
+        return content_digest((self.week_digests[week], self.agent_digests[agent]))
+
+    def named(self, task: Task) -> str:
+        """Return what messages call a task."""
+        week, agent = task
+        return f"{self.agents[agent].name} on {self.episodes.labels[week]}"
 
     def replica(self, week: int, replica: int) -> Workload:
         """Return a week (replica 0) or a jittered copy, the same in every process.
