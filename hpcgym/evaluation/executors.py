@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from tempfile import mkdtemp
 from threading import Event, Lock, Thread
 from typing import Any, TypeAlias, TypeVar
@@ -110,10 +111,14 @@ class _RayExecutor(Executor):
         with _installed("ray"):
             import ray
         self._ray, self._is_own = ray, not ray.is_initialized()
+        self._apart = ExitStack()
         if self._is_own:
+            # ray prints pages on standard output when a node dies, in the middle of a table
+            self._apart.enter_context(redirect_stdout(sys.stderr))
             try:
                 ray.init(address or None, log_to_driver=False, logging_level="error")
             except (ConnectionError, RuntimeError, ValueError) as error:
+                self._apart.close()
                 raise EvaluationError(
                     f"ray:{address}: no cluster can be reached: {error}"
                 ) from None
@@ -131,6 +136,7 @@ class _RayExecutor(Executor):
         """Leave the cluster, which ends what is still running."""
         if self._is_own:
             self._ray.shutdown()
+        self._apart.close()
 
 
 class _SlurmExecutor(Executor):

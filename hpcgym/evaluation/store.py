@@ -58,6 +58,10 @@ class Store:
         query = "SELECT max(substr(key, 1, length(?1)) = ?1) FROM kept"
         return bool(self._asked(query, prefix) == (0,))
 
+    def n_kept(self) -> int:
+        """Return how many digests there are rows under."""
+        return int((self._asked("SELECT count(*) FROM kept") or (0,))[0])
+
     def find(self, key: str) -> list[Row] | None:
         """Return the rows kept under a digest, equal to those given to `keep`, or None."""
         rows, digest = self._asked("SELECT rows, digest FROM kept WHERE key = ?", key) or ("", "")
