@@ -115,7 +115,7 @@ def results(executor: Executor, work: Work, tasks: Sequence[Any], keys: Sequence
 
     def is_alone(place: int, n_failures: int) -> bool:
         """Tell whether a task has often failed, in the end with its worker: it may kill others."""
-        found = failures.get(place, ())
+        found = failures.get(place, [])
         return len(found) >= n_failures and isinstance(found[-1], WorkerLostError)
 
     def next_chunk() -> list[int]:
@@ -143,14 +143,14 @@ def results(executor: Executor, work: Work, tasks: Sequence[Any], keys: Sequence
             future = ended.get()
             chunk = under_way.pop(future)
             made = _result(future)
-            is_lost = isinstance(made, Exception)
-            n_lost = n_lost + 1 if is_lost else 0
-            if is_lost:
+            n_lost = n_lost + 1 if isinstance(made, WorkerLostError) else 0
+            if isinstance(made, WorkerLostError):
                 time.sleep(INTERRUPT_S)  # a Ctrl-C may have reached workers first
                 if n_lost > TRIES * limit:
                     raise made
+                made = dict.fromkeys(chunk, made)
             for place in chunk:
-                one = made if is_lost else made.get(place, waiting)
+                one = made.get(place, waiting)
                 if one is waiting:  # not begun when the time of its chunk was over
                     waiting.append(place)
                 elif isinstance(one, Exception):

@@ -168,8 +168,8 @@ def versions() -> dict[str, str]:
     """Return the versions of what results depend on to the bit; of hpcgym also its sources'.
 
     Example:
-        >>> list(versions())
-        ['hpcgym', 'numba', 'llvmlite', 'numpy']
+        >>> "numpy" in versions()
+        True
     """
     sources = source_digest(Path(str(files("hpcgym"))))
     own = f"{version('hpcgym')} (sources {sources[:16]})"

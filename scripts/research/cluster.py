@@ -129,7 +129,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def ray_nodes() -> Iterator[Path]:
-    """Start two nodes of Ray with a token of their own; yield the folder that names their session."""
+    """Start two nodes of Ray with a token of their own; yield the folder in their commands."""
     place = Path(mkdtemp(prefix="hpcgym-"))
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     os.environ.update(token)
