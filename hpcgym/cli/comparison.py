@@ -37,7 +37,7 @@ class Comparison:
     seed: Annotated[
         int, typer.Option(help="Seed of copies, intervals, synthetic requests and searches.")
     ] = 0
-    processes: Annotated[int, typer.Option(help="Processes to spread the work over.")] = 1
+    executor: options.On = None
     log: Annotated[
         str | None,
         typer.Option(

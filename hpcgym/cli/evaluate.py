@@ -55,7 +55,7 @@ def evaluate_agents(
             chosen,
             episodes,
             weeks=weeks,
-            processes=given.processes,
+            executor=given.executor,
             resume=folder and comparison.store_in(folder, resume=given.resume),
             **given.copies,
         )

@@ -30,6 +30,7 @@ from hpcgym.evaluation.cv_plan import AgentOrTrainer, CrossValidationPlan, Plann
 from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
 from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.execution import Execution
+from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.runner import (
@@ -68,7 +69,7 @@ def evaluate(
     jitter: int = 0,
     replicas: int = 0,
     seed: int = 0,
-    processes: int = 1,
+    executor: AnyExecutor = None,
     resume: str | Path | None = None,
     progress: bool = True,
 ) -> Evaluation:
@@ -88,16 +89,17 @@ def evaluate(
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies and of the bootstrap.
-        processes: How many processes share the weeks; the result is the same. With more than one,
-            a script must guard its entry with `if __name__ == "__main__"`.
+        executor: Whose workers share the weeks; the result is the same. A text such as "local:8",
+            "ray" or "slurm:jobs=100", any `concurrent.futures.Executor`, or None for this process.
+            With local ones a script must guard its entry with `if __name__ == "__main__"`.
         resume: File that keeps finished weeks, and from which an interrupted run goes on; see
             `hpcgym.evaluation.store`.
         progress: Whether to show progress: a bar on a terminal, elsewhere a line a minute.
 
     Raises:
-        EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
-            jitter or jitter without copies, a negative seed, or a `resume` that is no store. Or
-            none of the agents can schedule the scenario's machine.
+        EvaluationError: No such executor, no agent, one name twice, another agent under the name
+            SAF, copies without jitter or jitter without copies, a negative seed, or a `resume` that
+            is no store. Or none of the agents can schedule the scenario's machine.
         CardError: No such agent, or a week is one it was trained on or adjacent to one.
         ScenarioError: No such scenario or week.
 
@@ -110,7 +112,7 @@ def evaluate(
         0  FCFS       8
         1   SAF       8
     """
-    copies, execution = Copies(jitter, replicas, seed), Execution(processes, resume, progress)
+    copies = Copies(jitter, replicas, seed)
     every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
     episodes = every if weeks is None else every.select(weeks)
     given = _with_baseline(agents)
@@ -124,7 +126,9 @@ def evaluate(
         if agent.name == RATIO_BASELINE:
             refuse_namesake(agent, episodes.settings)
     planned = [PlannedRuns(0, one.name, "achievable", one, episodes.numbers) for one in named]
-    return _run(planned, {}, episodes, copies, execution, left_out)[1]
+    with executor_of(executor) as workers:
+        execution = Execution(workers, resume, progress)
+        return _run(planned, {}, episodes, copies, execution, left_out)[1]
 
 
 def load_agent_or_trainer(name: str) -> AgentOrTrainer:
@@ -161,7 +165,7 @@ def cross_validate(
     jitter: int = JITTER_S,
     replicas: int = REPLICAS,
     seed: int = 0,
-    processes: int = 1,
+    executor: AnyExecutor = None,
     baselines: Sequence[str] = BASELINES,
     resume: str | Path | None = None,
     progress: bool = True,
@@ -185,10 +189,9 @@ def cross_validate(
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies, of the bootstrap and of the search for w*.
-        processes: How many processes share trainings, searches and runs. The result is the same,
-            except for trainings that a clock ends, such as those of `ppo`. With more than one, a
-            training has one thread, trainers must be picklable, and a script must guard its entry
-            with `if __name__ == "__main__"`.
+        executor: As of `evaluate`, for trainings, searches and runs. The result is the same, except
+            for trainings that a clock ends, such as those of `ppo`. With one, a training has one
+            thread, and trainers must be picklable.
         baselines: Which of `hpcgym.evaluation.baselines.BASELINES` to add. Those that count
             processors are left out where a machine has nodes; the evaluations name them.
         resume: File that keeps finished trainings and runs, and from which a cross-validation that
@@ -214,7 +217,7 @@ def cross_validate(
         0   SPF  achievable        4
         1   SAF  achievable        4
     """
-    copies, execution = Copies(jitter, replicas, seed), Execution(processes, resume, progress)
+    copies = Copies(jitter, replicas, seed)
     refuse_unless_whole("seeds", seeds, 1, error=EvaluationError)
     for name in baselines:
         if name not in BASELINES:
@@ -233,14 +236,16 @@ def cross_validate(
     kept = [name for name in baselines if name not in left_out]
     planned = list(plan.planned_runs(entrants, kept))
     tasks = [runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)]
-    trained = train_all(list({one.key: one for one in tasks}.values()), execution)
     frames, evaluations = [], []
-    for place, log in enumerate(logs):
-        own = [runs for runs in planned if runs.log == place]
-        frame, evaluation = _run(own, trained, log, copies, execution, left_out)
-        frame.insert(0, "scenario", log.scenario.name)
-        frames.append(frame)
-        evaluations.append(evaluation)
+    with executor_of(executor) as workers:
+        execution = Execution(workers, resume, progress)
+        trained = train_all(list({one.key: one for one in tasks}.values()), execution)
+        for place, log in enumerate(logs):
+            own = [runs for runs in planned if runs.log == place]
+            frame, evaluation = _run(own, trained, log, copies, execution, left_out)
+            frame.insert(0, "scenario", log.scenario.name)
+            frames.append(frame)
+            evaluations.append(evaluation)
     of_folds = [
         plan.training_row(runs, runs.made(trained)) for runs in planned if runs.fold is not None
     ]
@@ -335,7 +340,7 @@ def _run(
         if number in runs.numbers
     ]
     shown_as = (log.scenario.name, "runs")
-    made = execution.rows(runner.run, tasks, runner.key, shown_as=shown_as, command="evaluate")
+    made = execution.rows(runner.run, tasks, runner.key, named=runner.named, shown_as=shown_as)
     rows = []
     for (_, position), some in zip(tasks, made, strict=True):
         runs = own[position]
