@@ -37,6 +37,9 @@ class Comparison:
     seed: Annotated[
         int, typer.Option(help="Seed of copies, intervals, synthetic requests and searches.")
     ] = 0
+    baseline: Annotated[
+        str, typer.Option(metavar="NAME", help="Agent that ratios are taken to.")
+    ] = "SAF"
     executor: options.On = None
     log: Annotated[
         str | None,

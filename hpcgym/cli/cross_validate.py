@@ -84,6 +84,7 @@ def cross_validate_agents(
             logs,
             folds=folds,
             seeds=seeds,
+            baseline=given.baseline,
             executor=given.executor,
             baselines=BASELINES if baselines else (),
             resume=folder and comparison.store_in(folder, resume=given.resume),

@@ -55,6 +55,7 @@ def evaluate_agents(
             chosen,
             episodes,
             weeks=weeks,
+            baseline=given.baseline,
             executor=given.executor,
             resume=folder and comparison.store_in(folder, resume=given.resume),
             **given.copies,

@@ -32,7 +32,7 @@ from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
-from hpcgym.evaluation.results import Evaluation
+from hpcgym.evaluation.results import Evaluation, refuse_other_baseline
 from hpcgym.evaluation.runner import (
     RATIO_BASELINE,
     WAITS,
@@ -69,6 +69,7 @@ def evaluate(
     jitter: int = 0,
     replicas: int = 0,
     seed: int = 0,
+    baseline: str = RATIO_BASELINE,
     executor: AnyExecutor = None,
     resume: str | Path | None = None,
     progress: bool = True,
@@ -89,6 +90,7 @@ def evaluate(
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies and of the bootstrap.
+        baseline: Agent that ratios are taken to; added where it is not among the agents, as SAF is.
         executor: Whose workers share the weeks; the result is the same. A text such as "local:8",
             "ray" or "slurm:jobs=100", any `concurrent.futures.Executor`, or None for this process.
             With local ones a script must guard its entry with `if __name__ == "__main__"`.
@@ -115,7 +117,7 @@ def evaluate(
     copies = Copies(jitter, replicas, seed)
     every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
     episodes = every if weeks is None else every.select(weeks)
-    given = _with_baseline(agents)
+    given = _with_baseline(_with_baseline(agents), baseline)
     left_out = misfits(given, episodes)
     named = [agent for agent in given if agent.name not in left_out]
     if len(left_out) == len(agents):
@@ -128,7 +130,8 @@ def evaluate(
     planned = [PlannedRuns(0, one.name, "achievable", one, episodes.numbers) for one in named]
     with executor_of(executor) as workers:
         execution = Execution(workers, resume, progress)
-        return _run(planned, {}, episodes, copies, execution, left_out)[1]
+        found = _run(planned, {}, episodes, copies, execution, left_out)[1]
+    return found.against(baseline)
 
 
 def load_agent_or_trainer(name: str) -> AgentOrTrainer:
@@ -165,6 +168,7 @@ def cross_validate(
     jitter: int = JITTER_S,
     replicas: int = REPLICAS,
     seed: int = 0,
+    baseline: str = RATIO_BASELINE,
     executor: AnyExecutor = None,
     baselines: Sequence[str] = BASELINES,
     resume: str | Path | None = None,
@@ -189,6 +193,7 @@ def cross_validate(
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies, of the bootstrap and of the search for w*.
+        baseline: What ratios are taken to: one of the agents, trainers or baselines.
         executor: As of `evaluate`, for trainings, searches and runs. The result is the same, except
             for trainings that a clock ends, such as those of `ppo`. With one, a training has one
             thread, and trainers must be picklable.
@@ -235,6 +240,7 @@ def cross_validate(
     left_out = {name: why for log in logs for name, why in misfits(rules, log).items()}
     kept = [name for name in baselines if name not in left_out]
     planned = list(plan.planned_runs(entrants, kept))
+    refuse_other_baseline(baseline, [runs.name for runs in planned])
     tasks = [runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)]
     frames, evaluations = [], []
     with executor_of(executor) as workers:
@@ -245,7 +251,7 @@ def cross_validate(
             frame, evaluation = _run(own, trained, log, copies, execution, left_out)
             frame.insert(0, "scenario", log.scenario.name)
             frames.append(frame)
-            evaluations.append(evaluation)
+            evaluations.append(evaluation.against(baseline))
     of_folds = [
         plan.training_row(runs, runs.made(trained)) for runs in planned if runs.fold is not None
     ]
@@ -257,7 +263,9 @@ def cross_validate(
     return CrossValidationResult(tuple(evaluations), runs, trainings, kinds)
 
 
-def _with_baseline(agents: Sequence[str | AnyAgent]) -> list[AnyAgent]:
+def _with_baseline(
+    agents: Sequence[str | AnyAgent], baseline: str = RATIO_BASELINE
+) -> list[AnyAgent]:
     """Return the agents, with the baseline that ratios are taken to."""
     refuse_unless_a(Iterable, "agents", agents, "a list of at least one agent", EvaluationError)
     if isinstance(agents, (str, bytes)) or not len(agents):
@@ -268,8 +276,8 @@ def _with_baseline(agents: Sequence[str | AnyAgent]) -> list[AnyAgent]:
                 f"an agent must be a name or have one (NamedAgent), got {agent!r}"
             )
     named: list[AnyAgent] = loaded(agents, load_agent)
-    has_baseline = any(agent.name == RATIO_BASELINE for agent in named)
-    return named if has_baseline else [*named, load_agent(RATIO_BASELINE)]
+    has_baseline = any(agent.name.casefold() == baseline.casefold() for agent in named)
+    return named if has_baseline else [*named, load_agent(baseline)]
 
 
 def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:

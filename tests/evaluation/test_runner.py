@@ -6,6 +6,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from hpcgym.agent.shelf import load_agent
 from hpcgym.core.policy import as_policy, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
-from hpcgym.evaluation import Evaluation, draw_weeks, evaluate, ratio_of_sums
+from hpcgym.evaluation import Evaluation, cross_validate, draw_weeks, evaluate, ratio_of_sums
 from hpcgym.evaluation.runner import refuse_namesake
 from hpcgym.evaluation.store import Store
 from hpcgym.scenario.episodes import Episodes
@@ -324,3 +325,22 @@ def test_unknown_agents_scenarios_and_weeks_are_refused_by_name(episodes: Episod
         evaluate(["FCFS"], "tinny", progress=False)
     with pytest.raises(ScenarioError, match="99"):
         evaluate(["FCFS"], episodes, weeks="99", progress=False)
+
+
+def test_ratios_are_to_the_agent_that_is_named(episodes: Episodes) -> None:
+    to_saf = evaluate(["FCFS", "SPF"], episodes, progress=False)
+    found = evaluate(["FCFS", "SPF"], episodes, baseline="fcfs", progress=False)
+    assert found.frame.equals(to_saf.frame)
+    ratios = {one.agent: one.ratio.value for one in found.summaries}
+    sums = {name: to_saf.values(name).sum() for name in ("FCFS", "SPF", "SAF")}
+    assert ratios == pytest.approx({name: one / sums["FCFS"] for name, one in sums.items()})
+    assert "FCFS" in str(found.table().notes)
+    added = evaluate(["SPF"], episodes, baseline="LPF", progress=False)
+    assert added.baseline == "LPF"
+    with pytest.raises(CardError, match="did you mean 'SAF'"):
+        evaluate(["SPF"], episodes, baseline="SAFF", progress=False)
+    weeks: dict[str, Any] = {"jitter": 0, "replicas": 0, "baselines": (), "progress": False}
+    crossed = cross_validate(["SPF", "FCFS"], episodes, baseline="SPF", **weeks)
+    assert crossed.evaluations[0].baseline == "SPF"
+    with pytest.raises(EvaluationError, match="unknown baseline 'SPQ'; did you mean 'SPF'"):
+        cross_validate(["SPF", "FCFS"], episodes, baseline="SPQ", **weeks)
