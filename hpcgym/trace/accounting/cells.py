@@ -1,0 +1,171 @@
+"""Read single values of accounting: times on a local clock, durations, amounts, ids of jobs.
+
+A function that cannot read a text raises a ValueError.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from hpcgym.errors import TraceError, unknown_name
+from hpcgym.trace.accounting.rows import PARTITION_LIMIT, UNKNOWN
+
+NO_TIME = frozenset({"", "Unknown", "None", "N/A", "INVALID", "0"})
+"""What stands where a time is not known, or never came."""
+
+NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", "INFINITE"})
+
+_EPOCH = datetime(1970, 1, 1)
+_QUARTER_S = 900
+_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?(?:\.\d+)?")
+_AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTPE]?)([nc]?)", re.IGNORECASE)
+_IN_MB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4}
+_ARRAY_PART = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+
+
+class Clock:
+    """Local times of a zone as seconds since 1970; None: the zone of this machine.
+
+    Raises:
+        TraceError: No such zone is known.
+    """
+
+    def __init__(self, zone: str | None = None) -> None:
+        try:
+            self._zone = None if zone is None else zoneinfo.ZoneInfo(zone)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+            known = sorted(zoneinfo.available_timezones())
+            message = unknown_name("time zone", zone, known).partition(" Allowed:")[0]
+            raise TraceError(f"{message} Allowed: names such as Europe/Berlin or UTC") from None
+        here = datetime.now().astimezone().tzname()
+        self.name = f"this machine's ({here})" if zone is None else zone
+        self._quarters: dict[int, tuple[int, int]] = {}
+        self.used = False
+
+    def read(self, text: str) -> tuple[int, int]:
+        """Return a time, and by how much later it is if the clock had been put back before it.
+
+        Digits alone are seconds since 1970 already.
+        """
+        if text in NO_TIME:
+            return UNKNOWN, 0
+        if text.isascii() and text.isdigit():
+            return int(text), 0
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return int(moment.timestamp()), 0
+        self.used = True
+        local = (moment - _EPOCH) // timedelta(seconds=1)
+        quarter = local // _QUARTER_S
+        if quarter not in self._quarters:
+            begin = _EPOCH + timedelta(seconds=quarter * _QUARTER_S)
+            early, late = (self._stamp(begin.replace(fold=fold)) for fold in (0, 1))
+            self._quarters[quarter] = early - quarter * _QUARTER_S, max(late - early, 0)
+        shift, later = self._quarters[quarter]
+        return local + shift, later
+
+    def _stamp(self, moment: datetime) -> int:
+        """Return the seconds since 1970 of a local time."""
+        return int(moment.replace(tzinfo=self._zone).timestamp())
+
+
+@lru_cache(maxsize=100_000)
+def seconds(text: str) -> int:
+    """Read [D-]HH:MM:SS, HH:MM with days, or MM:SS; "" is unknown.
+
+    Example:
+        >>> seconds("1-02:03:04"), seconds("02:03"), seconds("")
+        (93784, 123, -1)
+    """
+    if text in ("", "INVALID"):
+        return UNKNOWN
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    days, first, second, third = (None if part is None else int(part) for part in found.groups())
+    if days is not None:
+        return days * 86_400 + first * 3600 + (second or 0) * 60 + (third or 0)
+    if third is not None:
+        return first * 3600 + second * 60 + third
+    return first * 60 + (second or 0)
+
+
+def limit_of(text: str) -> int:
+    """Read a time limit, which may be the partition's."""
+    return PARTITION_LIMIT if text in NO_LIMIT else seconds(text)
+
+
+def limit_of_minutes(text: str) -> int:
+    """Read a time limit in minutes."""
+    if text in NO_LIMIT:
+        return PARTITION_LIMIT
+    return UNKNOWN if text == "" else whole(text) * 60
+
+
+def whole(text: str) -> int:
+    """Read a whole number; "" is 0."""
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        if text == "":
+            return 0
+        if (amount := _AMOUNT.fullmatch(text)) and amount[2].upper() in ("K", "M"):  # 16K cpus
+            return round(float(amount[1]) * 1000 ** " KM".index(amount[2].upper()))
+        raise ValueError(text)
+    return int(text)
+
+
+@lru_cache(maxsize=100_000)
+def megabytes(text: str) -> tuple[float, str]:
+    """Read an amount of memory in MB, and "n" of each node, "c" of each cpu, "" in all.
+
+    Example:
+        >>> megabytes("62.50G"), megabytes("2000Mc"), megabytes("100000M")
+        ((64000.0, ''), (2000.0, 'c'), (100000.0, ''))
+    """
+    found = _AMOUNT.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    return float(found[1]) * _IN_MB[found[2].upper() or "M"], found[3]
+
+
+@lru_cache(maxsize=100_000)
+def resources(text: str) -> dict[str, float]:
+    """Read a list of trackable resources: cpu, node, gpu, and mem in MB, each 0 where not named.
+
+    Example:
+        >>> resources("billing=8,cpu=8,gres/gpu:a100=2,mem=62.50G,node=1")
+        {'cpu': 8.0, 'node': 1.0, 'gpu': 2.0, 'mem': 64000.0}
+    """
+    found: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        key, sign, value = part.partition("=")
+        if not sign:
+            raise ValueError(text)
+        found[key] = value
+    of_types = [value for key, value in found.items() if key.startswith("gres/gpu:")]
+    gpus = float(found["gres/gpu"]) if "gres/gpu" in found else sum(map(float, of_types))
+    return {
+        "cpu": float(whole(found.get("cpu", ""))),
+        "node": float(whole(found.get("node", ""))),
+        "gpu": gpus,
+        "mem": megabytes(found["mem"])[0] if "mem" in found else 0.0,
+    }
+
+
+def tasks_in(text: str) -> int:
+    """Count the tasks of an array's range, such as "5-9%2" or "0-20:4,31"; 1 if it is cut short.
+
+    Example:
+        >>> tasks_in("5-9%2"), tasks_in("0-20:4,31"), tasks_in("1,3,...")
+        (5, 7, 1)
+    """
+    count = 0
+    for part in text.partition("%")[0].split(","):
+        found = _ARRAY_PART.fullmatch(part)
+        if found is None:
+            return 1
+        first, last, step = (int(one or 0) for one in found.groups())
+        count += max(0, (max(last, first) - first) // max(step, 1) + 1)
+    return count

@@ -1,0 +1,285 @@
+"""What the fields of Slurm's accounting mean, for its text and its JSON alike.
+
+Source: Specification, section 14, "Reading".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import TraceError
+from hpcgym.trace.accounting.cells import (
+    Clock,
+    limit_of,
+    limit_of_minutes,
+    megabytes,
+    resources,
+    seconds,
+    tasks_in,
+    whole,
+)
+from hpcgym.trace.accounting.rows import (
+    PUT_BACK,
+    TIMES,
+    UNKNOWN,
+    Block,
+    Ledger,
+    kept_rows,
+    read_distinct,
+)
+
+COMMAND = (
+    "SLURM_TIME_FORMAT=%s sacct -a -X -P --duplicates -S 2026-01-01 -o JobID,JobIDRaw,User,Account,"
+    "Partition,QOS,State,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,"
+    "ReqCPUS,ReqTRES,AllocTRES,JobName"
+)
+"""Prints all that is used."""
+
+ALIASES = {"alloccpus": "ncpus", "allocnodes": "nnodes"}
+"""Other names of fields, in lower case as all names here are."""
+
+NAMED = {
+    "partition": "partition",
+    "user": "user",
+    "group": "account",
+    "executable": "jobname",
+    "queue": "qos",
+}
+"""Where each name of a job is found."""
+
+USED = {
+    *("jobid", "jobidraw", "state", "submit", "eligible", "start", "end", "elapsed", "elapsedraw"),
+    *("timelimit", "timelimitraw", "nnodes", "ncpus", "reqnodes", "reqcpus", "reqmem", "reqtres"),
+    *("alloctres", *NAMED.values()),
+}
+
+RAN = {
+    "COMPLETED": 1,
+    **dict.fromkeys(("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"), 0),
+    "REQUEUED": 0,
+    "CANCELLED": 5,
+}
+"""States of jobs that ran if they started, and the status that SWF has for each."""
+
+RETRIED = ("REQUEUED", "PREEMPTED", "NODE_FAIL")
+"""States after which a job may have been put back into the queue."""
+
+NOT_YET = {"PENDING": "still waiting", "RUNNING": "still running"}
+STATES = {
+    *RAN,
+    *NOT_YET,
+    *("BOOT_FAIL", "COMPLETING", "CONFIGURING", "DEADLINE", "LAUNCH_FAILED", "RECONFIG_FAIL"),
+    *("REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", "REVOKED", "SIGNALING"),
+    *("SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SUSPENDED"),
+}
+
+_JOB = re.compile(r"(\d+)(?:_(?:(\d+)|\[(.*)\])|\+(\d+))?")
+
+
+def check_fields(place: str, names: Sequence[str]) -> None:
+    """Refuse a header that lacks what no other field can stand in for.
+
+    Raises:
+        TraceError: One is missing; the message has the command that prints all.
+    """
+    needed = {
+        "JobID": {"jobid", "jobidraw"},
+        "Submit": {"submit"},
+        "Start or Elapsed": {"start", "elapsed", "elapsedraw"},
+        "ElapsedRaw or End": {"elapsed", "elapsedraw", "end"},
+        "NCPUS": {"ncpus", "reqcpus", "reqtres", "alloctres"},
+    }
+    missing = [name for name, enough in needed.items() if not enough & set(names)]
+    if missing:
+        shown = ", ".join(names)
+        raise TraceError(
+            f"{place}: no field {', '.join(missing)}; the header has {shown}. Print it by: {COMMAND}"
+        )
+
+
+def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
+    """Turn texts by field, and their `line`, into a block of rows that ran.
+
+    Fields have names in lower case. Rows that are no runs are left out by reason.
+    """
+    cells = _without(cells, _identify(cells), path, ledger)
+    n = len(cells["line"])
+    if not n:
+        return {"line": []}
+    fault = [""] * n
+    read: Block = {"line": cells["line"], "job": cells["job"]}
+    read["number"], read["order"] = cells["number"], cells["order"]
+    for key in TIMES:
+        moments = _read(cells, key, clock.read, fault)
+        read[key] = [UNKNOWN if one is None else one[0] for one in moments]
+        read[f"{key}_late"] = [0 if one is None else one[1] for one in moments]
+    elapsed = _first_of(cells, {"elapsedraw": _known_whole, "elapsed": seconds}, fault)
+    limits = {"timelimitraw": limit_of_minutes, "timelimit": limit_of}
+    read["run_time"], read["requested_time"] = elapsed, _first_of(cells, limits, fault)
+    states = [text.split(" ")[0].rstrip("+").upper() for text in cells.get("state", [""] * n)]
+    read["status"] = [RAN.get(state, UNKNOWN) for state in states]
+    read["retried"] = [state in RETRIED for state in states]
+    given = cells.get("alloctres", ["?"] * n)
+    has_start = "start" in cells
+    for row, state in enumerate(states):
+        fault[row] = _not_finished(state) or fault[row]
+        if not fault[row]:
+            times = (read["start"][row], read["end"][row], elapsed[row])
+            fault[row] = _never_ran(state, *times, given[row], has_start=has_start)
+    read["ran"] = [text != PUT_BACK for text in fault]
+    fault = ["" if text == PUT_BACK else text for text in fault]
+    read |= _asked(cells, fault, ledger)
+    for key, field in NAMED.items():
+        if field in cells:
+            read[key] = [text.strip() for text in cells[field]]
+    return _without(read, [(text, 1) for text in fault], path, ledger)
+
+
+def _without(block: Block, faults: Sequence[tuple[str, int]], path: Path, ledger: Ledger) -> Block:
+    """Leave rows with a fault out, and count them."""
+    for row, (reason, jobs) in enumerate(faults):
+        if reason:
+            ledger.leave_out(reason, path, block["line"][row], jobs)
+    return kept_rows(block, [not reason for reason, _ in faults])
+
+
+def _identify(cells: Block) -> list[tuple[str, int]]:
+    """Add each row's job, number and order; return why rows are none, and how many jobs each is."""
+    raws = cells.get("jobidraw", [""] * len(cells["line"]))
+    faults = []
+    cells["job"], cells["number"], cells["order"] = [], [], []
+    for text, raw in zip(cells.get("jobid", raws), raws, strict=True):
+        found = _JOB.fullmatch(text)
+        fault, jobs, number, order = "", 1, UNKNOWN, UNKNOWN
+        if "." in text:
+            fault, jobs = "step of a job", 0
+        elif found is None or (found[1] and len(found[1]) > 15):
+            fault = "JobID is no id of a job"
+        elif found[3] is not None:
+            fault, jobs = "array tasks that never started", tasks_in(found[3])
+        else:
+            order = int(found[1])
+            plain = order if found[2] is None and found[4] is None else UNKNOWN
+            number = int(raw) if raw.isascii() and raw.isdigit() and len(raw) < 16 else plain
+        faults.append((fault, jobs))
+        cells["job"].append(text)
+        cells["number"].append(number)
+        cells["order"].append(order)
+    return faults
+
+
+def _not_finished(state: str) -> str:
+    """Return why a job in a state is no run yet, or none that is known, or ""."""
+    if not state or state in RAN:
+        return ""
+    return NOT_YET.get(state) or (f"state {state}" if state in STATES else "state is not known")
+
+
+def _never_ran(
+    state: str, start: int, end: int, elapsed: int, given: str, *, has_start: bool
+) -> str:
+    """Return why a job that ended was no run, or ""; `given` is what it was given, "?" unknown."""
+    if state == "CANCELLED" and elapsed <= 0 and (start in (UNKNOWN, end) or not given):
+        return "cancelled before its start"  # older versions state its end as its start
+    if start != UNKNOWN or elapsed > 0:
+        return ""
+    if state == "REQUEUED":
+        return PUT_BACK
+    return "" if state and elapsed == 0 and not has_start else "no start"
+
+
+def _read(cells: Block, field: str, read: Any, fault: list[str]) -> list[Any]:
+    """Read a column; rows that cannot be read have a fault and None, rows without it "" read."""
+    if field not in cells:
+        return [read("")] * len(cells["line"])
+    values, refused = read_distinct(cells[field], read)
+    if refused:
+        for row, text in enumerate(cells[field]):
+            if text in refused and not fault[row]:
+                fault[row] = f"{field} cannot be read"
+    return values
+
+
+def _first_of(cells: Block, fields: dict[str, Any], fault: list[str]) -> list[int]:
+    """Return for each row the first of several fields that is known, else -1."""
+    found = [UNKNOWN] * len(cells["line"])
+    for field, read in fields.items():
+        if field in cells:
+            values = _read(cells, field, read, fault)
+            pairs = zip(found, values, strict=True)
+            found = [new if old == UNKNOWN and new is not None else old for old, new in pairs]
+    return found
+
+
+def _known_whole(text: str) -> int:
+    """Read a whole number; "" is unknown."""
+    return UNKNOWN if text == "" else whole(text)
+
+
+def _asked(cells: Block, fault: list[str], ledger: Ledger) -> Block:
+    """Return what jobs asked for, in chunks, and what they were charged."""
+    n = len(cells["line"])
+
+    def amounts(field: str) -> dict[str, NDArray[np.float64]]:
+        lists = _read(cells, field, resources, fault)
+        keys = ("cpu", "node", "gpu", "mem")
+        return {key: np.array([(one or {}).get(key, 0.0) for one in lists]) for key in keys}
+
+    def counts(field: str) -> NDArray[np.int64]:
+        values = _read(cells, field, whole, fault)
+        return np.array([value or 0 for value in values], dtype=np.int64)
+
+    wanted, given = amounts("reqtres"), amounts("alloctres")
+    charged = _else(counts("ncpus"), given["cpu"])
+    stated = _else(counts("reqcpus"), wanted["cpu"])
+    processors = _else(stated, charged)
+    if cells.get("reqcpus") is None and (stated == 0).any():
+        ledger.note("no requested cpus: those charged are taken", int((stated == 0).sum()))
+    asked_nodes = _else(counts("reqnodes"), wanted["node"])
+    nodes = _else(counts("nnodes"), given["node"])
+    for row in np.flatnonzero(processors <= 0):
+        fault[row] = fault[row] or "no processors"
+    spread = (asked_nodes > 1) & (processors % np.maximum(asked_nodes, 1) == 0)
+    gpus = wanted["gpu"].astype(np.int64)
+    chunks = np.where(gpus > 0, np.gcd(processors, gpus), processors)
+    chunks = np.maximum(np.where(spread, asked_nodes, chunks), 1)
+    memory = np.where(given["mem"] > 0, _memory(cells, wanted["mem"], processors, nodes, fault), 0)
+    if "alloctres" not in cells:
+        ledger.note("no AllocTRES: memory is not counted", n)
+    return {
+        "charged": _else(charged, processors).tolist(),
+        "nodes": nodes.tolist(),
+        "chunks": chunks.tolist(),
+        "cpus": (processors // chunks).tolist(),
+        "gpus": (-(-gpus // chunks)).tolist(),
+        "memory_mb": np.ceil(memory / chunks).astype(np.int64).tolist(),
+        "spread": spread.tolist(),
+    }
+
+
+def _else(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the first number where it is known, else the second."""
+    return np.where(first > 0, first, second).astype(np.int64)
+
+
+def _memory(
+    cells: Block,
+    wanted: NDArray[np.float64],
+    processors: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    fault: list[str],
+) -> NDArray[np.float64]:
+    """Return the memory of each job in MB: as ReqTRES says, else ReqMem."""
+    if "reqmem" not in cells:
+        return wanted
+    pairs = _read(cells, "reqmem", lambda text: megabytes(text) if text else (0.0, ""), fault)
+    amount = np.array([0.0 if pair is None else pair[0] for pair in pairs])
+    each = np.array(["" if pair is None else pair[1].lower() for pair in pairs])
+    times = np.where(each == "n", np.maximum(nodes, 1), np.where(each == "c", processors, 1))
+    return np.where(wanted > 0, wanted, amount * times)
