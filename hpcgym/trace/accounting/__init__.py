@@ -7,6 +7,6 @@ rows, and `write` writes them.
 
 from hpcgym.trace.accounting.formats import FORMATS
 from hpcgym.trace.accounting.runs import Accounting, read_accounting
-from hpcgym.trace.accounting.write import hashed, write_accounting
+from hpcgym.trace.accounting.write import check_suffix, hashed, write_accounting
 
-__all__ = ["FORMATS", "Accounting", "hashed", "read_accounting", "write_accounting"]
+__all__ = ["FORMATS", "Accounting", "check_suffix", "hashed", "read_accounting", "write_accounting"]

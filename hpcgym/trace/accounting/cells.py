@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import re
 import zoneinfo
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+import numpy as np
+
+from hpcgym.core.columns import IntArray
 from hpcgym.errors import TraceError, unknown_name
-from hpcgym.trace.accounting.rows import PARTITION_LIMIT, UNKNOWN
+from hpcgym.trace.accounting.rows import PARTITION_LIMIT, UNKNOWN, read_distinct
 
 NO_TIME = frozenset({"", "Unknown", "None", "N/A", "INVALID", "0"})
 """What stands where a time is not known, or never came."""
@@ -20,6 +25,7 @@ NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", "INFINITE"})
 
 _EPOCH = datetime(1970, 1, 1)
 _QUARTER_S = 900
+_ISO_LENGTH = len("2026-01-01T00:00:00")
 _DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?(?:\.\d+)?")
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTPE]?)([nc]?)", re.IGNORECASE)
 _IN_MB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4}
@@ -66,6 +72,29 @@ class Clock:
             self._quarters[quarter] = early - quarter * _QUARTER_S, max(late - early, 0)
         shift, later = self._quarters[quarter]
         return local + shift, later
+
+    def read_all(self, texts: Sequence[str]) -> tuple[IntArray, IntArray, set[str]]:
+        """Return the times of a column, by how much later each may be, and the texts refused."""
+        if all((len(text) == _ISO_LENGTH and text[10] == "T") or text in NO_TIME for text in texts):
+            with suppress(ValueError):
+                return *self._read_iso(texts), set()
+        values, refused = read_distinct(texts, self.read)
+        known = [(UNKNOWN, 0) if value is None else value for value in values]
+        moments = np.array(known, dtype=np.int64).reshape(-1, 2)
+        return moments[:, 0], moments[:, 1], refused
+
+    def _read_iso(self, texts: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Read local times, all in one form."""
+        stated = np.array([len(text) == _ISO_LENGTH for text in texts], dtype=bool)
+        local = np.array([text for text in texts if len(text) == _ISO_LENGTH], dtype="M8[s]")
+        quarters, places = np.unique(local.astype(np.int64) // _QUARTER_S, return_inverse=True)
+        begins = [(_EPOCH + timedelta(seconds=int(one) * _QUARTER_S)) for one in quarters]
+        shifts = np.array([self.read(one.isoformat()) for one in begins], dtype=np.int64)
+        shifts = shifts.reshape(-1, 2)
+        times, late = np.full(len(texts), UNKNOWN), np.zeros(len(texts), dtype=np.int64)
+        times[stated] = (shifts[:, 0] - quarters * _QUARTER_S)[places] + local.astype(np.int64)
+        late[stated] = shifts[:, 1][places]
+        return times, late
 
     def _stamp(self, moment: datetime) -> int:
         """Return the seconds since 1970 of a local time."""

@@ -23,11 +23,17 @@ class Format(NamedTuple):
 
 FORMATS = (
     Format("text of sacct", sacct_text.recognises, sacct_text.blocks),
-    Format("JSON of sacct", sacct_json.recognises, sacct_json.blocks),
+    Format("JSON of Slurm", sacct_json.recognises, sacct_json.blocks),
     Format("accounting of PBS", pbs.recognises, pbs.blocks),
     Format("SWF", long_swf.recognises, long_swf.blocks),
 )
 """The first that recognises a file reads it."""
+
+
+def recognised(text: str) -> Format | None:
+    """Return the format of a text, or None."""
+    head = text[:_HEAD]
+    return next((one for one in FORMATS if "\0" not in head and one.recognises(head)), None)
 
 
 def format_of(source: Source) -> Format:
@@ -36,12 +42,10 @@ def format_of(source: Source) -> Format:
     Raises:
         TraceError: No format recognises it.
     """
-    head = source.text[:_HEAD]
-    for one in FORMATS:
-        if "\0" not in head and one.recognises(head):
-            return one
+    if found := recognised(source.text):
+        return found
     known = ", ".join(one.name for one in FORMATS)
-    first = head.strip().partition("\n")[0][:60]
+    first = source.text[:_HEAD].strip().partition("\n")[0][:60]
     raise TraceError(
         f"{source.path}: it begins with {first!r}, as no format does that is known: {known}. Text "
         f"of sacct begins with names of fields, JobID among them; print it by: {slurm.COMMAND}"

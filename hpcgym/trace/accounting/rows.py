@@ -61,7 +61,7 @@ FIELDS: dict[str, Any] = {
 NAMES = ("partition", "user", "group", "executable", "queue")
 TIMES = ("submit", "eligible", "start", "end")
 
-BLOCK_ROWS = 50_000
+BLOCK_ROWS = 10_000
 SHOWN_PLACES = 3
 
 

@@ -255,9 +255,10 @@ def _repeats(table: Block) -> NDArray[np.bool_]:
 
 
 def _find_attempts(table: Block, ledger: Ledger) -> None:
-    """Add `first_row`, `attempt` and times of the first attempt; runs enter when they were put back.
+    """Add `first_row`, `attempt` and times of the first attempt.
 
-    A row is a further attempt if the row before it of this job says that it was put back.
+    A row is a further attempt if the row before it of this job says that it was put back. It enters
+    the queue then.
     """
     n = len(table["line"])
     table["first_row"], table["attempt"] = np.arange(n), np.zeros(n, dtype=np.int64)
@@ -281,7 +282,7 @@ def _find_attempts(table: Block, ledger: Ledger) -> None:
 
 
 def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Number distinct values."""
+    """Return the number of each value, equal for equal ones."""
     import pandas as pd
 
     return np.asarray(pd.factorize(values)[0], dtype=np.int64)

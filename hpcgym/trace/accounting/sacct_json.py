@@ -1,4 +1,4 @@
-"""Jobs that `sacct --json` prints, whichever version: scalars, lists and objects for one thing.
+"""Jobs that `sacct --json` or `squeue --json` prints: scalars, lists, objects for one thing.
 
 The text is decoded job by job, so memory is that of the text and of the rows.
 

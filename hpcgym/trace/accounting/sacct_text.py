@@ -53,7 +53,7 @@ def _header(text: str) -> tuple[str, str] | None:
     """Return the first line of a header, and the delimiter between its names."""
     line = text.lstrip().partition("\n")[0].rstrip("\r")
     found = _HEADER.match(line)
-    if found is None or found[2].isspace() and found[2] != "\t":
+    if found is None or (found[2].isspace() and found[2] != "\t"):
         return None
     names = {name.casefold() for name in line.split(found[2])}
     return (line, found[2]) if names & {"jobid", "jobidraw"} else None

@@ -79,6 +79,7 @@ STATES = {
     *("SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SUSPENDED"),
 }
 
+_ID_DIGITS = 16
 _JOB = re.compile(r"(\d+)(?:_(?:(\d+)|\[(.*)\])|\+(\d+))?")
 
 
@@ -97,9 +98,9 @@ def check_fields(place: str, names: Sequence[str]) -> None:
     }
     missing = [name for name, enough in needed.items() if not enough & set(names)]
     if missing:
-        shown = ", ".join(names)
+        lacks, shown = ", ".join(missing), ", ".join(names)
         raise TraceError(
-            f"{place}: no field {', '.join(missing)}; the header has {shown}. Print it by: {COMMAND}"
+            f"{place}: no field {lacks}; the header has {shown}. Print all by: {COMMAND}"
         )
 
 
@@ -116,9 +117,9 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     read: Block = {"line": cells["line"], "job": cells["job"]}
     read["number"], read["order"] = cells["number"], cells["order"]
     for key in TIMES:
-        moments = _read(cells, key, clock.read, fault)
-        read[key] = [UNKNOWN if one is None else one[0] for one in moments]
-        read[f"{key}_late"] = [0 if one is None else one[1] for one in moments]
+        moments, late, refused = clock.read_all(cells.get(key, [""] * n))
+        _refuse(key, cells, refused, fault)
+        read[key], read[f"{key}_late"] = moments.tolist(), late.tolist()
     elapsed = _first_of(cells, {"elapsedraw": _known_whole, "elapsed": seconds}, fault)
     limits = {"timelimitraw": limit_of_minutes, "timelimit": limit_of}
     read["run_time"], read["requested_time"] = elapsed, _first_of(cells, limits, fault)
@@ -155,18 +156,21 @@ def _identify(cells: Block) -> list[tuple[str, int]]:
     faults = []
     cells["job"], cells["number"], cells["order"] = [], [], []
     for text, raw in zip(cells.get("jobid", raws), raws, strict=True):
-        found = _JOB.fullmatch(text)
         fault, jobs, number, order = "", 1, UNKNOWN, UNKNOWN
-        if "." in text:
+        is_plain = text.isascii() and text.isdigit() and len(text) < _ID_DIGITS
+        found = None if is_plain else _JOB.fullmatch(text)
+        if is_plain:
+            order = int(text)
+            number = int(raw) if raw.isdecimal() and raw != text else order
+        elif "." in text:
             fault, jobs = "step of a job", 0
-        elif found is None or (found[1] and len(found[1]) > 15):
+        elif found is None or len(found[1]) >= _ID_DIGITS:
             fault = "JobID is no id of a job"
         elif found[3] is not None:
             fault, jobs = "array tasks that never started", tasks_in(found[3])
         else:
             order = int(found[1])
-            plain = order if found[2] is None and found[4] is None else UNKNOWN
-            number = int(raw) if raw.isascii() and raw.isdigit() and len(raw) < 16 else plain
+            number = int(raw) if raw.isascii() and raw.isdigit() else UNKNOWN
         faults.append((fault, jobs))
         cells["job"].append(text)
         cells["number"].append(number)
@@ -199,11 +203,15 @@ def _read(cells: Block, field: str, read: Any, fault: list[str]) -> list[Any]:
     if field not in cells:
         return [read("")] * len(cells["line"])
     values, refused = read_distinct(cells[field], read)
-    if refused:
-        for row, text in enumerate(cells[field]):
-            if text in refused and not fault[row]:
-                fault[row] = f"{field} cannot be read"
+    _refuse(field, cells, refused, fault)
     return values
+
+
+def _refuse(field: str, cells: Block, refused: set[str], fault: list[str]) -> None:
+    """Note rows whose text cannot be read."""
+    for row, text in enumerate(cells[field] if refused else ()):
+        if text in refused and not fault[row]:
+            fault[row] = f"{field} cannot be read"
 
 
 def _first_of(cells: Block, fields: dict[str, Any], fault: list[str]) -> list[int]:

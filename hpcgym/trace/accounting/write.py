@@ -93,7 +93,7 @@ def as_swf(accounting: Accounting, name: str) -> SwfLog:
 
 
 def _numbered(names: pd.Series[str]) -> tuple[pd.Series[int], list[tuple[int, str]]]:
-    """Number names from 1 by first appearance, "" as -1; names that are numbers stay."""
+    """Return names numbered from 1 by first appearance, "" as -1; names that are numbers stay."""
     import pandas as pd
 
     known = [name for name in pd.unique(names) if name]
