@@ -99,7 +99,7 @@ class Source(NamedTuple):
 
 @dataclass
 class Reason:
-    """Why rows were left out: how many, how many jobs they stand for, file and line of the first."""
+    """Why rows were left out: how many, for how many jobs, file and line of the first."""
 
     rows: int = 0
     jobs: int = 0

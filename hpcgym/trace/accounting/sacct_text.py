@@ -23,7 +23,7 @@ _MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[+-]\d\d:?\d\d|Z)?|\d+|Unknown|N
 _SPAN = r"(?:\d+-)?\d+(?::\d+)*(?:\.\d+)?|UNLIMITED|Partition_Limit|INVALID|"
 _COUNT = r"\d*|\d+(?:\.\d+)?[KM]"
 _STATE = rf"(?:{'|'.join(sorted(slurm.STATES))})(?: by \d+)?|"
-_LIST = r"(?:[\w/:.-]+=[\d.]+[KMGTPE]?(?:,|$))*"
+_LIST = r"(?:(?:(?<=.),)?([\w/:.-]+)=[\d.]+[KMGTPE]?(?!,(?:.*,)?\1=)(?=,|$))*"  # no name twice
 _NAME = r"[^\s|,;]*"
 SHAPES = {
     **dict.fromkeys(("jobid", "jobidraw"), r"\d+(?:[_+.].*)?"),
@@ -31,6 +31,7 @@ SHAPES = {
     **dict.fromkeys(("elapsed", "timelimit", "elapsedraw", "timelimitraw"), _SPAN),
     **dict.fromkeys(("nnodes", "ncpus", "reqnodes", "reqcpus"), _COUNT),
     **dict.fromkeys(("user", "group", "account", "qos"), _NAME),
+    "partition": r"[^\s|;]*",  # a job that waits may name several
     **dict.fromkeys(("reqtres", "alloctres"), _LIST),
     "state": _STATE,
     "exitcode": r"\d+:\d+|",
@@ -101,6 +102,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
         yield slurm.block_of(cells | {"line": kept}, source.path, clock, ledger)
 
 
+AMBIGUOUS = "delimiter in a name: the row can be read in no way, or in several"
 _STEP = "step of a job"
 
 
@@ -132,7 +134,7 @@ class _Layout:
             return [], "more values than the header has fields"
         found = self._ways(row, 0, extra, {})
         if len(found) != 1:
-            return [], "delimiter in a name: the row can be read in no way, or in several"
+            return [], AMBIGUOUS
         return list(found[0]), ""
 
     def _ways(
