@@ -25,6 +25,8 @@ NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", "INFINITE"})
 
 _EPOCH = datetime(1970, 1, 1)
 _QUARTER_S = 900
+_TOO_LONG = 16
+_MOST_MB = 2.0**40
 _ISO_LENGTH = len("2026-01-01T00:00:00")
 _DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?(?:\.\d+)?")
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTPE]?)([nc]?)", re.IGNORECASE)
@@ -58,9 +60,11 @@ class Clock:
         """
         if text in NO_TIME:
             return UNKNOWN, 0
-        if text.isascii() and text.isdigit():
+        if text.isascii() and text.isdigit() and len(text) < _TOO_LONG:
             return int(text), 0
         moment = datetime.fromisoformat(text)
+        if moment.year <= _EPOCH.year:
+            raise ValueError(text)
         if moment.tzinfo is not None:
             return int(moment.timestamp()), 0
         self.used = True
@@ -87,6 +91,8 @@ class Clock:
         """Read local times, all in one form."""
         stated = np.array([len(text) == _ISO_LENGTH for text in texts], dtype=bool)
         local = np.array([text for text in texts if len(text) == _ISO_LENGTH], dtype="M8[s]")
+        if (local < np.datetime64("1971")).any():
+            raise ValueError("before all accounting")
         quarters, places = np.unique(local.astype(np.int64) // _QUARTER_S, return_inverse=True)
         begins = [(_EPOCH + timedelta(seconds=int(one) * _QUARTER_S)) for one in quarters]
         shifts = np.array([self.read(one.isoformat()) for one in begins], dtype=np.int64)
@@ -115,6 +121,8 @@ def seconds(text: str) -> int:
     if found is None:
         raise ValueError(text)
     days, first, second, third = (None if part is None else int(part) for part in found.groups())
+    if len(text) > _TOO_LONG:
+        raise ValueError(text)
     if days is not None:
         return days * 86_400 + first * 3600 + (second or 0) * 60 + (third or 0)
     if third is not None:
@@ -136,7 +144,7 @@ def limit_of_minutes(text: str) -> int:
 
 def whole(text: str) -> int:
     """Read a whole number; "" is 0."""
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
+    if not (text.isascii() and text.isdigit() and len(text) < _TOO_LONG):
         if text == "":
             return 0
         if (amount := _AMOUNT.fullmatch(text)) and amount[2].upper() in ("K", "M"):  # 16K cpus
@@ -156,16 +164,23 @@ def megabytes(text: str) -> tuple[float, str]:
     found = _AMOUNT.fullmatch(text)
     if found is None:
         raise ValueError(text)
-    return float(found[1]) * _IN_MB[found[2].upper() or "M"], found[3]
+    amount = float(found[1]) * _IN_MB[found[2].upper() or "M"]
+    if amount >= _MOST_MB:
+        raise ValueError(text)
+    return amount, found[3]
+
+
+CPU, NODE, GPU, MEM = range(4)
+"""Places in what `resources` returns."""
 
 
 @lru_cache(maxsize=100_000)
-def resources(text: str) -> dict[str, float]:
-    """Read a list of trackable resources: cpu, node, gpu, and mem in MB, each 0 where not named.
+def resources(text: str) -> tuple[float, float, float, float]:
+    """Read a list of trackable resources: cpus, nodes, GPUs and MB, each 0 where not named.
 
     Example:
         >>> resources("billing=8,cpu=8,gres/gpu:a100=2,mem=62.50G,node=1")
-        {'cpu': 8.0, 'node': 1.0, 'gpu': 2.0, 'mem': 64000.0}
+        (8.0, 1.0, 2.0, 64000.0)
     """
     found: dict[str, str] = {}
     for part in filter(None, text.split(",")):
@@ -174,13 +189,13 @@ def resources(text: str) -> dict[str, float]:
             raise ValueError(text)
         found[key] = value
     of_types = [value for key, value in found.items() if key.startswith("gres/gpu:")]
-    gpus = float(found["gres/gpu"]) if "gres/gpu" in found else sum(map(float, of_types))
-    return {
-        "cpu": float(whole(found.get("cpu", ""))),
-        "node": float(whole(found.get("node", ""))),
-        "gpu": gpus,
-        "mem": megabytes(found["mem"])[0] if "mem" in found else 0.0,
-    }
+    gpus = [found["gres/gpu"]] if "gres/gpu" in found else of_types
+    return (
+        float(whole(found.get("cpu", ""))),
+        float(whole(found.get("node", ""))),
+        float(sum(map(whole, gpus))),
+        megabytes(found["mem"])[0] if "mem" in found else 0.0,
+    )
 
 
 def tasks_in(text: str) -> int:

@@ -159,7 +159,9 @@ def kept_rows(block: Mapping[str, Sequence[Any]], keep: Sequence[bool]) -> Block
     if all(keep):
         return dict(block)
     return {
-        key: [value for value, stays in zip(values, keep, strict=True) if stays]
+        key: values[np.array(keep)]
+        if isinstance(values, np.ndarray)
+        else [value for value, stays in zip(values, keep, strict=True) if stays]
         for key, values in block.items()
     }
 

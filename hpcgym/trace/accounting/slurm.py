@@ -6,7 +6,7 @@ Source: Specification, section 14, "Reading".
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import TraceError
 from hpcgym.trace.accounting.cells import (
+    CPU,
+    GPU,
+    MEM,
+    NODE,
     Clock,
     limit_of,
     limit_of_minutes,
@@ -119,19 +123,21 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     for key in TIMES:
         moments, late, refused = clock.read_all(cells.get(key, [""] * n))
         _refuse(key, cells, refused, fault)
-        read[key], read[f"{key}_late"] = moments.tolist(), late.tolist()
+        read[key], read[f"{key}_late"] = moments, late
     elapsed = _first_of(cells, {"elapsedraw": _known_whole, "elapsed": seconds}, fault)
     limits = {"timelimitraw": limit_of_minutes, "timelimit": limit_of}
     read["run_time"], read["requested_time"] = elapsed, _first_of(cells, limits, fault)
-    states = [text.split(" ")[0].rstrip("+").upper() for text in cells.get("state", [""] * n)]
+    states = read_distinct(cells.get("state", [""] * n), _state)[0]
     read["status"] = [RAN.get(state, UNKNOWN) for state in states]
     read["retried"] = [state in RETRIED for state in states]
     given = cells.get("alloctres", ["?"] * n)
     has_start = "start" in cells
-    for row, state in enumerate(states):
-        fault[row] = _not_finished(state) or fault[row]
-        if not fault[row]:
-            times = (read["start"][row], read["end"][row], elapsed[row])
+    unfinished = {state: _not_finished(state) for state in set(states)}
+    for row, (state, ran_for) in enumerate(zip(states, elapsed, strict=True)):
+        if unfinished[state]:
+            fault[row] = unfinished[state]
+        elif ran_for <= 0 and not fault[row]:
+            times = (int(read["start"][row]), int(read["end"][row]), ran_for)
             fault[row] = _never_ran(state, *times, given[row], has_start=has_start)
     read["ran"] = [text != PUT_BACK for text in fault]
     fault = ["" if text == PUT_BACK else text for text in fault]
@@ -152,17 +158,18 @@ def _without(block: Block, faults: Sequence[tuple[str, int]], path: Path, ledger
 
 def _identify(cells: Block) -> list[tuple[str, int]]:
     """Add each row's job, number and order; return why rows are none, and how many jobs each is."""
-    raws = cells.get("jobidraw", [""] * len(cells["line"]))
+    raws = cells.get("jobidraw") or cells["jobid"]
+    ids = cells.get("jobid") or raws
+    if _are_numbers(ids) and _are_numbers(raws):
+        cells["job"], cells["order"] = ids, list(map(int, ids))
+        cells["number"] = list(map(int, raws))
+        return [("", 1)] * len(ids)
     faults = []
     cells["job"], cells["number"], cells["order"] = [], [], []
-    for text, raw in zip(cells.get("jobid", raws), raws, strict=True):
+    for text, raw in zip(ids, raws, strict=True):
         fault, jobs, number, order = "", 1, UNKNOWN, UNKNOWN
-        is_plain = text.isascii() and text.isdigit() and len(text) < _ID_DIGITS
-        found = None if is_plain else _JOB.fullmatch(text)
-        if is_plain:
-            order = int(text)
-            number = int(raw) if raw.isdecimal() and raw != text else order
-        elif "." in text:
+        found = _JOB.fullmatch(text)
+        if "." in text:
             fault, jobs = "step of a job", 0
         elif found is None or len(found[1]) >= _ID_DIGITS:
             fault = "JobID is no id of a job"
@@ -170,12 +177,24 @@ def _identify(cells: Block) -> list[tuple[str, int]]:
             fault, jobs = "array tasks that never started", tasks_in(found[3])
         else:
             order = int(found[1])
-            number = int(raw) if raw.isascii() and raw.isdigit() else UNKNOWN
+            number = int(raw) if _are_numbers([raw]) else UNKNOWN
+            if number == UNKNOWN and _are_numbers([text]):
+                number = order
         faults.append((fault, jobs))
         cells["job"].append(text)
         cells["number"].append(number)
         cells["order"].append(order)
     return faults
+
+
+def _are_numbers(texts: Sequence[str]) -> bool:
+    """Tell whether ids are whole numbers that an array can hold."""
+    return all(map(str.isdecimal, texts)) and max(map(len, texts), default=0) < _ID_DIGITS
+
+
+def _state(text: str) -> str:
+    """Return a state without who cancelled the job."""
+    return text.split(" ")[0].rstrip("+").upper()
 
 
 def _not_finished(state: str) -> str:
@@ -234,30 +253,32 @@ def _asked(cells: Block, fault: list[str], ledger: Ledger) -> Block:
     """Return what jobs asked for, in chunks, and what they were charged."""
     n = len(cells["line"])
 
-    def amounts(field: str) -> dict[str, NDArray[np.float64]]:
-        lists = _read(cells, field, resources, fault)
-        keys = ("cpu", "node", "gpu", "mem")
-        return {key: np.array([(one or {}).get(key, 0.0) for one in lists]) for key in keys}
+    def column(field: str, read: Callable[[str], Any]) -> NDArray[Any]:
+        """Return numbers by row, those of a row that cannot be read as of an empty text."""
+        texts = cells.get(field) or [""] * n
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        values, refused = read_distinct(list(places), read)
+        _refuse(field, cells, refused, fault)
+        known = np.array([read("") if value is None else value for value in values])
+        return known[np.fromiter(map(places.__getitem__, texts), np.int64, n)]
 
-    def counts(field: str) -> NDArray[np.int64]:
-        values = _read(cells, field, whole, fault)
-        return np.array([value or 0 for value in values], dtype=np.int64)
-
-    wanted, given = amounts("reqtres"), amounts("alloctres")
-    charged = _else(counts("ncpus"), given["cpu"])
-    stated = _else(counts("reqcpus"), wanted["cpu"])
+    wanted, given = column("reqtres", resources), column("alloctres", resources)
+    charged = _else(column("ncpus", whole), given[:, CPU])
+    stated = _else(column("reqcpus", whole), wanted[:, CPU])
     processors = _else(stated, charged)
     if cells.get("reqcpus") is None and (stated == 0).any():
         ledger.note("no requested cpus: those charged are taken", int((stated == 0).sum()))
-    asked_nodes = _else(counts("reqnodes"), wanted["node"])
-    nodes = _else(counts("nnodes"), given["node"])
+    asked_nodes = _else(column("reqnodes", whole), wanted[:, NODE])
+    nodes = _else(column("nnodes", whole), given[:, NODE])
     for row in np.flatnonzero(processors <= 0):
         fault[row] = fault[row] or "no processors"
     spread = (asked_nodes > 1) & (processors % np.maximum(asked_nodes, 1) == 0)
-    gpus = wanted["gpu"].astype(np.int64)
+    gpus = wanted[:, GPU].astype(np.int64)
     chunks = np.where(gpus > 0, np.gcd(processors, gpus), processors)
     chunks = np.maximum(np.where(spread, asked_nodes, chunks), 1)
-    memory = np.where(given["mem"] > 0, _memory(cells, wanted["mem"], processors, nodes, fault), 0)
+    memory = np.where(
+        given[:, MEM] > 0, _memory(cells, wanted[:, MEM], processors, nodes, fault), 0
+    )
     if "alloctres" not in cells:
         ledger.note("no AllocTRES: memory is not counted", n)
     return {
