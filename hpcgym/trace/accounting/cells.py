@@ -21,15 +21,18 @@ from hpcgym.trace.accounting.rows import PARTITION_LIMIT, UNKNOWN, read_distinct
 NO_TIME = frozenset({"", "Unknown", "None", "N/A", "INVALID", "0"})
 """What stands where a time is not known, or never came."""
 
+MOST = 10**12
+"""Counts, durations and sizes in MB stay below this."""
+
 NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", "INFINITE"})
 
 _EPOCH = datetime(1970, 1, 1)
 _QUARTER_S = 900
 _TOO_LONG = 16
-_MOST_MB = 2.0**40
 _ISO_LENGTH = len("2026-01-01T00:00:00")
 _DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?(?:\.\d+)?")
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTPE]?)([nc]?)", re.IGNORECASE)
+_THOUSANDS = {"K": 1_000, "M": 1_000_000}
 _IN_MB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4}
 _ARRAY_PART = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
@@ -120,14 +123,12 @@ def seconds(text: str) -> int:
     found = _DURATION.fullmatch(text)
     if found is None:
         raise ValueError(text)
-    days, first, second, third = (None if part is None else int(part) for part in found.groups())
     if len(text) > _TOO_LONG:
         raise ValueError(text)
-    if days is not None:
-        return days * 86_400 + first * 3600 + (second or 0) * 60 + (third or 0)
-    if third is not None:
-        return first * 3600 + second * 60 + third
-    return first * 60 + (second or 0)
+    days, first, second, third = (int(part or 0) for part in found.groups())
+    if found[1] is not None or found[4] is not None:
+        return days * 86_400 + first * 3600 + second * 60 + third
+    return first * 60 + second
 
 
 def limit_of(text: str) -> int:
@@ -143,14 +144,19 @@ def limit_of_minutes(text: str) -> int:
 
 
 def whole(text: str) -> int:
-    """Read a whole number; "" is 0."""
-    if not (text.isascii() and text.isdigit() and len(text) < _TOO_LONG):
-        if text == "":
-            return 0
-        if (amount := _AMOUNT.fullmatch(text)) and amount[2].upper() in ("K", "M"):  # 16K cpus
-            return round(float(amount[1]) * 1000 ** " KM".index(amount[2].upper()))
+    """Read a whole number, which may end in K or M for thousands or millions; "" is 0."""
+    if text == "":
+        return 0
+    if text.isascii() and text.isdigit():
+        number = int(text)
+    else:
+        amount = _AMOUNT.fullmatch(text)
+        if amount is None or amount[2].upper() not in _THOUSANDS:
+            raise ValueError(text)
+        number = int(float(amount[1]) * _THOUSANDS[amount[2].upper()])
+    if number >= MOST:
         raise ValueError(text)
-    return int(text)
+    return number
 
 
 @lru_cache(maxsize=100_000)
@@ -165,7 +171,7 @@ def megabytes(text: str) -> tuple[float, str]:
     if found is None:
         raise ValueError(text)
     amount = float(found[1]) * _IN_MB[found[2].upper() or "M"]
-    if amount >= _MOST_MB:
+    if amount >= MOST:
         raise ValueError(text)
     return amount, found[3]
 

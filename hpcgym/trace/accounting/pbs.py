@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
-from hpcgym.trace.accounting.cells import Clock, seconds
+from hpcgym.trace.accounting.cells import MOST, Clock, seconds, whole
 from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks
 
 _RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]+);([^;]*);(.*)", re.DOTALL)
 _PAIR = re.compile(r"(?:^| )([A-Za-z_][\w.-]*)=(.*?)(?= [A-Za-z_][\w.-]*=|$)", re.DOTALL)
-_JOB = re.compile(r"(\d+)(?:\[(\d*)\])?(?:\..*)?")
+_JOB = re.compile(r"(\d{1,15})(?:\[(\d*)\])?(?:\..*)?")
 _SIZE = re.compile(r"(\d+)([kmgtp]?)(b|w)?", re.IGNORECASE)
 _IN_KB = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024**4}
 _WORD_BYTES = 8
+_DIGITS = 11
+"""Most digits of a count."""
 
 
 def recognises(head: str) -> bool:
@@ -75,7 +77,7 @@ def _row(line: str) -> dict[str, Any]:
         "start": start,
         "end": end,
         "run_time": end - start,
-        "requested_time": int(limit) if limit.isdecimal() else _limit(limit),
+        "requested_time": _limit(limit),
         "status": {"": UNKNOWN, "0": 1}.get(status, 0),
         "user": keys.get("user", ""),
         "group": keys.get("account") or keys.get("project") or keys.get("group", ""),
@@ -96,7 +98,7 @@ def _moment(keys: dict[str, str], key: str) -> int:
 def _limit(text: str) -> int:
     """Read a limit on the run time."""
     try:
-        return seconds(text)
+        return whole(text) if text.isdecimal() else seconds(text)
     except ValueError:
         raise ValueError("Resource_List.walltime cannot be read") from None
 
@@ -151,6 +153,8 @@ def _as_chunks(groups: list[tuple[int, int, int, int]]) -> dict[str, Any]:
         cpus, gpus, memory = cpus // chunks, gpus // chunks, -(-memory // chunks)
     if chunks == 0:
         raise ValueError("no processors")
+    if chunks * cpus >= MOST:
+        raise ValueError("number too large")
     return {
         "chunks": chunks,
         "cpus": cpus,
@@ -162,7 +166,7 @@ def _as_chunks(groups: list[tuple[int, int, int, int]]) -> dict[str, Any]:
 
 def _count(text: str, key: str) -> int:
     """Read a count."""
-    if not text.isdecimal() or len(text) > 9:
+    if not text.isdecimal() or len(text) > _DIGITS:
         raise ValueError(f"{key} cannot be read")
     return int(text)
 
@@ -171,6 +175,8 @@ def _megabytes(text: str) -> int:
     """Read a size such as 64gb, rounded up to MB."""
     found = _SIZE.fullmatch(text)
     if found is None:
+        raise ValueError("mem cannot be read")
+    if len(found[1]) > _DIGITS:
         raise ValueError("mem cannot be read")
     words = _WORD_BYTES if (found[3] or "").lower() == "w" else 1
     return int(-(-int(found[1]) * words * _IN_KB[found[2].lower()] // 1024))

@@ -296,7 +296,7 @@ def _job_waits(table: Block, counted_from: str) -> NDArray[np.float64]:
     rows = np.array(sorted(last.values()), dtype=np.int64)
     rows = rows[table["start"][rows] != UNKNOWN]
     begun = np.minimum(table[f"first_{counted_from}"][rows], table["start"][rows])
-    return (table["start"][rows] - begun) / 3600
+    return np.asarray((table["start"][rows] - begun) / 3600, dtype=np.float64)
 
 
 def _fill_limits(table: Block, machine: Machine | None, ledger: Ledger) -> None:
@@ -353,9 +353,9 @@ def _runs(table: pd.DataFrame, counted_from: str) -> pd.DataFrame:
         table.loc[missing, "number"] = first + _codes(table.loc[missing, "job"].to_numpy())
     table["job_id"] = table["number"]
     table = table.sort_values(["submit_time", "job_id", "file", "line"], ignore_index=True)
-    shown = ("job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus")
-    shown += ("gpus", "memory_mb", "spread", "exclusive", *NAMES, "status", "charged")
-    return table[list(shown)]
+    shown = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
+    shown += ["gpus", "memory_mb", "spread", "exclusive", *NAMES, "status", "charged"]
+    return table[shown]
 
 
 def fewest_processors(runs: pd.DataFrame) -> int:
@@ -373,4 +373,4 @@ def fewest_processors(runs: pd.DataFrame) -> int:
 def held_processors(runs: pd.DataFrame) -> NDArray[np.int64]:
     """Return how many processors each run holds on a machine that counts them."""
     asked = (runs["chunks"] * runs["cpus"]).to_numpy()
-    return np.where(runs["exclusive"], runs["charged"], asked)
+    return np.asarray(np.where(runs["exclusive"], runs["charged"], asked), dtype=np.int64)

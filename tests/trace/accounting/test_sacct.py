@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hpcgym.errors import TraceError
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.trace import load_workload
+from hpcgym.trace import load_workload, read_log
 from hpcgym.trace.accounting import read_accounting, write_accounting
 from hpcgym.trace.accounting.sacct_text import AMBIGUOUS
 from hpcgym.trace.accounting.slurm import COMMAND
@@ -327,3 +327,46 @@ def test_tasks_that_never_started_count_as_so_many_jobs(tmp_path: Path) -> None:
     assert np.array_equal(found.runs["run_time"], [1])
     entry = found.ledger.left_out["array tasks that never started"]
     assert (entry.rows, entry.jobs) == (2, 8)
+
+
+ODD = [
+    *(
+        "",
+        "0",
+        "-1",
+        "9" * 20,
+        "9" * 15,
+        "1e9",
+        "None",
+        "2026-11-22T11:22:45",
+        "0001-01-01T00:00:00",
+    ),
+    *(
+        "9999-12-31T23:59:59",
+        "2026-99-99T11:22:45",
+        "UNLIMITED",
+        "5-",
+        "1-00:00:00",
+        "gres/gpu=1.5",
+    ),
+    *("cpu=9999999999999999,mem=9E", "16K", "999999999999999M", "1_2", "1+0", "1_[1-999999999999]"),
+    *("1.0", "REQUEUED", "PENDING", "cpu=1,cpu=2", "é", "aaaaaaaaaaTaaaaaaaa"),
+]
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(FIELDS), st.sampled_from(ODD)), max_size=4))
+def test_whatever_stands_in_a_row_it_is_a_run_or_counted(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[dict[str, str]]
+) -> None:
+    good = dict.fromkeys(FIELDS, "1") | {"State": "COMPLETED", "Elapsed": "1:00", "End": "2"}
+    good |= {"ReqTRES": "cpu=1,node=1", "AllocTRES": "cpu=1,node=1"}
+    folder = tmp_path_factory.mktemp("odd")
+    rows = [good, *(good | change for change in changes)]
+    (folder / "odd").write_text(as_text(rows, FIELDS, "|"), encoding="utf-8")
+    found = read_accounting(folder / "odd")
+    left_out = sum(one.rows for one in found.ledger.left_out.values())
+    assert len(found.runs) + left_out == found.ledger.rows == len(rows)
+    write_accounting(folder / "jobs.csv", found)
+    write_accounting(folder / "jobs.swf", found)
+    assert len(read_log(folder / "jobs.csv")) == len(found.runs)
+    assert len(read_log(folder / "jobs.swf")) == len(found.runs)
