@@ -191,6 +191,6 @@ def as_arrays(block: Block) -> Block:
         kind: Any = object if key in NAMES or key == "job" else type(default)
         kind = np.int64 if kind is int else kind
         arrays[key] = np.array(block[key], dtype=kind) if key in block else np.full(n, default)
-        if kind is object:
-            arrays[key] = arrays[key].astype(object)
+        if arrays[key].dtype != kind:
+            arrays[key] = arrays[key].astype(kind)
     return arrays

@@ -144,7 +144,7 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     read |= _asked(cells, fault, ledger)
     for key, field in NAMED.items():
         if field in cells:
-            read[key] = [text.strip() for text in cells[field]]
+            read[key] = read_distinct(cells[field], str.strip)[0]  # equal names are one object
     return _without(read, [(text, 1) for text in fault], path, ledger)
 
 
