@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.core.simulator import Simulator
+    from hpcgym.core.state import State
     from hpcgym.core.workload import Workload
 
 IntArray = NDArray[np.int64]
@@ -118,19 +119,35 @@ def frame_of(schedule: Any, vain: Attempts) -> pd.DataFrame:
 
 def attempts_of(simulator: Simulator) -> Attempts | None:
     """Return the attempts of a simulation; None where a job has one only."""
-    state = simulator.state
-    if state.taken.shape[1] == 0:
+    is_renumbered = simulator.episode.dependencies is not None
+    return attempts_in(simulator.state, 0, simulator.start_time, is_renumbered)
+
+
+def attempts_in(
+    state: State, env: int, start_time: NDArray[np.int64], is_renumbered: bool
+) -> Attempts | None:
+    """Return the attempts in row `env` of a state; None where a job has one, or none are kept.
+
+    Environments side by side keep none: they would need more room than all else.
+
+    Args:
+        start_time: Of each job of the table, shape (n_jobs,), s; negative = not started.
+        is_renumbered: Whether kernels number jobs by when they came, and not as the table does.
+    """
+    if state.attempt.shape[1] == 0:
         return None
-    n, n_jobs = int(state.n_attempts[0]), len(simulator.workload)
-    rows = state.attempt[0, :n]
-    is_started = simulator.start_time >= 0
-    taken = simulator.by_row(state.taken[0, :n_jobs])
-    taken = np.where(is_started, np.where(taken < 0, simulator.start_time, taken), -1)
-    submitted = state.start_time[0, :n_jobs] != -1
-    wasted = simulator.by_row(np.where(submitted, state.wasted[0, :n_jobs], 0))
-    wasted += np.where(is_started, simulator.start_time - taken, 0)
+    n, n_jobs = int(state.n_attempts[env]), len(start_time)
+    rows = state.attempt[env, :n]
+    table = state.job_of[env, :n_jobs] if is_renumbered else np.arange(n_jobs)
+    is_started = start_time >= 0
+    taken = state.taken[env, table]
+    taken = np.where(is_started, np.where(taken < 0, start_time, taken), -1)
+    submitted = state.start_time[env, table] != -1
+    wasted = np.where(submitted, state.wasted[env, table], 0)
+    wasted += np.where(is_started, start_time - taken, 0)
     columns = (
         s.ATTEMPT_JOB, s.ATTEMPT_TAKEN, s.ATTEMPT_SINCE, s.ATTEMPT_END, s.ATTEMPT_REASON
     )  # fmt: skip
     job, began, since, end, reason = (rows[:, column].copy() for column in columns)
-    return Attempts(simulator.rows(job), began, since, end, reason, taken, wasted)
+    job = state.row_of[env, job] if is_renumbered else job
+    return Attempts(job, began, since, end, reason, taken, wasted)

@@ -44,7 +44,7 @@ class Steps:
         unit: What a step is, in the plural; "" = steps are not counted aloud.
         notice: Printed soon where there is no terminal; "" = nothing.
         count: Returns how many are done, parts of steps included; None = those advanced.
-        shares: What other processes have done of the last steps, as of `sent`.
+        shares: What each of other processes has done of the step that it is at, as of `sent`.
         told: Returns how far the work is, in place of a share and a clock.
         n_done: How many were advanced.
     """
@@ -54,7 +54,7 @@ class Steps:
     unit: str = ""
     notice: str = ""
     count: Callable[[], float] | None = None
-    shares: Sequence[float] | None = None
+    shares: Sequence[float] = ()
     told: Callable[[], str] | None = None
     n_done: float = 0.0
     begun: float = field(default_factory=time.monotonic)
@@ -71,8 +71,7 @@ class Steps:
     def share(self, within: float) -> float:
         """Return the share that is done; `within` is that of the step that is under way."""
         done = self.n_done + within if self.count is None else self.count()
-        if self.shares is not None:
-            done = self.total - len(self.shares) + sum(max(one, 0.0) for one in self.shares)
+        done += sum(max(one, 0.0) for one in self.shares)
         return min(done / self.total, 1.0) if self.total > 0 else 0.0
 
     def text(self, share: float) -> str:
@@ -93,7 +92,7 @@ class Steps:
         told = done + clock(now - self.begun)
         if last - first > 2 and after > before + 0.002 and share < 0.99:
             told += f", {clock((1 - share) * (last - first) / (after - before))} left"
-        if self.shares is not None and min(self.shares, default=0.0) < 0:
+        if min(self.shares, default=0.0) < 0:
             told += f", compiling kernels: {-min(self.shares):.0%}"
         return told
 
@@ -143,11 +142,11 @@ def shown(asked: bool = True) -> Iterator[None]:
 def sent(shares: MutableSequence[float], place: int) -> Iterator[None]:
     """Write the share that is done to a place of an array, which another process may read.
 
-    While kernels are compiled it is the share of them that is ready, below 0.
+    While kernels are compiled it is the share of them that is ready, below 0. It is 0 at the end.
     """
     with _Sender(shares, place):
         yield
-    shares[place] = 1.0
+    shares[place] = 0.0
 
 
 def clock(seconds: float) -> str:
@@ -297,7 +296,7 @@ class _Sender(_Watcher):
         self._shares, self._place = shares, place
 
     def look(self) -> None:
-        """Write the share; 1 is written at the end only."""
+        """Write the share."""
         under_way = _under_way.copy()
         ready = [own.share(0) for own in under_way if own.notice]
-        self._shares[self._place] = -ready[0] if ready else min(_share(under_way), 0.999)
+        self._shares[self._place] = -ready[0] if ready else _share(under_way)

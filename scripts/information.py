@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--scenario", action="append", required=True, metavar="NAME")
     parser.add_argument("--jitter", type=int, default=JITTER_S, help="s")
     parser.add_argument("--replicas", type=int, default=10)
-    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--on", help="as of `hpcgym evaluate`")
     parser.add_argument("--output", type=Path, default=Path("runs/information"))
     options = parser.parse_args()
     try:
@@ -38,7 +38,7 @@ def main() -> int:
                 scenario,
                 jitter=options.jitter,
                 replicas=options.replicas,
-                processes=options.processes,
+                executor=options.on,
             )
             print(f"{scenario}, {table['passes'].max():.0f} contested passes")
             print(table.drop(columns="passes").round(3).to_string(index=False, na_rep=""))

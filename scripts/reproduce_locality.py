@@ -15,7 +15,7 @@ from papers.locality import figures, page, run
 
 def work(output: Output, options: argparse.Namespace) -> str:
     """Run all experiments, and write all."""
-    rerun = run.rerun(output.store(), processes=options.processes)
+    rerun = run.rerun(output.store(), executor=options.on)
     output.write_tables(runs=rerun.runs, candidates=rerun.candidates)
     drawn = figures.draw(rerun, output.folder)
     output.written += drawn
@@ -24,10 +24,9 @@ def work(output: Output, options: argparse.Namespace) -> str:
         picture.write_bytes(drawn[0].read_bytes())
         output.write_page(path, page.page(rerun, output.command, picture.name))
         output.written.append(picture)
-    return f"{output.seconds:.0f} s; {rerun.seconds:.0f} s of processes for the default reading"
+    return f"{output.seconds:.0f} s; {rerun.seconds:.0f} s of workers for the default reading"
 
 
 if __name__ == "__main__":
     parser = parser_for("locality", __doc__)
-    parser.add_argument("--processes", type=int, default=2, help="processes that run; default 2")
     run_script("locality", parser, work)

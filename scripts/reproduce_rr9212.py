@@ -15,13 +15,13 @@ from papers.rr9212 import figures, page, run, search
 
 def work(output: Output, options: argparse.Namespace) -> str:
     """Run the pure policies, then search weights, and write all."""
-    tables = run.tables(output.store("unfinished-tables"))
+    tables = run.tables(output.store("unfinished-tables"), executor=options.on)
     output.write_tables(weekly=tables.weekly, facts=tables.facts)
     output.written += figures.draw_tables(tables, output.folder)
     print(f"tables: {tables.seconds:.0f} s, earlier runs included; see {output.folder}", flush=True)
 
     store = output.store("unfinished-weights")
-    found = search.search(store, threads=options.threads)
+    found = search.search(store, executor=options.on, threads=options.threads)
     best = search.best_of(found)
     output.write_tables(xnes=found.xnes, grid=found.grid, months=found.months, best=best)
     output.written += figures.draw_search(tables, found, output.folder)

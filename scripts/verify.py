@@ -3,7 +3,7 @@
 Results are kept as they come, so an interrupted run goes on where it stopped. Results of other
 sources of the kernels, or of the reference, do not count.
 
-    HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 ctc-sp2 --processes 2
+    HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 ctc-sp2 --on local:2
     HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 hpc2n --nodes
 
 Two logs are also put on machines of nodes, and nodes and chunks are compared too.
@@ -12,10 +12,8 @@ Two logs are also put on machines of nodes, and nodes and chunks are compared to
 import argparse
 import csv
 import json
-import multiprocessing
-import os
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,13 +24,14 @@ def main() -> int:
     from rich.progress import Progress
 
     from hpcgym.errors import HpcgymError
+    from hpcgym.evaluation.executors import executor_of
     from hpcgym.trace import find_trace
     from whole_logs import LOGS, check, digest, matrix, matrix_on_nodes
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--logs", nargs="+", choices=LOGS, default=list(LOGS), help="default: all")
     parser.add_argument("--nodes", action="store_true", help="on machines of nodes only")
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--on", default="local", help="as of `hpcgym evaluate`; default local")
     parser.add_argument("--record", type=Path, default=ROOT / "runs" / "verify.csv")
     options = parser.parse_args()
     try:
@@ -47,8 +46,8 @@ def main() -> int:
         for settings in ([] if options.nodes else matrix(log)) + matrix_on_nodes(log)
     }
     options.record.parent.mkdir(parents=True, exist_ok=True)
-    pool = ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn"))
-    with options.record.open("a+", newline="") as file, Progress() as bar, pool:
+    record = options.record.open("a+", newline="")
+    with record as file, Progress() as bar, executor_of(options.on) as pool:
         file.seek(0)
         kept = {tuple(row[:3]): (int(row[3]), row[4]) for row in csv.reader(file)}
         done = {key: kept[key] for key in cells if key in kept}

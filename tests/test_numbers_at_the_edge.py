@@ -88,7 +88,7 @@ def test_an_option_too_large_for_any_machine_is_refused(
 
 def test_a_command_refuses_processes_and_weeks_that_cannot_be(tmp_path: Path) -> None:
     command = ("evaluate", "--scenario", "tiny", "--agents", "FCFS")
-    assert "from 1 to 4096, got" in refusal(*command, "--processes", HUGE)
+    assert "from 1 to 4096, got" in refusal(*command, "--on", f"local:{HUGE}")
     assert "allowed are 1" in refusal(*command, "--weeks", f"1-{HUGE}")
     assert "write them as" in refusal(*command, "--weeks", "9" * 5000)
     assert "from 0 to 4503599627370496" in refusal(*command, "--jitter", HUGE, "--replicas", 1)
@@ -152,7 +152,7 @@ CALLS: list[Callable[[], object]] = [
     lambda: hpcgym.load_workload("tiny", max_request=2**70),
     lambda: hpcgym.load_workload("tiny", machine_processors=1.5),  # type: ignore[arg-type]
     lambda: hpcgym.load_workload("tiny", seed="a"),  # type: ignore[arg-type]
-    lambda: evaluate(["FCFS"], "tiny", processes=2**70),
+    lambda: evaluate(["FCFS"], "tiny", executor=f"local:{2**70}"),
     lambda: evaluate(["FCFS"], "tiny", seed=1.5),  # type: ignore[arg-type]
     lambda: evaluate(["FCFS"], "tiny", weeks=5),  # type: ignore[arg-type]
 ]

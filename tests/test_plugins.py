@@ -230,7 +230,7 @@ NO_PAIR = AGENT.replace("seen", "*seen").replace("0, None", "0")
     ("code", "options", "message"),
     [
         (POLICY, [], "{place}/broken.py:2: AttributeError: "),
-        (POLICY, ["--processes", "2"], "{place}/broken.py:2: AttributeError: "),
+        (POLICY, ["--on", "local:2"], "{place}/broken.py:2: AttributeError: "),
         (AGENT, [], "{place}/broken.py:3: TypeError: Mine.predict() takes 2 "),
         (NO_PAIR, [], "agent Mine: predict must return an action and a state, got 0"),
     ],

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.contest import UNKNOWN, Contest, contest_by
+from hpcgym.agent.contest import UNKNOWN, Contest, contest_by, mode_in_env
 from hpcgym.agent.result_table import Result, read_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import Training
@@ -83,8 +83,8 @@ class Card:
         known = {one.contest for one in self.results}
         if len(known) == 1:
             return cast(Contest, known.pop())
-        mode = self.environment.get("backfill", "easy")
         try:
+            mode = mode_in_env(self.environment, "easy")
             return contest_by(mode, self.parameters.get("estimates"))
         except PolicyError:
             return UNKNOWN

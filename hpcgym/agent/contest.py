@@ -7,11 +7,14 @@ beyond the threshold go first.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core import backfill as modes
+from hpcgym.core.action import kind_of
+from hpcgym.core.backfill import Mode
 from hpcgym.core.loaders import SIMULATORS
 from hpcgym.core.predictor import as_predictor
 from hpcgym.core.settings import SchedulerSettings
@@ -44,7 +47,19 @@ def contest_of(agent: RuleAgent | NamedAgent, scenario: SchedulerSettings) -> Co
         }
         freest: tuple[Contest, ...] = (UNKNOWN, "requeue", "open", "guarded")
         return next(one for one in freest if one in found)
-    return contest_by(agent.env_keywords.get("backfill") or scenario.backfill)
+    return contest_by(mode_in_env(agent.env_keywords, scenario.backfill))
+
+
+def mode_in_env(keywords: Mapping[str, Any], scenarios: str | Mode) -> object:
+    """Return the backfilling mode of an environment with keywords, given the scenario's.
+
+    Example:
+        >>> str(mode_in_env({"action": "trials"}, "easy")).partition(":")[0]
+        'cost-benefit'
+    """
+    action = keywords.get("action")
+    usual = scenarios if action is None else kind_of(action).usual_mode(scenarios)
+    return keywords.get("backfill") or usual
 
 
 def contest_by(backfill: object, estimates: str | None = None) -> Contest:

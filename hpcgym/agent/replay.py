@@ -45,7 +45,7 @@ class ReplayAgent(RuleAgent):
         'SAF'
     """
 
-    rules: tuple[RuleAgent, ...]
+    rules: tuple[RuleAgent, ...] = ()
 
     def __init__(
         self,

@@ -37,7 +37,10 @@ class Comparison:
     seed: Annotated[
         int, typer.Option(help="Seed of copies, intervals, synthetic requests and searches.")
     ] = 0
-    processes: Annotated[int, typer.Option(help="Processes to spread the work over.")] = 1
+    baseline: Annotated[
+        str, typer.Option(metavar="NAME", help="Agent that ratios are taken to.")
+    ] = "SAF"
+    executor: options.On = None
     log: Annotated[
         str | None,
         typer.Option(

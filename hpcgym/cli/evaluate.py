@@ -55,7 +55,8 @@ def evaluate_agents(
             chosen,
             episodes,
             weeks=weeks,
-            processes=given.processes,
+            baseline=given.baseline,
+            executor=given.executor,
             resume=folder and comparison.store_in(folder, resume=given.resume),
             **given.copies,
         )

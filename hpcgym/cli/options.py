@@ -37,6 +37,16 @@ Force: TypeAlias = Annotated[
     bool,
     typer.Option("--force", help="Replace what is there and, without --resume, begin anew."),
 ]
+On: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="WHERE",
+        help="What shares the work: local[:PROCESSES], ray[:ADDRESS] or "
+        "slurm[:partition=NAME,time=MINUTES,jobs=NUMBER]; default this process. The result is the "
+        "same.",
+    ),
+]
 Processors: TypeAlias = Annotated[
     int | None,
     typer.Option(

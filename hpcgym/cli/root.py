@@ -45,6 +45,17 @@ EXIT_INTERRUPTED = 130
 class HouseCommand(TyperCommand):
     """Writes over no file that its other options and arguments name, whatever is forced."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the arguments.
+
+        Raises:
+            HpcgymError: The option of old that `--on` has replaced.
+        """
+        takes_on = any(one.name == "executor" for one in self.params)
+        if takes_on and any(word.partition("=")[0] == "--processes" for word in args):
+            raise HpcgymError("--processes is gone; --on local:8 stands for --processes 8")
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand.
 
@@ -110,7 +121,7 @@ class HouseGroup(TyperGroup):
             with shown():
                 return super().invoke(ctx)
         except HpcgymError as error:
-            echo(f"hpcgym: {error}", err=True)
+            echo(f"hpcgym: {error}{_task(error)}", err=True)
             raise typer.Exit(EXIT_ERROR) from error
         except KeyboardInterrupt as error:
             what = str(error) or "files named as written are whole"
@@ -120,8 +131,13 @@ class HouseGroup(TyperGroup):
             text = failure(error)
             if text is None:
                 raise
-            echo(f"hpcgym: {text}", err=True)
+            echo(f"hpcgym: {text}{_task(error)}", err=True)
             raise typer.Exit(EXIT_ERROR) from error
+
+
+def _task(error: Exception) -> str:
+    """Return which task of many ended in an error, where it says so."""
+    return "".join(f" ({note})" for note in getattr(error, "__notes__", ())[:1])
 
 
 def _is_from_printing(error: OSError) -> bool:

@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
-
+from hpcgym.cli.options import On
 from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import steps
 
 
 def warm(
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="How many compile at once; default one per core.")
-    ] = None,
+    executor: On = "local",
 ) -> None:
-    """Compile the kernels ahead, for installations and images of containers.
+    """Compile the kernels ahead, for installations, images of containers and nodes of a cluster.
 
-    What is compiled already is left alone. All virtual environments of a user share the kernels.
+    What is compiled already is left alone. All virtual environments of a user share the kernels,
+    and all machines of one kind of processor that share the folder.
     """
     from concurrent.futures import as_completed
 
+    from hpcgym.evaluation.executors import executor_of
+
+    with executor_of(executor) as pool, steps(len(USES), "compiling kernels", "uses") as work:
+        assert pool is not None
+        for done in as_completed([pool.submit(_warmed, use) for use in USES]):
+            folder = done.result()
+            work.advance()
+        n_kept = pool.submit(_count, folder).result()
+    echo(f"{n_kept} compiled kernels are in {folder}")
+
+
+def _warmed(use: Callable[[], None]) -> str:
+    """Compile what a use needs, and return the folder where kernels are kept."""
     from hpcgym.core.compiler.jit import CACHE_FOLDER, NOT_KEPT
-    from hpcgym.core.threads import cores
-    from hpcgym.evaluation.workers import workers
 
     if CACHE_FOLDER is None or NOT_KEPT:
         raise HpcgymError(f"compiled kernels cannot be kept: {NOT_KEPT}")
-    n_processes = min(processes or cores(), len(USES))
-    with (
-        workers(n_processes, _fall_silent) as pool,
-        steps(len(USES), "compiling kernels", "uses") as work,
-    ):
-        for done in as_completed([pool.submit(use) for use in USES]):
-            done.result()
-            work.advance()
-    n_kept = len(list(CACHE_FOLDER.glob("*.kernel")))
-    echo(f"{n_kept} compiled kernels are in {CACHE_FOLDER}")
+    use()
+    return str(CACHE_FOLDER)
 
 
-def _fall_silent() -> None:
-    """Leave the progress of each kernel out: this command shows its own."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+def _count(folder: str) -> int:
+    """Return how many kernels are kept in a folder."""
+    return len(list(Path(folder).glob("*.kernel")))
 
 
 def _step_vectors(threads: int) -> None:

@@ -210,7 +210,7 @@ def allocate(
             for part in parts
             if part >= s.BACKFILL_PART
         ),
-        "log": not (fields or reward),
+        "log": n_envs == 1 or not (fields or reward),
         "nodes": sizes.nodes > 0,
         "outages": sizes.changes > 0,
     }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.attempts import attempts_in
 from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.compiler.struct import Struct
@@ -158,6 +159,7 @@ class EnvEpisode:
             outage=self.table.outage,
             eligible_time=None if rule is None else state.comes_at[env, :n].copy(),
             cancelled=without_run if cancels else None,
+            attempts=attempts_in(state, env, start_time, rule is not None),
         )
 
     def metrics(self, state: State, env: int) -> dict[str, float]:

@@ -90,7 +90,7 @@ class _Digester:
     def _parts_of_code(self, one: Any) -> Iterator[bytes | str]:
         """Yield what decides a function, a class or a module."""
         module = one if isinstance(one, ModuleType) else sys.modules.get(str(one.__module__))
-        name = "" if module is None else module.__name__
+        name = "" if module is None else module.__name__.replace("__mp_main__", "__main__")
         yield from (name, getattr(one, "__qualname__", ""))
         if name not in self._texts:
             self._texts[name] = "" if module is None else text_digest(module)

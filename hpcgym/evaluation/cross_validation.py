@@ -30,8 +30,9 @@ from hpcgym.evaluation.cv_plan import AgentOrTrainer, CrossValidationPlan, Plann
 from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
 from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.execution import Execution
+from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
-from hpcgym.evaluation.results import Evaluation
+from hpcgym.evaluation.results import Evaluation, refuse_other_baseline
 from hpcgym.evaluation.runner import (
     RATIO_BASELINE,
     WAITS,
@@ -68,7 +69,8 @@ def evaluate(
     jitter: int = 0,
     replicas: int = 0,
     seed: int = 0,
-    processes: int = 1,
+    baseline: str = RATIO_BASELINE,
+    executor: AnyExecutor = None,
     resume: str | Path | None = None,
     progress: bool = True,
 ) -> Evaluation:
@@ -88,16 +90,18 @@ def evaluate(
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies and of the bootstrap.
-        processes: How many processes share the weeks; the result is the same. With more than one,
-            a script must guard its entry with `if __name__ == "__main__"`.
+        baseline: Agent that ratios are taken to; added where it is not among the agents, as SAF is.
+        executor: Whose workers share the weeks; the result is the same. A text such as "local:8",
+            "ray" or "slurm:jobs=100", any `concurrent.futures.Executor`, or None for this process.
+            With local ones a script must guard its entry with `if __name__ == "__main__"`.
         resume: File that keeps finished weeks, and from which an interrupted run goes on; see
             `hpcgym.evaluation.store`.
         progress: Whether to show progress: a bar on a terminal, elsewhere a line a minute.
 
     Raises:
-        EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
-            jitter or jitter without copies, a negative seed, or a `resume` that is no store. Or
-            none of the agents can schedule the scenario's machine.
+        EvaluationError: No such executor, no agent, one name twice, another agent under the name
+            SAF, copies without jitter or jitter without copies, a negative seed, or a `resume` that
+            is no store. Or none of the agents can schedule the scenario's machine.
         CardError: No such agent, or a week is one it was trained on or adjacent to one.
         ScenarioError: No such scenario or week.
 
@@ -110,10 +114,10 @@ def evaluate(
         0  FCFS       8
         1   SAF       8
     """
-    copies, execution = Copies(jitter, replicas, seed), Execution(processes, resume, progress)
+    copies = Copies(jitter, replicas, seed)
     every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
     episodes = every if weeks is None else every.select(weeks)
-    given = _with_baseline(agents)
+    given = _with_baseline(_with_baseline(agents), baseline)
     left_out = misfits(given, episodes)
     named = [agent for agent in given if agent.name not in left_out]
     if len(left_out) == len(agents):
@@ -124,7 +128,10 @@ def evaluate(
         if agent.name == RATIO_BASELINE:
             refuse_namesake(agent, episodes.settings)
     planned = [PlannedRuns(0, one.name, "achievable", one, episodes.numbers) for one in named]
-    return _run(planned, {}, episodes, copies, execution, left_out)[1]
+    with executor_of(executor) as workers:
+        execution = Execution(workers, resume, progress)
+        found = _run(planned, {}, episodes, copies, execution, left_out)[1]
+    return found.against(baseline)
 
 
 def load_agent_or_trainer(name: str) -> AgentOrTrainer:
@@ -161,7 +168,8 @@ def cross_validate(
     jitter: int = JITTER_S,
     replicas: int = REPLICAS,
     seed: int = 0,
-    processes: int = 1,
+    baseline: str = RATIO_BASELINE,
+    executor: AnyExecutor = None,
     baselines: Sequence[str] = BASELINES,
     resume: str | Path | None = None,
     progress: bool = True,
@@ -185,10 +193,10 @@ def cross_validate(
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies, of the bootstrap and of the search for w*.
-        processes: How many processes share trainings, searches and runs. The result is the same,
-            except for trainings that a clock ends, such as those of `ppo`. With more than one, a
-            training has one thread, trainers must be picklable, and a script must guard its entry
-            with `if __name__ == "__main__"`.
+        baseline: What ratios are taken to: one of the agents, trainers or baselines.
+        executor: As of `evaluate`, for trainings, searches and runs. The result is the same, except
+            for trainings that a clock ends, such as those of `ppo`. With one, a training has one
+            thread, and trainers must be picklable.
         baselines: Which of `hpcgym.evaluation.baselines.BASELINES` to add. Those that count
             processors are left out where a machine has nodes; the evaluations name them.
         resume: File that keeps finished trainings and runs, and from which a cross-validation that
@@ -214,7 +222,7 @@ def cross_validate(
         0   SPF  achievable        4
         1   SAF  achievable        4
     """
-    copies, execution = Copies(jitter, replicas, seed), Execution(processes, resume, progress)
+    copies = Copies(jitter, replicas, seed)
     refuse_unless_whole("seeds", seeds, 1, error=EvaluationError)
     for name in baselines:
         if name not in BASELINES:
@@ -232,15 +240,18 @@ def cross_validate(
     left_out = {name: why for log in logs for name, why in misfits(rules, log).items()}
     kept = [name for name in baselines if name not in left_out]
     planned = list(plan.planned_runs(entrants, kept))
+    refuse_other_baseline(baseline, [runs.name for runs in planned])
     tasks = [runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)]
-    trained = train_all(list({one.key: one for one in tasks}.values()), execution)
     frames, evaluations = [], []
-    for place, log in enumerate(logs):
-        own = [runs for runs in planned if runs.log == place]
-        frame, evaluation = _run(own, trained, log, copies, execution, left_out)
-        frame.insert(0, "scenario", log.scenario.name)
-        frames.append(frame)
-        evaluations.append(evaluation)
+    with executor_of(executor) as workers:
+        execution = Execution(workers, resume, progress)
+        trained = train_all(list({one.key: one for one in tasks}.values()), execution)
+        for place, log in enumerate(logs):
+            own = [runs for runs in planned if runs.log == place]
+            frame, evaluation = _run(own, trained, log, copies, execution, left_out)
+            frame.insert(0, "scenario", log.scenario.name)
+            frames.append(frame)
+            evaluations.append(evaluation.against(baseline))
     of_folds = [
         plan.training_row(runs, runs.made(trained)) for runs in planned if runs.fold is not None
     ]
@@ -252,7 +263,9 @@ def cross_validate(
     return CrossValidationResult(tuple(evaluations), runs, trainings, kinds)
 
 
-def _with_baseline(agents: Sequence[str | AnyAgent]) -> list[AnyAgent]:
+def _with_baseline(
+    agents: Sequence[str | AnyAgent], baseline: str = RATIO_BASELINE
+) -> list[AnyAgent]:
     """Return the agents, with the baseline that ratios are taken to."""
     refuse_unless_a(Iterable, "agents", agents, "a list of at least one agent", EvaluationError)
     if isinstance(agents, (str, bytes)) or not len(agents):
@@ -263,8 +276,8 @@ def _with_baseline(agents: Sequence[str | AnyAgent]) -> list[AnyAgent]:
                 f"an agent must be a name or have one (NamedAgent), got {agent!r}"
             )
     named: list[AnyAgent] = loaded(agents, load_agent)
-    has_baseline = any(agent.name == RATIO_BASELINE for agent in named)
-    return named if has_baseline else [*named, load_agent(RATIO_BASELINE)]
+    has_baseline = any(agent.name.casefold() == baseline.casefold() for agent in named)
+    return named if has_baseline else [*named, load_agent(baseline)]
 
 
 def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
@@ -335,7 +348,7 @@ def _run(
         if number in runs.numbers
     ]
     shown_as = (log.scenario.name, "runs")
-    made = execution.rows(runner.run, tasks, runner.key, shown_as=shown_as, command="evaluate")
+    made = execution.rows(runner.run, tasks, runner.key, named=runner.named, shown_as=shown_as)
     rows = []
     for (_, position), some in zip(tasks, made, strict=True):
         runs = own[position]

@@ -150,10 +150,9 @@ class CrossValidationPlan:
                 log.set_apart(fold.training, held_out=fold.test)
                 for log, fold in zip(self.logs, folds, strict=True)
             ]
-            digests = [digest_of_weeks(one) for one in handed]
             for seed in range(self.n_seeds):
-                key = digest(handed[0].workload(0), digests, trainer, seed)
-                task = TrainingTask(key, trainer.name, partial(_train, trainer, handed, seed))
+                given = trainer, handed, seed
+                task = TrainingTask(trainer.name, partial(_train, *given), partial(_key, *given))
                 for log, fold in enumerate(folds):
                     yield PlannedRuns(log, trainer.name, kind, task, numbers[log], fold, seed)
 
@@ -161,11 +160,9 @@ class CrossValidationPlan:
         """Yield the run of each week's best weights on that week."""
         for log, (episodes, tested) in enumerate(zip(self.logs, self.tested, strict=True)):
             for number in tested:
-                week = episodes.workload(episodes.position(number))
-                what = (HINDSIGHT, HINDSIGHT_EVALUATIONS, number, self.seed)
-                key = digest(week, what, episodes.settings)
-                search = partial(best_of_week, episodes, number, self.seed)
-                task = TrainingTask(key, HINDSIGHT, search)
+                given = episodes, number, self.seed
+                search = partial(best_of_week, *given)
+                task = TrainingTask(HINDSIGHT, search, partial(_key_of_search, *given))
                 yield PlannedRuns(log, HINDSIGHT, "hindsight", task, (number,))
 
     def _kind_of(self, agent: AnyAgent | None = None) -> Kind:
@@ -201,3 +198,16 @@ class CrossValidationPlan:
 def _train(trainer: Trainer, handed: Sequence[Episodes], seed: int) -> object:
     """Train a copy of a trainer, which cannot remember another fold's training weeks."""
     return copy.deepcopy(trainer).train(list(handed), seed)
+
+
+def _key(trainer: Trainer, handed: Sequence[Episodes], seed: int) -> str:
+    """Digest what decides a training."""
+    weeks = [digest_of_weeks(one) for one in handed]
+    return digest(handed[0].workload(0), weeks, trainer, seed)
+
+
+def _key_of_search(episodes: Episodes, number: int, seed: int) -> str:
+    """Digest what decides the search of a week's best weights."""
+    week = episodes.workload(episodes.position(number))
+    what = (HINDSIGHT, HINDSIGHT_EVALUATIONS, number, seed)
+    return digest(week, what, episodes.settings)

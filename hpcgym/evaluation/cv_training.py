@@ -7,14 +7,16 @@ import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.chunks import UNPICKLABLE
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.runner import AnyAgent
 from hpcgym.evaluation.store import Row
-from hpcgym.evaluation.workers import UNPICKLABLE
 
 
 @dataclass(frozen=True)
@@ -22,13 +24,18 @@ class TrainingTask:
     """A training, or a search of weights, that gives an agent.
 
     Attributes:
-        key: Digest of all that decides the agent.
         train: Returns the agent; pickled where a worker calls it.
+        identify: Returns the digest of all that decides the agent.
     """
 
-    key: str
     name: str
     train: Callable[[], object]
+    identify: Callable[[], str]
+
+    @cached_property
+    def key(self) -> str:
+        """The digest, worked out once."""
+        return self.identify()
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class TrainedAgent:
 def train_all(tasks: Sequence[TrainingTask], execution: Execution) -> Mapping[str, TrainedAgent]:
     """Return the agent of every task by its key, and keep each agent as soon as it is trained.
 
-    With one process, trainings are done here, on as many threads as they like. With more, each is
+    Without an executor, trainings are done here, on as many threads as they like. With one, each is
     done in a worker of one thread.
 
     Raises:
@@ -52,16 +59,20 @@ def train_all(tasks: Sequence[TrainingTask], execution: Execution) -> Mapping[st
     found = execution.rows(
         _train,
         tasks,
-        lambda task: task.key,
+        _identified,
+        named=attrgetter("name"),
         shown_as=("training and searching", "trainings"),
-        command="cross-validate",
         packed=_pickled,
-        one_thread=True,
     )
     return {
         task.key: TrainedAgent(_unpickled(row["agent"]), row["seconds"])
         for task, (row,) in zip(tasks, found, strict=True)
     }
+
+
+def _identified(task: TrainingTask) -> str:
+    """Work the key of a task out anew."""
+    return task.identify()
 
 
 def _train(task: TrainingTask) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import EvaluationError, unknown_name
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
 from hpcgym.evaluation.waits import (
@@ -128,6 +129,21 @@ class Evaluation:
             Shape (n_weeks, n_replicas); column 0 is the original week, where the agent has it.
         """
         return self._shaped(self._rows(agent), metric)
+
+    def against(self, baseline: str) -> Evaluation:
+        """Return the same runs with ratios to another of the agents, whose name has any case.
+
+        Raises:
+            EvaluationError: It is not among the agents, or has not run all their weeks.
+        """
+        names = list(self.frame["agent"].unique())
+        refuse_other_baseline(baseline, names)
+        (name,) = (one for one in names if one.casefold() == baseline.casefold())
+        if len(self._rows(name)) < len(self.frame[["week", "replica"]].drop_duplicates()):
+            raise EvaluationError(
+                f"baseline {name} has not run all weeks and copies; choose an agent that has"
+            )
+        return replace(self, baseline=name)
 
     def baseline_values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
         """Return a metric of the baseline on an agent's weeks and replicas, in the same shape."""
@@ -295,6 +311,12 @@ def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:
     """
     with writing(path, force=force) as file:
         frame.to_csv(file, **csv_style(frame))
+
+
+def refuse_other_baseline(baseline: str, names: Sequence[str]) -> None:
+    """Refuse a baseline that is not among the names of what runs, in any case."""
+    if baseline.casefold() not in map(str.casefold, names):
+        raise EvaluationError(unknown_name("baseline", baseline, dict.fromkeys(names)))
 
 
 def _columns(ranked: Sequence[Summary], baseline: str) -> list[Column]:

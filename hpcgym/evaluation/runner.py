@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -140,11 +140,12 @@ def refuse_namesake(agent: AnyAgent | Trainer, settings: SchedulerSettings) -> N
 
 @dataclass
 class Runner:
-    """Runs one agent on one week and its copies; pickled once into every process.
+    """Runs one agent on one week and its copies; pickled once for all workers.
 
     Attributes:
         envs: The environments played in so far, by position of the agent.
         rules: What rules that differ from week to week are, by task.
+        week_digests: Digests of the jobs of weeks so far, by position.
     """
 
     agents: list[AnyAgent]
@@ -152,6 +153,15 @@ class Runner:
     copies: Copies = Copies()
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
     rules: dict[Task, RuleAgent] = field(default_factory=dict)
+    week_digests: dict[int, str] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what another process works out anew."""
+        return {"agents": self.agents, "episodes": self.episodes, "copies": self.copies} | {
+            "envs": {},
+            "rules": {},
+            "week_digests": {},
+        }
 
     @cached_property
     def agent_digests(self) -> list[str]:
@@ -180,14 +190,21 @@ class Runner:
         """Return the digest of all that decides the rows of a task."""
         week, agent = task
         own, rule = self.agents[agent], self.rule(task)
-        return digest(
-            self.episodes.workload(week),
-            self.agent_digests[agent] if rule in (None, own) else content_digest(rule),
-            self.episodes.settings,
-            (self.episodes.numbers[week], self.episodes.labels[week]),
-            astuple(self.copies),
-            WAITS,  # rows of another form have another key
-        )
+        in_week = self.agent_digests[agent] if rule in (None, own) else content_digest(rule)
+        if week not in self.week_digests:
+            self.week_digests[week] = digest(
+                self.episodes.workload(week),
+                self.episodes.settings,
+                (self.episodes.numbers[week], self.episodes.labels[week]),
+                astuple(self.copies),
+                WAITS,  # rows of another form have another key
+            )
+        return content_digest((self.week_digests[week], in_week))
+
+    def named(self, task: Task) -> str:
+        """Return what messages call a task."""
+        week, agent = task
+        return f"{self.agents[agent].name} on {self.episodes.labels[week]}"
 
     def rule(self, task: Task) -> RuleAgent | None:
         """Return the rule that an agent follows in a week, None where it follows none."""

@@ -1,7 +1,8 @@
 """The file in which long work keeps what has finished, so that a second run goes on from there.
 
 One row of an SQLite file per run, under the digest of everything that decides it: the jobs, the
-agent, the settings, and the sources of hpcgym that run and train.
+agent, the settings, the sources of hpcgym that run and train, and the versions of the libraries
+that compute.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from hpcgym.core.columns import COLUMNS
+from hpcgym.core.compiler.kernel_cache import COMPILER
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, OutputError
 from hpcgym.evaluation.content import content_digest
@@ -54,6 +57,10 @@ class Store:
         """Tell whether there are rows, but none under a digest that begins so."""
         query = "SELECT max(substr(key, 1, length(?1)) = ?1) FROM kept"
         return bool(self._asked(query, prefix) == (0,))
+
+    def n_kept(self) -> int:
+        """Return how many digests there are rows under."""
+        return int((self._asked("SELECT count(*) FROM kept") or (0,))[0])
 
     def find(self, key: str) -> list[Row] | None:
         """Return the rows kept under a digest, equal to those given to `keep`, or None."""
@@ -114,9 +121,10 @@ def _digest_of(key: str, rows: object) -> bytes:
 
 
 def digest(workload: Workload, *others: object) -> str:
-    """Digest the jobs of an episode, users' histories included, hpcgym's sources, and the others.
+    """Digest the jobs of an episode, users' histories included, what computes, and the others.
 
-    The others are whatever else decides a run; see `hpcgym.evaluation.content`.
+    What computes is in `versions`. The others are whatever else decides a run; see
+    `hpcgym.evaluation.content`.
 
     Example:
         >>> from hpcgym.scenario.episodes import Episodes
@@ -125,7 +133,7 @@ def digest(workload: Workload, *others: object) -> str:
         (True, False)
     """
     fixed = (workload.machine_processors, workload.week_start, workload.machine)
-    found = hashlib.sha256(content_digest((_sources(), fixed, others)).encode())
+    found = hashlib.sha256(content_digest((versions(), fixed, others)).encode())
     given = workload.columns()
     columns = [values for key, values in given.items() if COLUMNS[key].decides]
     if named := [key for key in given if COLUMNS[key].optional]:
@@ -156,6 +164,13 @@ def source_digest(package: Path) -> str:
 
 
 @cache
-def _sources() -> str:
-    """Digest the sources of this process."""
-    return source_digest(Path(str(files("hpcgym"))))
+def versions() -> dict[str, str]:
+    """Return the versions of what results depend on to the bit; of hpcgym also its sources'.
+
+    Example:
+        >>> "numpy" in versions()
+        True
+    """
+    sources = source_digest(Path(str(files("hpcgym"))))
+    own = f"{version('hpcgym')} (sources {sources[:16]})"
+    return {"hpcgym": own, **COMPILER, "numpy": version("numpy")}

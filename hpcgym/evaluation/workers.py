@@ -1,67 +1,86 @@
-"""Worker processes: spawned, started alike, and ended together."""
+"""Worker processes of this machine: spawned, started alike, and ended together."""
 
 from __future__ import annotations
 
 import os
-import pickle
 import signal
-import time
-from collections.abc import Callable, Iterable, Iterator, MutableSequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import active_children, parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
-from multiprocessing.sharedctypes import RawArray
+from multiprocessing.sharedctypes import RawArray, Synchronized
 from threading import Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
-from hpcgym.errors import EvaluationError
+from hpcgym.core.threads import keep_to_threads
 from hpcgym.progress import sent
 
-TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
-INTERRUPT_S = 0.5
-"""How long to wait for a Ctrl-C that has ended the workers before this process, s."""
-
-UNPICKLABLE = (pickle.PicklingError, AttributeError, TypeError)
-"""What pickle raises where an object cannot be sent to another process."""
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Where numerical libraries read how many threads to start."""
 
 
-@contextmanager
-def workers(
-    processes: int,
-    begin: Callable[..., None],
-    *given: object,
-    shares: MutableSequence[float] | None = None,
-) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of processes that first call `begin(*given)`; both must be picklable.
+class LocalExecutor(Executor):
+    """Spawned processes of one thread each; where one is killed, all are replaced.
 
-    The pool ends with the block, which drops tasks that no process has begun. `shares` is where
-    `sharing` writes, as of `no_shares`.
+    With the block that it is used in, they end at once, whatever they are at.
 
-    Raises:
-        EvaluationError: A process was killed from outside, as systems do when memory runs out.
+    Attributes:
+        n_chunks: How many chunks of work are handed over ahead.
+        chunk_s: How long a chunk takes at least, s; 0 = it is one task.
+        shares: What each process has done of its task, as of `hpcgym.progress.sent`.
     """
-    pool = ProcessPoolExecutor(processes, _Context(), partial(_begin, shares, begin, *given))
-    try:
-        yield pool
-    except BrokenProcessPool:
-        time.sleep(INTERRUPT_S)  # a terminal's Ctrl-C reaches the workers first: let it be raised
-        raise EvaluationError(
-            f"one of {processes} processes was ended from outside, as systems do that run out of "
-            "memory; try fewer processes. What had finished is kept if there is a file to resume "
-            "from"
-        ) from None
-    except KeyboardInterrupt:
-        for process in active_children():
-            if isinstance(process, _Process):  # and no process of the caller's
-                process.terminate()  # it may be importing, deaf to Ctrl-C
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+
+    chunk_s = 0.0
+
+    def __init__(self, n_workers: int) -> None:
+        self.n_chunks = 2 * n_workers
+        self.shares = RawArray("d", n_workers)
+        self._pool: ProcessPoolExecutor | None = None
+
+    def submit(
+        self, function: Callable[..., ResultT], /, *given: Any, **keywords: Any
+    ) -> Future[ResultT]:
+        """Have a process call a function; all must be picklable."""
+        try:
+            if self._pool is None:
+                self._pool = self._new_pool()
+            return self._submitted(self._pool, function, *given, **keywords)
+        except BrokenProcessPool:
+            self._pool = self._new_pool()
+            return self._submitted(self._pool, function, *given, **keywords)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes; those that have begun a task end it first."""
+        if self._pool is not None:
+            self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End all; after Ctrl-C at once, as a process may be importing, deaf to it."""
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            for process in active_children():
+                if isinstance(process, _Process):  # and no process of the caller's
+                    process.terminate()
+        self.shutdown(cancel_futures=True)
+
+    def _submitted(
+        self, pool: ProcessPoolExecutor, function: Callable[..., ResultT], *given: Any, **more: Any
+    ) -> Future[ResultT]:
+        """Submit to a pool, whose processes start here."""
+        with _one_thread_each():
+            return pool.submit(_sharing, partial(function, *given, **more))
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        """Return processes that are not started yet; each takes a place of `shares`."""
+        n_workers = len(self.shares)
+        self.shares[:] = [0.0] * n_workers
+        context = _Context()
+        taken = context.Value("i", 0)
+        return ProcessPoolExecutor(n_workers, context, partial(_begin, self.shares, taken))
 
 
 class _Process(SpawnProcess):
@@ -91,70 +110,42 @@ class _Context(SpawnContext):
     Process = _Process
 
 
-def refuse_unpicklable(one: object, what: str, advice: str) -> None:
-    """Refuse what cannot be sent to another process."""
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes that are spawned meanwhile load numerical libraries with one thread."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
-        pickle.dumps(one)
-    except UNPICKLABLE as error:
-        raise EvaluationError(
-            f"{what} cannot be sent to another process ({error}); {advice} with processes=1"
-        ) from None
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
-def no_shares(n_tasks: int) -> MutableSequence[float]:
-    """Return an array that processes share, with what each of some tasks has done of its work."""
-    shares: MutableSequence[float] = RawArray("d", n_tasks)
-    return shares
+_shares: Any = None
+_place = 0
 
 
-def sharing(function: Callable[[TaskT], ResultT], place: int, task: TaskT) -> ResultT:
-    """Do a task in a worker, and write meanwhile to a place of `shares` how far it is."""
-    with sent(_shares, place):
-        return function(task)
+def _sharing(function: Callable[[], ResultT]) -> ResultT:
+    """Call a function in a worker, and write meanwhile how far it is."""
+    with sent(_shares, _place):
+        return function()
 
 
-def as_finished(
-    pool: ProcessPoolExecutor, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
-) -> Iterator[tuple[int, ResultT]]:
-    """Begin tasks in workers that share; return the place and the result of each as it ends.
-
-    After an error no task begins; it is raised when those that had begun have ended.
-    """
-    return _as_finished(
-        {pool.submit(sharing, function, place, task): place for place, task in enumerate(tasks)}
-    )
-
-
-def _as_finished(places: dict[Future[ResultT], int]) -> Iterator[tuple[int, ResultT]]:
-    """Yield places and results, then raise the first error."""
-    failed: BaseException | None = None
-    for future in as_completed(places):
-        place = places.pop(future)
-        if future.cancelled():
-            continue
-        error = future.exception()
-        if error is None:
-            yield place, future.result()
-            continue
-        failed = failed or error
-        for other in places:
-            other.cancel()
-    if failed is not None:
-        raise failed
-
-
-_shares: MutableSequence[float] = []
-
-
-def _begin(shares: MutableSequence[float] | None, begin: Callable[..., None], *given: Any) -> None:
-    """Let Ctrl-C, or the end of its parent, end a process without a traceback, then begin."""
-    global _shares
-    _shares = [] if shares is None else shares
+def _begin(shares: Any, taken: Synchronized[int]) -> None:
+    """Let Ctrl-C, or the end of its parent, end a process without a traceback."""
+    global _shares, _place
+    with taken.get_lock():
+        _shares, _place = shares, taken.value
+        taken.value += 1
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     Thread(target=_end_with_parent, daemon=True).start()
-    begin(*given)
+    keep_to_threads(1)
 
 
 def _end_with_parent() -> None:

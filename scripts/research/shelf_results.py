@@ -10,6 +10,7 @@ from hpcgym.agent.card import Card
 from hpcgym.agent.result_table import Result
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.evaluation.cross_validation import REPLICAS, evaluate
+from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
@@ -21,7 +22,7 @@ def shelf_results(
     scenario: str,
     *,
     replicas: int = REPLICAS,
-    processes: int = 1,
+    executor: AnyExecutor = None,
     progress: bool = True,
 ) -> dict[str, Result]:
     """Evaluate agents on a scenario by the full protocol; return the result of each, by name.
@@ -33,7 +34,7 @@ def shelf_results(
         cards: The agents' cards, by name.
         scenario: Name of the scenario.
         replicas: Jittered copies of each week.
-        processes: How many processes to spread the weeks over.
+        executor: Whose workers share the weeks, as of `hpcgym.evaluate`.
         progress: Whether to show a progress bar, on a terminal.
 
     Raises:
@@ -57,7 +58,7 @@ def shelf_results(
             weeks=weeks,
             jitter=JITTER_S if replicas else 0,
             replicas=replicas,
-            processes=processes,
+            executor=executor,
             progress=progress,
         )
         found |= {

@@ -24,6 +24,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.baselines import clairvoyant
+from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
 
@@ -180,7 +181,7 @@ def chain(
     *,
     jitter: int = 0,
     replicas: int = 0,
-    processes: int = 1,
+    executor: AnyExecutor = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """Measure every step from information to bounded slowdown, on weeks an agent never saw.
@@ -190,7 +191,7 @@ def chain(
         scenario: A name, or its episodes; weeks of a log.
         jitter: As in `hpcgym.evaluate`, like the following.
         replicas: Likewise.
-        processes: Likewise.
+        executor: Likewise.
         progress: Likewise.
 
     Returns:
@@ -225,7 +226,7 @@ def chain(
         episodes,
         jitter=jitter,
         replicas=replicas,
-        processes=processes,
+        executor=executor,
         progress=progress,
     ).summary()
     table = pd.concat([seen, pd.DataFrame(known)], ignore_index=True)

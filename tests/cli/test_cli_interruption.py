@@ -217,7 +217,7 @@ def test_resuming_needs_the_folder_of_the_interrupted_run(refuse: Command) -> No
         ["--scenario", "tinny"],
         ["--weeks", "99"],
         ["--jitter", "600"],
-        ["--processes", "0"],
+        ["--on", "local:0"],
     ],
 )
 def test_command_that_is_refused_leaves_no_folder_behind(
@@ -229,7 +229,7 @@ def test_command_that_is_refused_leaves_no_folder_behind(
 
 def start_two_processes(folder: Path) -> subprocess.Popen[str]:
     """Start a long run in two processes, and return when some weeks have finished."""
-    command = ["--agents", "FCFS", "--jitter", "600", "--replicas", "300", "--processes", "2"]
+    command = ["--agents", "FCFS", "--jitter", "600", "--replicas", "300", "--on", "local:2"]
     running = subprocess.Popen(
         [sys.executable, "-m", "hpcgym", "evaluate", *command, "--output", str(folder)],
         stderr=subprocess.PIPE,
@@ -281,7 +281,7 @@ PARALLEL = (
 def test_ctrl_c_at_any_instant_of_the_start_of_processes_prints_no_traceback(
     tmp_path: Path, command: str, instant: float
 ) -> None:
-    words = [*command.split(), "--processes", "2", "--output", str(tmp_path / "out")]
+    words = [*command.split(), "--on", "local:2", "--output", str(tmp_path / "out")]
     running = subprocess.Popen(
         [sys.executable, "-m", "hpcgym", *words],
         stdout=subprocess.DEVNULL,

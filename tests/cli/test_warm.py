@@ -21,7 +21,7 @@ def hpcgym(cache, *arguments):
 
 @pytest.mark.slow
 def test_after_warming_no_command_compiles(tmp_path):
-    code, printed, _ = hpcgym(tmp_path, "warm", "--processes", "2")
+    code, printed, _ = hpcgym(tmp_path, "warm", "--on", "local:2")
     assert code == 0
     assert "compiled kernels are in" in printed
     kept = sorted(tmp_path.rglob("*.kernel"))

@@ -168,6 +168,8 @@ def test_zeros_are_the_agent_on_the_shelf(episode):
     assert env.schedule().start_time.tolist() == schedule.start_time.tolist()
     wasted = schedule.attempts.wasted_time.sum()
     assert sum(lives_of(env)["wasted"]) == wasted > 0
+    assert env.schedule().attempts_frame().equals(schedule.attempts_frame())
+    assert env.schedule().metrics() == schedule.metrics()
 
 
 def test_every_number_moves_an_attempt():

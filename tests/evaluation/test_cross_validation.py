@@ -320,7 +320,9 @@ def test_processes_change_nothing(marked_weeks: Episodes) -> None:
     options: dict[str, Any] = {"folds": 2, "seeds": 1, "jitter": 600, "replicas": 1}
     options |= {"baselines": ["clairvoyant SAF"], "progress": False}
     trainer = replace(W_TRAIN, evaluations=24)
-    one, two = (cross_validate(trainer, marked_weeks, processes=n, **options) for n in (1, 2))
+    one, two = (
+        cross_validate(trainer, marked_weeks, executor=n, **options) for n in (None, "local:2")
+    )
     pd.testing.assert_frame_equal(one.runs, two.runs)
 
 
@@ -401,7 +403,7 @@ def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
         ({"blocks": [6]}, "blocks have numbers from 1 to 5, got 6"),
         ({"blocks": []}, r"in blocks \[\] is open"),
         ({"jitter": 0}, "need both above 0"),
-        ({"processes": 0}, "processes must be a whole number from 1"),
+        ({"executor": "local:0"}, "local must be a whole number from 1"),
         ({"baselines": ["clairvoyant SFA"]}, "did you mean 'clairvoyant SAF'"),
     ],
 )

@@ -149,7 +149,7 @@ def test_weights_of_several_logs_are_one_agent_and_kept_whoever_makes_them(
     logs, trainer = [marked_weeks, other_weeks.select("1-6")], replace(W_TRAIN, evaluations=24)
     one = cross_validate(trainer, logs, **options)
     store = tmp_path / "kept.sqlite"
-    two = cross_validate(trainer, logs, processes=2, resume=store, **options)
+    two = cross_validate(trainer, logs, executor="local:2", resume=store, **options)
     pd.testing.assert_frame_equal(one.runs, two.runs)
     trained: list[object] = []
     monkeypatch.setattr(SearchTrainer, "train", lambda *arguments: trained.append(arguments))

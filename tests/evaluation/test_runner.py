@@ -6,6 +6,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from hpcgym.agent.shelf import load_agent
 from hpcgym.core.policy import as_policy, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
-from hpcgym.evaluation import Evaluation, draw_weeks, evaluate, ratio_of_sums
+from hpcgym.evaluation import Evaluation, cross_validate, draw_weeks, evaluate, ratio_of_sums
 from hpcgym.evaluation.runner import refuse_namesake
 from hpcgym.evaluation.store import Store
 from hpcgym.scenario.episodes import Episodes
@@ -167,7 +168,9 @@ def test_one_seed_gives_one_result_and_spawned_processes_the_same(
     evaluation: Evaluation, episodes: Episodes
 ) -> None:
     agents = ["FCFS", "SAF", "EASY-SJBF"]
-    again = evaluate(agents, episodes, jitter=600, replicas=2, seed=3, processes=2, progress=False)
+    again = evaluate(
+        agents, episodes, jitter=600, replicas=2, seed=3, executor="local:2", progress=False
+    )
     pd.testing.assert_frame_equal(again.frame, evaluation.frame)
 
 
@@ -176,8 +179,8 @@ def test_agent_that_cannot_be_sent_to_another_process_is_a_clear_error(
 ) -> None:
     register_policy("WIDEST", keys=lambda workload: -workload.processors)
     try:
-        with pytest.raises(EvaluationError, match="processes=1"):
-            evaluate(["WIDEST"], episodes, processes=2, progress=False)
+        with pytest.raises(EvaluationError, match="leave the executor"):
+            evaluate(["WIDEST"], episodes, executor="local:2", progress=False)
         assert evaluate(["WIDEST"], episodes, progress=False).agents == ("WIDEST", "SAF")
     finally:
         unregister_policy("WIDEST")
@@ -193,7 +196,13 @@ class Killed:
 
 def test_process_that_is_ended_from_outside_is_a_clear_error(episodes: Episodes) -> None:
     with pytest.raises(EvaluationError, match=r"ended from outside.*fewer processes"):
-        evaluate([NamedAgent("killed", Killed())], episodes, processes=2, progress=False)
+        evaluate(
+            [NamedAgent("killed", Killed())],
+            episodes,
+            weeks="1",
+            executor="local:2",
+            progress=False,
+        )
 
 
 class FailsLate:
@@ -209,7 +218,7 @@ def test_runs_behind_one_that_fails_later_are_kept(episodes: Episodes, tmp_path:
     path = tmp_path / "kept.sqlite"
     late = NamedAgent("late", FailsLate())
     with pytest.raises(ValueError, match="failed late"):
-        evaluate([late], episodes, processes=2, resume=path, progress=False)
+        evaluate([late], episodes, executor="local:2", resume=path, progress=False)
     kept = [Store(path).find(key) or [] for key in keys_in(path)]
     assert {row["agent"] for rows in kept for row in rows} == {"SAF"}
 
@@ -223,7 +232,7 @@ def test_agent_that_is_no_rule_plays_through_the_environment(episodes: Episodes)
     own = found.frame[found.frame["agent"] == "wrapped"].drop(columns="agent")
     plain = found.frame[found.frame["agent"] == "SPF"].drop(columns="agent")
     pd.testing.assert_frame_equal(own.reset_index(drop=True), plain.reset_index(drop=True))
-    spread = evaluate([wrapped, "SPF"], episodes, processes=2, **options)
+    spread = evaluate([wrapped, "SPF"], episodes, executor="local:2", **options)
     pd.testing.assert_frame_equal(spread.frame, found.frame)
 
 
@@ -298,7 +307,7 @@ def test_single_week_has_no_interval_and_says_so(episodes: Episodes) -> None:
         (["FCFS"], {"jitter": 600}, "need both"),
         (["FCFS"], {"replicas": 3}, "need both"),
         (["FCFS"], {"jitter": -1, "replicas": 3}, "jitter must be a whole number from 0"),
-        (["FCFS"], {"processes": 0}, "processes must be a whole number from 1"),
+        (["FCFS"], {"executor": "local:0"}, "local must be a whole number from 1"),
         (["FCFS"], {"seed": -1}, "a seed must be a whole number from 0, got -1"),
     ],
 )
@@ -316,3 +325,22 @@ def test_unknown_agents_scenarios_and_weeks_are_refused_by_name(episodes: Episod
         evaluate(["FCFS"], "tinny", progress=False)
     with pytest.raises(ScenarioError, match="99"):
         evaluate(["FCFS"], episodes, weeks="99", progress=False)
+
+
+def test_ratios_are_to_the_agent_that_is_named(episodes: Episodes) -> None:
+    to_saf = evaluate(["FCFS", "SPF"], episodes, progress=False)
+    found = evaluate(["FCFS", "SPF"], episodes, baseline="fcfs", progress=False)
+    assert found.frame.equals(to_saf.frame)
+    ratios = {one.agent: one.ratio.value for one in found.summaries}
+    sums = {name: to_saf.values(name).sum() for name in ("FCFS", "SPF", "SAF")}
+    assert ratios == pytest.approx({name: one / sums["FCFS"] for name, one in sums.items()})
+    assert "FCFS" in str(found.table().notes)
+    added = evaluate(["SPF"], episodes, baseline="LPF", progress=False)
+    assert added.baseline == "LPF"
+    with pytest.raises(CardError, match="did you mean 'SAF'"):
+        evaluate(["SPF"], episodes, baseline="SAFF", progress=False)
+    weeks: dict[str, Any] = {"jitter": 0, "replicas": 0, "baselines": (), "progress": False}
+    crossed = cross_validate(["SPF", "FCFS"], episodes, baseline="SPF", **weeks)
+    assert crossed.evaluations[0].baseline == "SPF"
+    with pytest.raises(EvaluationError, match="unknown baseline 'SPQ'; did you mean 'SPF'"):
+        cross_validate(["SPF", "FCFS"], episodes, baseline="SPQ", **weeks)

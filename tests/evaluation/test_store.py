@@ -92,7 +92,7 @@ def test_run_of_other_code_is_not_taken(tmp_path: Path, monkeypatch: pytest.Monk
     run(path)
     noted = count_runs(monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_sources", lambda: "mended")
+        patch.setattr(store, "versions", lambda: {"hpcgym": "mended"})
         run(path)
     assert len(noted) == 9
     run(path)

@@ -3,12 +3,15 @@
 import os
 import signal
 import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing.context import SpawnProcess
+from typing import Any
 
 import pytest
 
-from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.workers import _Process, workers
+from hpcgym.evaluation.workers import LocalExecutor, _begin, _Context, _Process
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "pthread_sigmask"), reason="Windows has no masks of signals"
@@ -45,17 +48,34 @@ class Lasting:
         return last, ()
 
 
+def begin(_: object, *given: Any) -> None:
+    """Begin a process, with one more object."""
+    _begin(*given)
+
+
+class Importing(LocalExecutor):
+    """Starts processes that unpickle one more object where they import."""
+
+    def __init__(self, n_workers: int, imported: object) -> None:
+        super().__init__(n_workers)
+        self.imported = imported
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        given = self.imported, self.shares, _Context().Value("i", 0)
+        return ProcessPoolExecutor(len(self.shares), _Context(), partial(begin, *given))
+
+
 def test_a_process_that_is_interrupted_while_it_imports_prints_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(EvaluationError), workers(1, int, Pressing()) as pool:
+    with pytest.raises(BrokenProcessPool), Importing(1, Pressing()) as pool:
         pool.submit(int).result()
     assert capfd.readouterr().err == ""
 
 
 def test_an_interruption_ends_processes_that_import() -> None:
     began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), workers(2, int, Lasting()) as pool:
+    with pytest.raises(KeyboardInterrupt), Importing(2, Lasting()) as pool:
         pool.submit(int)
         pool.submit(int)
         raise KeyboardInterrupt
@@ -80,5 +100,13 @@ def test_ctrl_c_within_a_start_is_raised_once_the_process_has_all_it_reads(
 
 
 def test_ctrl_c_reaches_a_process_that_has_begun() -> None:
-    with pytest.raises(EvaluationError), workers(1, int) as pool:
+    with pytest.raises(BrokenProcessPool), LocalExecutor(1) as pool:
         pool.submit(press).result()
+
+
+def test_a_process_that_was_killed_is_replaced() -> None:
+    with LocalExecutor(1) as pool:
+        first = pool.submit(os.getpid).result()
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(signal.raise_signal, signal.SIGKILL).result()
+        assert pool.submit(os.getpid).result() != first

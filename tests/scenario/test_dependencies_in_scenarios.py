@@ -92,9 +92,7 @@ def test_agents_are_evaluated_on_weeks_and_their_jittered_copies(tmp_path):
 
     episodes = episodes_of(written(tmp_path / "log.swf"))
     agent = NamedAgent("LOWEST", Lowest(), {"action": "policy", "policies": ["SPF"]})
-    found = evaluate(
-        [agent, "SPF", "DYNP"], episodes, jitter=60, replicas=2, processes=1, progress=False
-    )
+    found = evaluate([agent, "SPF", "DYNP"], episodes, jitter=60, replicas=2, progress=False)
     by_agent = dict(list(found.frame.groupby("agent")))
     assert set(by_agent) == {"LOWEST", "SPF", "SAF"}, "DYNP chooses as it goes"
     for key in ("mean_bsld", "mean_wait_time", "makespan"):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite
+import numba
 from llvmlite import binding
 from numba.core.compiler import CompileResult
 from numba.core.runtime.nrt import rtsys
@@ -38,6 +39,9 @@ except ImportError:  # Windows: two processes may both compile
 
 _rebuild: Any = CompileResult._rebuild
 DIGEST_BYTES = hashlib.sha256().digest_size
+
+COMPILER = {"numba": numba.__version__, "llvmlite": llvmlite.__version__}
+"""Versions of what compiles."""
 
 _not_kept: set[Path] = set()
 """Folders of which this process has said that kernels cannot be kept there."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core.workload import Workload
+from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace import load_workload
@@ -119,7 +120,11 @@ class Rerun:
 
 
 def rerun(
-    store: str | Path, *, readings: Sequence[Reading] = (MAIN, *TRIED), samples: int = N_SAMPLES
+    store: str | Path,
+    *,
+    executor: AnyExecutor = None,
+    readings: Sequence[Reading] = (MAIN, *TRIED),
+    samples: int = N_SAMPLES,
 ) -> Rerun:
     """Simulate every sample of every log under every policy.
 
@@ -127,6 +132,7 @@ def rerun(
 
     Args:
         store: File in which finished parts are kept; a second run goes on from it.
+        executor: Whose workers share the parts, as of `hpcgym.evaluate`.
         readings: Readings of the paper, `MAIN` first.
         samples: Samples of each log.
 
@@ -147,7 +153,7 @@ def rerun(
         for paper_name, name in reading.logs
         for number in range(1 if reading.resampling == "none" else samples)
     ]
-    done = run_parts(parts, store, "Carastan-Santos 2019")
+    done = run_parts(parts, store, "Carastan-Santos 2019", executor=executor)
     rows = [row for part in done.rows for row in part]
     shown = [row for row in rows if "worst" in row]
     scalar = [{k: v for k, v in row.items() if k not in _LISTS} for row in rows]

@@ -92,6 +92,7 @@ def parser_for(name: str, description: str | None) -> argparse.ArgumentParser:
     )
     folder = Path("runs", name.replace("_", "-"))
     parser.add_argument("--output", type=Path, default=folder)
+    parser.add_argument("--on", metavar="WHERE", help="what shares the parts: local:8, ray, slurm")
     parser.add_argument("--page", type=Path, help="also write the page here")
     return parser
 
@@ -127,7 +128,7 @@ def reproduce(
     name: str,
     description: str | None,
     *,
-    rerun: Callable[[Path], R],
+    rerun: Callable[..., R],
     tables: Sequence[str],
     draw: Callable[[R, Path], list[Path]],
     page: Callable[[R, str, float], str],
@@ -137,7 +138,8 @@ def reproduce(
     Args:
         name: The rerun, as in the name of its script.
         description: What `--help` says first.
-        rerun: Gives the results; keeps finished parts in the file it is given.
+        rerun: Gives the results; keeps finished parts in the file it is given, and takes
+            `executor`.
         tables: Data frames of the results to write as CSV.
         draw: Draws the results into a folder; returns the pictures.
         page: Returns the page, from results, command and wall time of the command (s).
@@ -148,7 +150,7 @@ def reproduce(
 
     def work(output: Output, options: argparse.Namespace) -> str:
         """Rerun, and write all."""
-        results = rerun(output.store())
+        results = rerun(output.store(), executor=options.on)
         output.write_tables(**{table: getattr(results, table) for table in tables})
         output.written += draw(results, output.folder)
         seconds = output.seconds

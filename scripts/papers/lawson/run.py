@@ -16,6 +16,7 @@ from hpcgym.core.predictor import Estimates
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
+from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace import load_workload
@@ -111,11 +112,17 @@ class Rerun:
     seconds: float
 
 
-def rerun(store: str | Path, *, readings: Sequence[Reading] = (*SHOWN, *TRIED)) -> Rerun:
+def rerun(
+    store: str | Path,
+    *,
+    executor: AnyExecutor = None,
+    readings: Sequence[Reading] = (*SHOWN, *TRIED),
+) -> Rerun:
     """Simulate every log under every scheduler.
 
     Args:
         store: File in which finished parts are kept; a second run goes on from it.
+        executor: Whose workers share the parts, as of `hpcgym.evaluate`.
         readings: Readings of the paper, `EXACT` first.
 
     Raises:
@@ -134,7 +141,7 @@ def rerun(store: str | Path, *, readings: Sequence[Reading] = (*SHOWN, *TRIED)) 
         for reading in readings
         for paper_name, name in reading.logs
     ]
-    done = run_parts(parts, store, "Lawson 2002")
+    done = run_parts(parts, store, "Lawson 2002", executor=executor)
     rows = [row for part in done.rows for row in part]
     runs = [{key: value for key, value in row.items() if key not in _LISTS} for row in rows]
     pairs = dict.fromkeys(pair for reading in readings for pair in reading.logs)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from hpcgym.core.setting_list import EventSemantics
 from hpcgym.core.workload import Workload
+from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.gang import Gang, Matrix
 from hpcgym.moldable import choose_shape
@@ -120,11 +121,14 @@ class Rerun:
         return float(100.0 * (means[log, mode, DOUBLED] / means[log, mode, USER] - 1.0))
 
 
-def rerun(store: str | Path, *, readings: Sequence[Reading] = READINGS) -> Rerun:
+def rerun(
+    store: str | Path, *, executor: AnyExecutor = None, readings: Sequence[Reading] = READINGS
+) -> Rerun:
     """Simulate every log under every mode with every kind of estimates.
 
     Args:
         store: File in which finished parts are kept; a second run goes on from it.
+        executor: Whose workers share the parts, as of `hpcgym.evaluate`.
         readings: Readings of the lecture.
 
     Raises:
@@ -144,7 +148,7 @@ def rerun(store: str | Path, *, readings: Sequence[Reading] = READINGS) -> Rerun
         for title, name in reading.logs
         for mode in reading.modes
     ]
-    done = run_parts(parts, store, "lecture")
+    done = run_parts(parts, store, "lecture", executor=executor)
     runs = pd.DataFrame([row for part in done.rows for row in part])
     runs["estimates"] = [int(one) if one.isdigit() else one for one in runs["estimates"]]
     return Rerun(runs, done.seconds)

@@ -95,12 +95,11 @@ def _what_was_run(rerun: Rerun, command: str) -> str:
         f"""
         P.-F. Dutot, M. Poquet, D. Trystram: contiguity and locality in backfilling.
 
-        Written by `{command}` in {rerun.processes} processes, on a machine of two cores that others
-        used as well. The {len(main):,} runs of the default reading took
-        {rerun.seconds / rerun.processes:.0f} s of wall time and {main["cpu_s"].sum():.0f} s of
-        processor time, of which two free cores need half each. The {len(others):,} runs of other
-        readings took {rerun.seconds_of_others / rerun.processes:.0f} s and
-        {others["cpu_s"].sum():.0f} s. The command also writes every run as CSV, and three pictures.
+        Written by `{command}`, on a machine of two cores that others used as well. The
+        {len(main):,} runs of the default reading took {rerun.seconds:.0f} s, added up over the
+        workers, and {main["cpu_s"].sum():.0f} s of processor time. The {len(others):,} runs of
+        other readings took {rerun.seconds_of_others:.0f} s and {others["cpu_s"].sum():.0f} s. The
+        command also writes every run as CSV, and three pictures.
 
         A platform has 8 clusters of 16 hosts. A run schedules {N_JOBS} jobs, all there from the
         beginning, by conservative backfilling whose reservations are made anew at each event. Jobs

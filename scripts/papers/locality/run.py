@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.core.workload import Workload
+from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.trace import load_workload
 from papers.common.resume import Finished, Part, run_parts
@@ -125,14 +126,12 @@ class Rerun:
         runs: One row per reading, experiment, layout, seed, variant and communication factor:
             makespan (s), jobs killed at their limit, jobs inside one cluster, processor time (s).
         candidates: Jobs of the log that draws are made from, by their number of hosts.
-        processes: How many worked side by side.
-        seconds: Wall time of the default reading, added up over processes, s.
+        seconds: Wall time of the default reading, added up over workers, s.
         seconds_of_others: The same of the other readings.
     """
 
     runs: pd.DataFrame
     candidates: pd.DataFrame
-    processes: int
     seconds: float
     seconds_of_others: float
 
@@ -140,7 +139,7 @@ class Rerun:
 def rerun(
     store: str | Path,
     *,
-    processes: int = 1,
+    executor: AnyExecutor = None,
     experiments: Sequence[Experiment] = EXPERIMENTS,
     others: Sequence[Reading] = OTHERS,
     n_jobs: int = N_JOBS,
@@ -149,7 +148,7 @@ def rerun(
 
     Args:
         store: File in which finished parts are kept; a second run goes on from it.
-        processes: How many parts are run side by side.
+        executor: Whose workers share the parts, as of `hpcgym.evaluate`.
         experiments: What is run under the default reading.
         others: Other readings.
         n_jobs: Jobs of a draw.
@@ -164,13 +163,12 @@ def rerun(
     rest = [
         part for reading in others for part in _parts(log, reading, reading.experiments, n_jobs)
     ]
-    main = run_parts(first, store, "locality", processes=processes)
-    other = run_parts(rest, store, "locality, other readings", processes=processes)
+    main = run_parts(first, store, "locality", executor=executor)
+    other = run_parts(rest, store, "locality, other readings", executor=executor)
     sizes, counts = np.unique(log.processors, return_counts=True)
     return Rerun(
         _frame(main, other),
         pd.DataFrame({"hosts": sizes, "jobs": counts}),
-        processes,
         main.seconds,
         other.seconds,
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hpcgym.core import metrics
 from hpcgym.core.policy import Policy
 from hpcgym.core.workload import Workload
+from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.schedule import simulate
 from hpcgym.trace import load_workload
@@ -207,6 +208,7 @@ class Tables:
 def tables(
     store: str | Path,
     *,
+    executor: AnyExecutor = None,
     logs: Sequence[str] = tuple(LOGS),
     in_full: Sequence[Reading] = IN_FULL,
     others: Sequence[Reading] = (*STEPS, *OFFSETS),
@@ -215,6 +217,7 @@ def tables(
 
     Args:
         store: File in which finished parts are kept; a second run goes on from it.
+        executor: Whose workers share the parts, as of `hpcgym.evaluate`.
         logs: The report's names.
         in_full: Readings with every threshold.
         others: Readings with the default threshold only.
@@ -234,7 +237,7 @@ def tables(
         for reading in readings
         for log in logs
     ]
-    done = run_parts(parts, store, "RR-9212, tables")
+    done = run_parts(parts, store, "RR-9212, tables", executor=executor)
     rows = [row for part in done.rows for row in part]
     return Tables(
         pd.DataFrame(rows).explode(["week", "bsld"], ignore_index=True).astype({"bsld": float}),

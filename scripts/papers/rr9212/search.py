@@ -19,6 +19,7 @@ from hpcgym.core.policy import FEATURES
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
+from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.trace.split import MONTH_S
 from papers.common.readings import PURE, newest_first_of
@@ -212,6 +213,7 @@ MONTHS = "SDSC-SP2 months"
 def search(
     store: str | Path,
     *,
+    executor: AnyExecutor = None,
     logs: Sequence[str] = tuple(LOGS),
     subdivisions: int = SUBDIVISIONS,
     grid_points: int = GRID_POINTS,
@@ -224,6 +226,7 @@ def search(
 
     Args:
         store: File in which finished parts are kept; a second run goes on from it.
+        executor: Whose workers share the parts, as of `hpcgym.evaluate`.
         logs: The report's names, SDSC-SP2 among them.
         subdivisions: As in `cover`, for SDSC-SP2; half as many for the other logs.
         grid_points: As in `full_grid`.
@@ -279,7 +282,7 @@ def search(
         for number, week in enumerate(simulated, 1)
         if number in GRID_WEEKS
     ]
-    done = run_parts(parts, store, "RR-9212, w*")
+    done = run_parts(parts, store, "RR-9212, w*", executor=executor)
     rows = pd.DataFrame([row for part in done.rows for row in part])
     by_set = rows[rows["kind"] == "cover"].groupby(["reading", "log"], sort=False)
     return Search(

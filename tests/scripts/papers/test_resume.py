@@ -37,9 +37,9 @@ def test_parts_side_by_side_give_the_rows_of_parts_in_turn(tmp_path: Path) -> No
         for key in ("a", "b", "c")
     ]
     alone, together = (
-        run_parts(parts, tmp_path / f"{processes}.sqlite", "demo", processes=processes).rows
-        for processes in (1, 2)
+        run_parts(parts, tmp_path / f"{place}.sqlite", "demo", executor=executor).rows
+        for place, executor in enumerate((None, "local:2"))
     )
     assert together == alone == [[{"part": key}] * 2 for key in ("a", "b", "c")]
-    kept = [sorted(keys_in(tmp_path / f"{processes}.sqlite")) for processes in (1, 2)]
+    kept = [sorted(keys_in(tmp_path / f"{place}.sqlite")) for place in (0, 1)]
     assert kept == [["a", "b", "c"]] * 2
