@@ -1,4 +1,4 @@
-"""`hpcgym traces`: list, download and verify logs, and check a log of your own."""
+"""`hpcgym traces`: list, download and verify logs, check one of your own, import accounting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from hpcgym.text_table import Kind
 _SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
 """What a log's jobs state, short enough for 80 columns."""
 
-app = typer.Typer(help="Logs: list, download, verify, check, statistics.", no_args_is_help=True)
+app = typer.Typer(
+    help="Logs: list, download, verify, check, statistics, import.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -131,6 +133,59 @@ def check_trace(
         import pandas as pd
 
         show_frame(pd.DataFrame(map(vars, found.fields)), how)
+
+
+@app.command("import")
+def import_traces(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="What sacct printed, records of PBS, or long SWF."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to: .csv or .swf, also with .gz.")
+    ],
+    machine: Annotated[
+        Path | None,
+        typer.Option(metavar="TOML", help="A machine of nodes, for its partitions' limits."),
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Zone of local times; default this machine's."),
+    ] = None,
+    counted_from: Annotated[
+        str,
+        typer.Option(
+            metavar="eligible|submit", help="When a job enters the queue, and waits count from."
+        ),
+    ] = "eligible",
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise", help="Replace users, accounts and job names, by a key that is not kept."
+        ),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Make a log of what Slurm or PBS recorded; say of every row what became of it."""
+    import secrets
+    from functools import partial
+
+    from hpcgym.machine import Machine
+    from hpcgym.output import ensure_writable
+    from hpcgym.trace.accounting import check_suffix, hashed, read_accounting, write_accounting
+
+    check_suffix(output)
+    ensure_writable(output, force=force)
+    found = read_accounting(
+        files,
+        machine=None if machine is None else Machine.from_toml(machine),
+        timezone=timezone,
+        counted_from=counted_from,
+        rename=partial(hashed, secrets.token_bytes()) if anonymise else None,
+    )
+    write_accounting(output, found, force=force)
+    echo(found)
+    echo(f"written    {output}")
 
 
 @app.command("statistics")

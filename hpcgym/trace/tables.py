@@ -50,6 +50,7 @@ class Column(NamedTuple):
 NUMBERS = {
     "job_id": Column(1 - LARGEST_NUMBER, None),
     "submit_time": Column(0, None, whole=False),
+    "wait_time": Column(-1, -1, whole=False),
     "run_time": Column(-1, -1, whole=False),
     "requested_time": Column(-1, -1, whole=False),
     "chunks": Column(1, None),
@@ -80,9 +81,28 @@ def read_log(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
         TraceError: As `read_table` and `hpcgym.trace.swf.read_swf`.
     """
     with steps(1, f"reading {Path(path).name}"):
-        if str(path).endswith(SUFFIXES):
-            return read_table(path, on_bad_line=on_bad_line)
-        return read_swf(path, on_bad_line=on_bad_line)
+        try:
+            if str(path).endswith(SUFFIXES):
+                return read_table(path, on_bad_line=on_bad_line)
+            return read_swf(path, on_bad_line=on_bad_line)
+        except TraceError as error:
+            raise TraceError(f"{error}{_import_hint(Path(path))}") from None
+
+
+def _import_hint(path: Path) -> str:
+    """Say how to import a file that is accounting, or ""."""
+    from hpcgym.trace.accounting.formats import recognised  # reads all such formats
+
+    try:
+        found = recognised(read_bytes(path)[:_HEAD].decode("latin-1"))
+    except TraceError:
+        return ""
+    if found is None or found.name == "SWF":
+        return ""
+    return f". It is {found.name}; make a log of it: hpcgym traces import {path} -o jobs.csv"
+
+
+_HEAD = 65_536
 
 
 def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
@@ -90,6 +110,7 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
 
     There may also be `cpus`, `gpus` and `memory_mb` of a chunk, `spread` and `exclusive` (true or
     false), `partition` by name, and `user`, `group`, `executable` and `queue`, as numbers or names.
+    `wait_time` is the wait that was recorded.
     `after` is the id of the job before a job, with `think_time` between them; `condition` what of
     that job it waits for, "end", "success" or "failure"; `fails` whether a job fails though it ends
     by itself; `eligible` the instant from which it may be scheduled. `on_bad_line="drop"` leaves

@@ -1,0 +1,110 @@
+"""Logs in SWF whose lines go on after field 18, or state users, groups and queues by name.
+
+With 21 fields, as logs of CERIT-SC have them, field 20 is the queue by name and field 21 what was
+asked of nodes, such as `8:ppn=8`. Other further fields are not read.
+
+Source: Specification, section 14, "Reading".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hpcgym.trace.accounting.cells import Clock
+from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks
+from hpcgym.trace.swf import FIELDS as SWF_FIELDS
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
+_PER_NODE = re.compile(r"(\d+):ppn=(\d+)(?:[:#].*)?")
+_N_CERIT = 21
+NAMED = ("user", "group", "executable", "queue", "partition")
+_SHOWN_LINES = 50
+
+
+def recognises(head: str) -> bool:
+    """Tell whether the first line that is no comment begins with four numbers, and is long."""
+    for line in head.split("\n")[:_SHOWN_LINES]:
+        if fields := line.partition(";")[0].split():
+            numbers = all(_NUMBER.fullmatch(text) for text in fields[:4])
+            return len(fields) >= len(SWF_FIELDS) and numbers
+    return False
+
+
+def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
+    """Yield the runs of a file."""
+    return in_blocks(_rows(source, ledger))
+
+
+def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
+    """Yield what each line states."""
+    for key in ("MaxNodes", "MaxProcs"):
+        ledger.machine_processors = _header_number(source, key) or ledger.machine_processors
+    begin = _header_number(source, "UnixStartTime")
+    is_first = True
+    for number, line in source.lines():
+        if fields := line.partition(";")[0].split():
+            ledger.rows += 1
+            try:
+                row = _row(fields)
+            except ValueError as error:
+                ledger.leave_out(str(error), source.path, number)
+                continue
+            if is_first and 0 < begin <= row["submit"]:
+                ledger.note("submit times since 1970, though the header has a UnixStartTime")
+                begin = 0
+            is_first = False
+            for key in ("submit", "start"):
+                row[key] += 0 if row[key] == UNKNOWN else begin
+            yield row | {"line": number}
+
+
+def _header_number(source: Source, key: str) -> int:
+    """Return the number that a comment states, 0 where there is none."""
+    found = re.search(rf"^\s*;+\s*{key}\s*:\s*(\d{{1,12}})\s*$", source.text, re.M | re.I)
+    return int(found[1]) if found else 0
+
+
+def _row(fields: list[str]) -> dict[str, Any]:
+    """Read a line; a ValueError says why it is no run."""
+    if len(fields) < len(SWF_FIELDS):
+        raise ValueError("fewer than 18 fields")
+    texts = dict(zip(SWF_FIELDS, fields, strict=False))
+    numbers = {key: _number(key, text) for key, text in texts.items() if key not in NAMED}
+    submit, wait, run_time = (numbers[key] for key in ("submit_time", "wait_time", "run_time"))
+    if run_time < 0:
+        raise ValueError("run time below 0")
+    asked, held = numbers["requested_processors"], numbers["allocated_processors"]
+    chunks, cpus, spread = (asked if asked > 0 else held), 1, False
+    names = {key: "" if texts[key] == "-1" else texts[key] for key in NAMED}
+    if len(fields) == _N_CERIT:
+        names["queue"] = fields[19]
+        each = _PER_NODE.fullmatch(fields[20])
+        if each and int(each[1]) * int(each[2]) == chunks:
+            chunks, cpus, spread = int(each[1]), int(each[2]), int(each[1]) > 1
+    if chunks <= 0:
+        raise ValueError("no processors")
+    start = submit + wait if wait >= 0 and submit >= 0 else UNKNOWN
+    return {
+        "job": texts["job_id"],
+        "number": numbers["job_id"],
+        "order": numbers["job_id"],
+        "submit": submit if submit >= 0 else UNKNOWN,
+        "start": start,
+        "run_time": run_time,
+        "requested_time": numbers["requested_time"] if numbers["requested_time"] > 0 else UNKNOWN,
+        "charged": held if held > 0 else chunks * cpus,
+        "chunks": chunks,
+        "cpus": cpus,
+        "spread": spread,
+        "status": numbers["status"],
+        **names,
+    }
+
+
+def _number(key: str, text: str) -> int:
+    """Read a number, rounded to a whole one."""
+    if not _NUMBER.fullmatch(text) or len(text) > 15:
+        raise ValueError(f"{key} is no number")
+    return int(float(text) + 0.5) if "." in text else int(text)

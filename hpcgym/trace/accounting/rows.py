@@ -1,0 +1,196 @@
+"""What formats of accounting hand over: rows in blocks of columns, and counts of those left out.
+
+Source: Specification, section 14, "Reading".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hpcgym.trace.swf import read_bytes
+
+Block = dict[str, Any]
+"""Columns of `FIELDS`, a value for each row; `line` is needed, others have a default."""
+
+UNKNOWN = -1
+"""A time or a count that the row does not state."""
+
+PARTITION_LIMIT = -2
+"""A requested time that is the partition's limit, whatever that is."""
+
+PUT_BACK = "put back before its start"
+"""Why a row was left out that still says when its job was first submitted."""
+
+FIELDS: dict[str, Any] = {
+    "line": 0,
+    "job": "",  # as the site writes it, such as 92_4: rows of one job are its attempts
+    "number": UNKNOWN,  # a whole number that is the job's alone
+    "order": UNKNOWN,  # ascends with the time of submission
+    "submit": UNKNOWN,
+    "eligible": UNKNOWN,
+    "start": UNKNOWN,
+    "end": UNKNOWN,
+    "submit_late": 0,  # further seconds, if it was after the clock was put back
+    "eligible_late": 0,
+    "start_late": 0,
+    "end_late": 0,
+    "run_time": UNKNOWN,
+    "requested_time": UNKNOWN,
+    "charged": 0,  # processors that the job held
+    "nodes": 0,  # nodes that it held
+    "chunks": 0,
+    "cpus": 1,
+    "gpus": 0,
+    "memory_mb": 0,
+    "spread": False,
+    "exclusive": False,
+    "status": UNKNOWN,  # as SWF has it: 1 completed, 0 failed, 5 cancelled
+    "retried": False,  # the job was put back, so another row of it may follow
+    "ran": True,  # False: put back before it started
+    "partition": "",
+    "user": "",
+    "group": "",
+    "executable": "",
+    "queue": "",
+}
+NAMES = ("partition", "user", "group", "executable", "queue")
+TIMES = ("submit", "eligible", "start", "end")
+
+BLOCK_ROWS = 10_000
+SHOWN_PLACES = 3
+
+
+class Source(NamedTuple):
+    """A file of accounting: its path, and its text."""
+
+    path: Path
+    text: str
+
+    @classmethod
+    def read(cls, path: str | Path) -> Source:
+        """Read a file, packed or not, in UTF-8 or else Latin-1.
+
+        Raises:
+            TraceError: As `hpcgym.trace.swf.read_bytes`.
+        """
+        content = read_bytes(Path(path))
+        try:
+            return cls(Path(path), content.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            return cls(Path(path), content.decode("latin-1"))
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines that are not blank, without line end, with their numbers from 1."""
+        begin, number, text = 0, 0, self.text
+        while begin < len(text):
+            end = text.find("\n", begin)
+            end = len(text) if end < 0 else end
+            number += 1
+            line = text[begin:end].rstrip("\r")
+            if line.strip():
+                yield number, line
+            begin = end + 1
+
+
+@dataclass
+class Reason:
+    """Why rows were left out: how many, for how many jobs, file and line of the first."""
+
+    rows: int = 0
+    jobs: int = 0
+    places: list[tuple[Path, int]] = field(default_factory=list)
+
+    def where(self, *, several_files: bool) -> str:
+        """Return the first places."""
+        known = [f"{path}:{line}" if several_files else str(line) for path, line in self.places]
+        more = ", ..." if self.rows > len(known) else ""
+        return ("" if several_files else "line ") + ", ".join(known) + more
+
+
+@dataclass
+class Ledger:
+    """Every row read, those left out by reason, and what is worth saying once.
+
+    `machine_processors` is what a header says.
+    """
+
+    rows: int = 0
+    machine_processors: int | None = None
+    left_out: dict[str, Reason] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
+
+    def leave_out(self, reason: str, path: Path, line: int, jobs: int = 1) -> None:
+        """Count a row that becomes no job."""
+        entry = self.left_out.setdefault(reason, Reason())
+        entry.rows += 1
+        entry.jobs += jobs
+        if len(entry.places) < SHOWN_PLACES:
+            entry.places.append((path, line))
+
+    def note(self, what: str, rows: int = 1) -> None:
+        """Count what is worth saying of rows that do become jobs."""
+        if rows:
+            self.notes[what] = self.notes.get(what, 0) + int(rows)
+
+
+def read_distinct(texts: Sequence[str], read: Callable[[str], Any]) -> tuple[list[Any], set[str]]:
+    """Read each distinct text once; return a value for each row, and the texts refused.
+
+    `read` refuses by a ValueError; such rows have None.
+    """
+    known: dict[str, Any] = {}
+    refused = set()
+    for text in set(texts):
+        try:
+            known[text] = read(text)
+        except ValueError:
+            known[text] = None
+            refused.add(text)
+    return [known[text] for text in texts], refused
+
+
+def kept_rows(block: Mapping[str, Sequence[Any]], keep: Sequence[bool]) -> Block:
+    """Return the rows of a block that are kept."""
+    if all(keep):
+        return dict(block)
+    return {
+        key: values[np.array(keep)]
+        if isinstance(values, np.ndarray)
+        else [value for value, stays in zip(values, keep, strict=True) if stays]
+        for key, values in block.items()
+    }
+
+
+def in_blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
+    """Gather rows, each a mapping of columns, into blocks."""
+    waiting: list[Mapping[str, Any]] = []
+    for row in rows:
+        waiting.append(row)
+        if len(waiting) == BLOCK_ROWS:
+            yield _gathered(waiting)
+            waiting = []
+    if waiting:
+        yield _gathered(waiting)
+
+
+def _gathered(rows: Sequence[Mapping[str, Any]]) -> Block:
+    """Turn rows into columns."""
+    return {key: [row.get(key, default) for row in rows] for key, default in FIELDS.items()}
+
+
+def as_arrays(block: Block) -> Block:
+    """Return a block with every column of `FIELDS`, as arrays."""
+    n = len(block["line"])
+    arrays = {}
+    for key, default in FIELDS.items():
+        kind: Any = object if key in NAMES or key == "job" else type(default)
+        kind = np.int64 if kind is int else kind
+        arrays[key] = np.array(block[key], dtype=kind) if key in block else np.full(n, default)
+        if arrays[key].dtype != kind:
+            arrays[key] = arrays[key].astype(kind)
+    return arrays

@@ -1,0 +1,376 @@
+"""Rows of accounting as runs: clocks put back, attempts of one job, limits, and what was recorded.
+
+Source: Specification, section 14, "Reading".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import TraceError
+from hpcgym.machine import Machine
+from hpcgym.progress import steps
+from hpcgym.text_table import printable
+from hpcgym.trace.accounting.cells import Clock
+from hpcgym.trace.accounting.formats import format_of
+from hpcgym.trace.accounting.rows import (
+    FIELDS,
+    NAMES,
+    PARTITION_LIMIT,
+    PUT_BACK,
+    TIMES,
+    UNKNOWN,
+    Block,
+    Ledger,
+    Source,
+    as_arrays,
+)
+from hpcgym.trace.swf import LARGEST_NUMBER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, eq=False)
+class Accounting:
+    """Runs of jobs as a site recorded them, and what became of every row; it prints.
+
+    Attributes:
+        runs: A row for each run, by `submit_time`, with the columns of a table of jobs, `wait_time`
+            among them, `status` as in SWF, and `charged`, the processors that it held. Times are
+            seconds since 1970; names are the site's.
+        formats: Each file with the name of its format.
+        ledger: How many rows there were, and how many were left out, by reason.
+        machine_processors: Those of the machine or of a header, or the fewest on which the runs
+            fit as recorded; None where no start is recorded.
+        is_guess: Whether it is the latter.
+        job_waits: Hours each job waited that has a recorded start: from its first entry into the
+            queue to the start of its last attempt.
+        zone: Where local times were, or "" if there were none.
+        counted_from: What waits count from, "eligible" or "submit".
+    """
+
+    runs: pd.DataFrame
+    formats: tuple[tuple[str, str], ...]
+    ledger: Ledger
+    machine_processors: int | None
+    is_guess: bool
+    job_waits: NDArray[np.float64]
+    zone: str
+    counted_from: str
+
+    def __str__(self) -> str:
+        """Say what was read, left out, taken for granted and recorded."""
+        n_jobs = len(self.job_waits)
+        lines = [f"{printable(path)}: {name}" for path, name in self.formats]
+        lines.append(f"rows       {self.ledger.rows}, of which {len(self.runs)} are runs of jobs")
+        for reason, found in sorted(self.ledger.left_out.items(), key=lambda item: -item[1].rows):
+            of_jobs = f", {found.jobs} jobs" if found.jobs not in (0, found.rows) else ""
+            where = found.where(several_files=len(self.formats) > 1)
+            lines.append(f"left out   {found.rows}  {reason}{of_jobs}: {printable(where)}")
+        for what, rows in self.ledger.notes.items():
+            lines.append(f"noted      {rows}  {what}")
+        lines.append(f"times      {f'local, of {self.zone}' if self.zone else 'since 1970, UTC'}")
+        guess = "a guess: the fewest on which the runs fit as recorded" if self.is_guess else ""
+        size = self.machine_processors
+        said = "unknown: state --processors" if size is None else f"{size} processors"
+        lines.append(f"machine    {said}{f' ({guess})' if guess else ''}")
+        if n_jobs:
+            mean, median = self.job_waits.mean(), np.median(self.job_waits)
+            lines.append(
+                f"waits      {n_jobs} jobs from {self.counted_from} time to their last start: mean "
+                f"{mean:.2f} h, median {median:.2f} h, longest {self.job_waits.max():.2f} h"
+            )
+        else:
+            lines.append("waits      none: no start is recorded")
+        return "\n".join(lines)
+
+
+def read_accounting(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    machine: Machine | None = None,
+    timezone: str | None = None,
+    counted_from: str = "eligible",
+    rename: Callable[[str, str], str] | None = None,
+) -> Accounting:
+    """Read accounting of Slurm, PBS or SWF: every row is a run of a job, or counted with a reason.
+
+    A job enters the queue at its eligible time, or where `counted_from` is "submit", at its
+    submission. An attempt of a job that was put back enters when the one before it ended.
+
+    Args:
+        paths: Files, packed or not; their content says which format each has.
+        machine: States limits of partitions, and cpus of nodes. Without it a limit of a partition
+            is the largest request, and whole nodes are known by the largest charge for a node.
+        timezone: Zone of local times, such as "Europe/Berlin"; default this machine's.
+        rename: Given a column and a name in it, returns the name to keep.
+
+    Raises:
+        TraceError: A file cannot be read, has no format that is known or lacks a field. Or no row
+            is a run.
+
+    Example:
+        >>> from hpcgym.trace import find_trace
+        >>> read_accounting(find_trace("tiny")).machine_processors
+        4
+    """
+    import pandas as pd
+
+    if counted_from not in ("eligible", "submit"):
+        raise TraceError(f'counted_from={counted_from!r}; allowed: "eligible", "submit"')
+    clock, ledger = Clock(timezone), Ledger()
+    formats, blocks = [], []
+    files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    with steps(len(files), "reading accounting", "files") as progress:
+        for number, path in enumerate(files):
+            source = Source.read(path)
+            found = format_of(source)
+            formats.append((str(path), found.name))
+            for block in found.blocks(source, clock, ledger):
+                arrays = as_arrays(block)
+                if rename is not None:
+                    arrays |= {key: _renamed(key, arrays[key], rename) for key in NAMES}
+                arrays["file"] = np.full(len(arrays["line"]), number)
+                blocks.append(arrays)
+            progress.advance()
+    table = {key: np.concatenate([block[key] for block in blocks] or [[]]) for key in _KEYS}
+    table = _settle(table, files, ledger)
+    if not len(table["line"]):
+        raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
+    waits = _job_waits(table, counted_from)
+    _fill_limits(table, machine, ledger)
+    _find_exclusive(table, machine, ledger)
+    late = (table["start"] != UNKNOWN) & (table["eligible"] > table["start"])
+    ledger.note("eligible after its start: the start is taken", int(late.sum()))
+    runs = _runs(pd.DataFrame(table), counted_from)
+    size, is_guess = ledger.machine_processors if machine is None else machine.cpus, False
+    if size is None and (runs["wait_time"] >= 0).any():
+        size, is_guess = fewest_processors(runs), True
+    zone = clock.name if clock.used else ""
+    return Accounting(runs, tuple(formats), ledger, size, is_guess, waits, zone, counted_from)
+
+
+_KEYS = (*FIELDS, "file")
+
+
+def _renamed(key: str, names: NDArray[Any], rename: Callable[[str, str], str]) -> NDArray[Any]:
+    """Return a column with its names replaced; "" stays."""
+    known = {name: rename(key, name) if name else "" for name in set(names)}
+    return np.array([known[name] for name in names], dtype=object)
+
+
+def _reasons(ledger: Ledger) -> str:
+    """Say why rows were left out."""
+    found = ledger.left_out.items()
+    return "; ".join(f"{one.rows} {why} ({one.where(several_files=True)})" for why, one in found)
+
+
+def _settle(table: Block, files: Sequence[Path], ledger: Ledger) -> Block:
+    """Decide times that were ambiguous, and leave out what is repeated or contradicts itself."""
+    _set_clock(table)
+    unknown = (table["start"] == UNKNOWN) & (table["end"] > 0) & (table["run_time"] >= 0)
+    table["start"] = np.where(unknown, table["end"] - table["run_time"], table["start"])
+    both = (table["start"] != UNKNOWN) & (table["end"] != UNKNOWN)
+    derived = both & (table["run_time"] == UNKNOWN)
+    table["run_time"] = np.where(derived, table["end"] - table["start"], table["run_time"])
+    table["eligible"] = np.maximum(table["eligible"], table["submit"])  # unknown ones too
+    ran, started = table["ran"], table["start"] != UNKNOWN
+    largest = np.max([table[key] for key in (*TIMES, "run_time", "requested_time")], axis=0)
+    faults = {
+        "number too large": (largest >= LARGEST_NUMBER) | (table["number"] >= LARGEST_NUMBER),
+        "no submit time": table["submit"] == UNKNOWN,
+        "no run time": ran & (table["run_time"] == UNKNOWN),
+        "end before start": ran
+        & ((table["run_time"] < 0) | (both & (table["end"] < table["start"]))),
+        "start before submission": ran & started & (table["start"] < table["submit"]),
+        "row once more": _repeats(table),
+    }
+    keep = np.ones(len(ran), dtype=bool)
+    for reason, wrong in faults.items():
+        _leave_out(table, wrong & keep, reason, files, ledger)
+        keep &= ~wrong
+    table = {key: values[keep] for key, values in table.items()}
+    _find_attempts(table, ledger)
+    _leave_out(table, ~table["ran"], PUT_BACK, files, ledger)
+    return {key: values[table["ran"]] for key, values in table.items()}
+
+
+def _leave_out(
+    table: Block, wrong: NDArray[np.bool_], reason: str, files: Sequence[Path], ledger: Ledger
+) -> None:
+    """Count rows that are left out."""
+    for row in np.flatnonzero(wrong):
+        ledger.leave_out(reason, files[table["file"][row]], int(table["line"][row]))
+
+
+def _set_clock(table: Block) -> None:
+    """Decide which times of an hour that came twice were in the second one.
+
+    Ids ascend with submissions: from where they go back, they are in the second hour. A job is not
+    eligible before its submission, and does not start before it is eligible. Start and end are
+    those whose difference is nearest to the elapsed time, the earlier ones where two are.
+    """
+    late = np.max([table[f"{key}_late"] for key in TIMES], axis=0) if len(table["line"]) else []
+    rows = np.flatnonzero(late)
+    ambiguous = rows[table["submit_late"][rows] > 0]
+    latest, in_second = UNKNOWN, False
+    for row in sorted(ambiguous, key=lambda row: (table["order"][row], row)):
+        submit = table["submit"][row]
+        in_second &= abs(submit - latest) < _DAY_S
+        in_second |= submit < latest and latest - submit < _DAY_S
+        latest = submit
+        table["submit"][row] += table["submit_late"][row] if in_second else 0
+    for row in rows:
+        submit, elapsed = table["submit"][row], table["run_time"][row]
+        eligible, start, end = (
+            [table[key][row] + extra for extra in sorted({0, table[f"{key}_late"][row]})]
+            for key in ("eligible", "start", "end")
+        )
+        table["eligible"][row] = next((one for one in eligible if one >= submit), eligible[-1])
+        least = max(submit, table["eligible"][row])
+        pairs = [(one, other) for one in start if one >= least for other in end if other >= one]
+
+        def misfit(pair: tuple[int, int], elapsed: int = elapsed) -> tuple[int, tuple[int, int]]:
+            return (abs(pair[1] - pair[0] - elapsed) if elapsed != UNKNOWN else 0, pair)
+
+        if pairs:
+            table["start"][row], table["end"][row] = min(pairs, key=misfit)
+
+
+def _repeats(table: Block) -> NDArray[np.bool_]:
+    """Tell which rows say what an earlier one does, as in files that overlap."""
+    import pandas as pd
+
+    keys = ("job", *TIMES, "run_time", "chunks", "cpus")
+    return np.array(pd.DataFrame({key: table[key] for key in keys}).duplicated(), dtype=bool)
+
+
+def _find_attempts(table: Block, ledger: Ledger) -> None:
+    """Add `first_row`, `attempt` and times of the first attempt.
+
+    A row is a further attempt if the row before it of this job says that it was put back. It enters
+    the queue then.
+    """
+    n = len(table["line"])
+    table["first_row"], table["attempt"] = np.arange(n), np.zeros(n, dtype=np.int64)
+    order = np.lexsort((table["line"], table["start"], table["submit"]))
+    order = order[np.argsort(_codes(table["job"])[order], kind="stable")]
+    jobs = table["job"][order]
+    for place in np.flatnonzero(jobs[1:] == jobs[:-1]).tolist():
+        before, row = order[place], order[place + 1]
+        if not table["retried"][before]:
+            ledger.note("id of a job that another job had before")
+            continue
+        table["first_row"][row] = table["first_row"][before]
+        table["attempt"][row] = table["attempt"][before] + 1
+        put_back = max(table["end"][before], table["submit"][row])
+        if table["start"][row] == UNKNOWN or put_back <= table["start"][row]:
+            table["submit"][row] = put_back
+        table["eligible"][row] = max(table["eligible"][row], table["submit"][row])
+    ledger.note("further attempts of jobs", int((table["attempt"] > 0).sum()))
+    for key in ("submit", "eligible"):
+        table[f"first_{key}"] = table[key][table["first_row"]]
+
+
+def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of each value, equal for equal ones."""
+    import pandas as pd
+
+    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
+
+
+def _job_waits(table: Block, counted_from: str) -> NDArray[np.float64]:
+    """Return how long each job waited in all, h."""
+    last: dict[int, int] = {}
+    for row in np.argsort(table["attempt"], kind="stable").tolist():
+        last[table["first_row"][row]] = row
+    rows = np.array(sorted(last.values()), dtype=np.int64)
+    rows = rows[table["start"][rows] != UNKNOWN]
+    begun = np.minimum(table[f"first_{counted_from}"][rows], table["start"][rows])
+    return np.asarray((table["start"][rows] - begun) / 3600, dtype=np.float64)
+
+
+def _fill_limits(table: Block, machine: Machine | None, ledger: Ledger) -> None:
+    """Replace limits that are the partition's."""
+    requested = table["requested_time"]
+    by_partition = requested == PARTITION_LIMIT
+    if not by_partition.any():
+        return
+    known = {} if machine is None else {one.name: one.max_time_s for one in machine.partitions}
+    stated = np.array([known.get(name, 0) for name in table["partition"]], dtype=np.int64)
+    largest = int(requested.max(initial=UNKNOWN))
+    table["requested_time"] = np.where(
+        by_partition, np.where(stated > 0, stated, largest), requested
+    )
+    n_stated = int((by_partition & (stated > 0)).sum())
+    ledger.note("no limit of their own: the partition's is taken", n_stated)
+    what = "the largest request is taken" if largest > 0 else "requests stay unknown"
+    ledger.note(
+        f"no limit, and the partition's is not known: {what}", by_partition.sum() - n_stated
+    )
+
+
+def _find_exclusive(table: Block, machine: Machine | None, ledger: Ledger) -> None:
+    """Tell which jobs had whole nodes: charged all cpus of these, more than they asked for."""
+    nodes, charged = table["nodes"], table["charged"]
+    more = (charged > table["chunks"] * table["cpus"]) & (nodes > 0)
+    if not more.any():
+        return
+    each = charged / np.maximum(nodes, 1)
+    if machine is not None:
+        whole = np.isin(each, [one.cpus for one in machine.nodes])
+    else:
+        codes = _codes(table["partition"])
+        largest = np.zeros(codes.max() + 1)
+        np.maximum.at(largest, codes[nodes > 0], each[nodes > 0])
+        whole = each == largest[codes]
+    table["exclusive"] = table["exclusive"] | (more & whole)
+    ledger.note(
+        "charged all cpus of their nodes, more than asked: exclusive", int((more & whole).sum())
+    )
+    ledger.note("charged more than asked, yet no whole nodes", int((more & ~whole).sum()))
+
+
+def _runs(table: pd.DataFrame, counted_from: str) -> pd.DataFrame:
+    """Lay rows out as a table of jobs, in order of their submit times."""
+    entered = table[counted_from]
+    started = table["start"] != UNKNOWN
+    entered = entered.where(~started | (entered <= table["start"]), table["start"])
+    table["submit_time"] = entered
+    table["wait_time"] = (table["start"] - entered).where(started, UNKNOWN)
+    missing = table["number"] == UNKNOWN
+    if missing.any():
+        first = int(table["number"].max()) + 1
+        table.loc[missing, "number"] = first + _codes(table.loc[missing, "job"].to_numpy())
+    table["job_id"] = table["number"]
+    table = table.sort_values(["submit_time", "job_id", "file", "line"], ignore_index=True)
+    shown = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
+    shown += ["gpus", "memory_mb", "spread", "exclusive", *NAMES, "status", "charged"]
+    return table[shown]
+
+
+def fewest_processors(runs: pd.DataFrame) -> int:
+    """Return the size of the smallest machine on which runs fit as recorded; ends come first."""
+    held = held_processors(runs)
+    known = (runs["wait_time"] >= 0).to_numpy()
+    start = (runs["submit_time"] + runs["wait_time"]).to_numpy()[known]
+    end = start + runs["run_time"].to_numpy()[known]
+    times = np.concatenate([start, end])
+    change = np.concatenate([held[known], -held[known]])
+    order = np.lexsort((change, times))
+    return max(int(np.cumsum(change[order]).max(initial=1)), int(held.max()))
+
+
+def held_processors(runs: pd.DataFrame) -> NDArray[np.int64]:
+    """Return how many processors each run holds on a machine that counts them."""
+    asked = (runs["chunks"] * runs["cpus"]).to_numpy()
+    return np.asarray(np.where(runs["exclusive"], runs["charged"], asked), dtype=np.int64)

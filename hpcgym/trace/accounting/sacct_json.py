@@ -1,0 +1,162 @@
+"""Jobs that `sacct --json` or `squeue --json` prints: scalars, lists, objects for one thing.
+
+The text is decoded job by job, so memory is that of the text and of the rows.
+
+Source: Specification, section 14, "Reading".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hpcgym.errors import TraceError
+from hpcgym.trace.accounting import slurm
+from hpcgym.trace.accounting.cells import Clock
+from hpcgym.trace.accounting.rows import BLOCK_ROWS, Block, Ledger, Source
+
+_JOBS = re.compile(r'"jobs"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
+_MISSING = object()
+
+PATHS = {
+    "jobidraw": ("job_id",),
+    "state": ("state.current", "job_state", "state"),
+    "submit": ("time.submission", "submit_time"),
+    "eligible": ("time.eligible", "eligible_time"),
+    "start": ("time.start", "start_time"),
+    "end": ("time.end", "end_time"),
+    "elapsedraw": ("time.elapsed",),
+    "timelimitraw": ("time.limit", "time_limit"),
+    "nnodes": ("allocation_nodes", "node_count"),
+    "reqcpus": ("required.CPUs", "cpus"),
+    "user": ("user", "association.user", "user_name"),
+    "account": ("account", "association.account"),
+    "partition": ("partition",),
+    "qos": ("qos",),
+    "jobname": ("name",),
+}
+"""Where each field of sacct's text is found, the first that is there."""
+
+_LISTS = {"reqtres": ("tres.requested", "tres_req_str"), "alloctres": ("tres.allocated",)}
+
+
+def recognises(head: str) -> bool:
+    """Tell whether a text is an object with jobs."""
+    return head.lstrip().startswith("{") and _JOBS.search(head) is not None
+
+
+def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
+    """Yield the runs of a file.
+
+    Raises:
+        TraceError: It is no JSON, or ends early; the message names the line.
+    """
+    waiting: list[tuple[int, dict[str, str]]] = []
+    for number, job in _jobs(source):
+        ledger.rows += 1
+        if isinstance(job, Mapping) and isinstance(job.get("job_id"), int | str | Mapping):
+            waiting.append((number, _cells(job)))
+        else:
+            ledger.leave_out("no object with a job_id", source.path, number)
+        if len(waiting) == BLOCK_ROWS:
+            yield _block(waiting, source, clock, ledger)
+            waiting = []
+    if waiting:
+        yield _block(waiting, source, clock, ledger)
+
+
+def _block(
+    jobs: list[tuple[int, dict[str, str]]], source: Source, clock: Clock, ledger: Ledger
+) -> Block:
+    """Turn texts by job into texts by field, and these into a block."""
+    cells: Block = {key: [cells[key] for _, cells in jobs] for key in jobs[0][1]}
+    cells["line"] = [number for number, _ in jobs]
+    return slurm.block_of(cells, source.path, clock, ledger)
+
+
+def _jobs(source: Source) -> Iterator[tuple[int, Any]]:
+    """Yield each job with the line that it begins in."""
+    text, decoder = source.text, json.JSONDecoder()
+    found = _JOBS.search(text)
+    place = counted = 0 if found is None else found.end()
+    number = text.count("\n", 0, place) + 1
+    while True:
+        between = _BETWEEN.match(text, place)
+        place = place if between is None else between.end()
+        number += text.count("\n", counted, place)
+        counted = place
+        if text.startswith("]", place):
+            return
+        try:
+            job, place = decoder.raw_decode(text, place)
+        except json.JSONDecodeError as error:
+            line = number + text.count("\n", counted, error.pos)
+            raise TraceError(f"{source.path}:{line}: no JSON here: {error.msg}") from None
+        except RecursionError:
+            raise TraceError(f"{source.path}:{number}: a job nested too deeply") from None
+        yield number, job
+
+
+def _cells(job: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts that sacct would print of a job."""
+    cells = {field: _text(_at(job, paths)) for field, paths in PATHS.items()}
+    limit = _at(job, PATHS["timelimitraw"])
+    if limit is None or cells["timelimitraw"] in ("0", "INFINITE"):
+        cells["timelimitraw"] = "UNLIMITED"
+    for field, paths in _LISTS.items():
+        cells[field] = _resources(_at(job, paths))
+    cells["jobid"] = _job_id(job, cells["jobidraw"])
+    return cells
+
+
+def _at(job: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
+    """Return what is at the first path that is there; "" if none is."""
+    for path in paths:
+        value: Any = job
+        for key in path.split("."):
+            value = value.get(key, _MISSING) if isinstance(value, Mapping) else _MISSING
+        if value is not _MISSING and not (path == "state" and isinstance(value, Mapping)):
+            return value
+    return ""
+
+
+def _text(value: Any) -> str:
+    """Return a scalar, the first of a list, or the number of an object, as text."""
+    if isinstance(value, list | tuple):
+        return _text(value[0]) if value else ""
+    if isinstance(value, Mapping):
+        if value.get("infinite"):
+            return "INFINITE"
+        return _text(value.get("number")) if value.get("set", True) else ""
+    if value is None or isinstance(value, bool):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _resources(value: Any) -> str:
+    """Return trackable resources as sacct writes them; memory is in MB."""
+    if not isinstance(value, list | tuple):
+        return _text(value)
+    parts = []
+    for one in value:
+        if isinstance(one, Mapping) and (count := _text(one.get("count"))) not in ("", "0"):
+            kind, name = _text(one.get("type")), _text(one.get("name"))
+            parts.append(f"{kind}/{name}={count}" if name else f"{kind}={count}")
+    return ",".join(parts)
+
+
+def _job_id(job: Mapping[str, Any], raw: str) -> str:
+    """Return a job's id as sacct shows it: with its task, or its component."""
+    array, task = _text(_at(job, ("array.job_id",))), _text(_at(job, ("array.task_id",)))
+    if array not in ("", "0"):
+        waiting = _text(_at(job, ("array.task",)))
+        if task != "":
+            return f"{array}_{task}"
+        return f"{array}_[{waiting}]" if waiting else raw
+    whole, offset = _text(_at(job, ("het.job_id",))), _text(_at(job, ("het.job_offset",)))
+    return f"{whole}+{offset or 0}" if whole not in ("", "0") else raw
