@@ -35,7 +35,7 @@ from hpcgym.core.policy import mixed_policy
 from hpcgym.core.setting_list import settings_of_rules
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
 from hpcgym.ranges import parse_numbers
-from hpcgym.registry import read_toml
+from hpcgym.registry import read_toml, shelf_entries
 
 WEEK_NUMBERS = range(1, 10_000)
 """Numbers that training weeks may have; which of them a log has is not known to a card."""
@@ -221,16 +221,19 @@ def _rule_agent(card: Card) -> RuleAgent:
 def _replay_agent(card: Card) -> RuleAgent:
     """Make the agent that chooses among other rules of the shelf by replay."""
     from hpcgym.agent.replay import ReplayAgent
-    from hpcgym.agent.shelf import load_agent
 
     environment = dict(card.environment)
     _check_keys("parameters", card.parameters, ("agents",))
     _check_keys("environment", environment, ("action", "policies"), ("backfill",))
     _check_type("parameters.agents", card.parameters["agents"], list)
-    rules = [load_agent(name) for name in card.parameters["agents"]]
-    for rule in rules:
+    cards, rules = shelf_entries("agents"), []
+    for name in card.parameters["agents"]:
+        if str(name).casefold() not in cards:
+            raise CardError(f"parameters.agents: {unknown_name('agent', name, map(str.upper, cards))}")
+        rules.append(read_card(cards[name.casefold()]).agent if name != card.name else None)
+    for name, rule in zip(card.parameters["agents"], rules, strict=True):
         if not isinstance(rule, RuleAgent) or len(rule.choices) > 1:
-            raise CardError(f"parameters.agents: {rule.name} is no single rule")
+            raise CardError(f"parameters.agents: {name} is no single rule")
     agent = ReplayAgent([one for one in rules if isinstance(one, RuleAgent)], name=card.name)
     if environment.get("backfill") != (agent.backfill and str(agent.backfill)):
         raise CardError(f"environment.backfill must be that of {rules[0].name}, {agent.backfill}")

@@ -84,11 +84,10 @@ def cross_validate_agents(
             logs,
             folds=folds,
             seeds=seeds,
-            baseline=given.baseline,
             executor=given.executor,
             baselines=BASELINES if baselines else (),
             resume=folder and comparison.store_in(folder, resume=given.resume),
             **given.copies,
-        )
+        ).against(given.baseline)
         by_figure = dict(zip(figures, result.evaluations, strict=True))
         comparison.show_and_write(result, folder, result.frames(), by_figure, given)

@@ -32,7 +32,7 @@ from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
-from hpcgym.evaluation.results import Evaluation, refuse_other_baseline
+from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.runner import (
     RATIO_BASELINE,
     WAITS,
@@ -168,7 +168,6 @@ def cross_validate(
     jitter: int = JITTER_S,
     replicas: int = REPLICAS,
     seed: int = 0,
-    baseline: str = RATIO_BASELINE,
     executor: AnyExecutor = None,
     baselines: Sequence[str] = BASELINES,
     resume: str | Path | None = None,
@@ -193,7 +192,6 @@ def cross_validate(
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies, of the bootstrap and of the search for w*.
-        baseline: What ratios are taken to: one of the agents, trainers or baselines.
         executor: As of `evaluate`, for trainings, searches and runs. The result is the same, except
             for trainings that a clock ends, such as those of `ppo`. With one, a training has one
             thread, and trainers must be picklable.
@@ -240,7 +238,6 @@ def cross_validate(
     left_out = {name: why for log in logs for name, why in misfits(rules, log).items()}
     kept = [name for name in baselines if name not in left_out]
     planned = list(plan.planned_runs(entrants, kept))
-    refuse_other_baseline(baseline, [runs.name for runs in planned])
     tasks = [runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)]
     frames, evaluations = [], []
     with executor_of(executor) as workers:
@@ -251,7 +248,7 @@ def cross_validate(
             frame, evaluation = _run(own, trained, log, copies, execution, left_out)
             frame.insert(0, "scenario", log.scenario.name)
             frames.append(frame)
-            evaluations.append(evaluation.against(baseline))
+            evaluations.append(evaluation)
     of_folds = [
         plan.training_row(runs, runs.made(trained)) for runs in planned if runs.fold is not None
     ]

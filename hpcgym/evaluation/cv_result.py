@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,6 +120,11 @@ class CrossValidationResult:
             sums = runs.groupby(["seed", "week"])["mean_bsld"].mean().groupby("seed").sum()
             found[str(agent)] = tuple(float(one / baseline) for one in sums)
         return found
+
+    def against(self, baseline: str) -> CrossValidationResult:
+        """Return the same runs with ratios to another agent, as `Evaluation.against`."""
+        logs = tuple(one.against(baseline) for one in self.evaluations)
+        return replace(self, evaluations=logs)
 
     def summary(self) -> pd.DataFrame:
         """Return one row per log and agent or baseline, and rows over all logs.

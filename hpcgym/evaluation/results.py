@@ -137,7 +137,8 @@ class Evaluation:
             EvaluationError: It is not among the agents, or has not run all their weeks.
         """
         names = list(self.frame["agent"].unique())
-        refuse_other_baseline(baseline, names)
+        if baseline.casefold() not in map(str.casefold, names):
+            raise EvaluationError(unknown_name("baseline", baseline, names))
         (name,) = (one for one in names if one.casefold() == baseline.casefold())
         if len(self._rows(name)) < len(self.frame[["week", "replica"]].drop_duplicates()):
             raise EvaluationError(
@@ -311,12 +312,6 @@ def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:
     """
     with writing(path, force=force) as file:
         frame.to_csv(file, **csv_style(frame))
-
-
-def refuse_other_baseline(baseline: str, names: Sequence[str]) -> None:
-    """Refuse a baseline that is not among the names of what runs, in any case."""
-    if baseline.casefold() not in map(str.casefold, names):
-        raise EvaluationError(unknown_name("baseline", baseline, dict.fromkeys(names)))
 
 
 def _columns(ranked: Sequence[Summary], baseline: str) -> list[Column]:

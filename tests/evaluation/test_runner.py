@@ -340,7 +340,7 @@ def test_ratios_are_to_the_agent_that_is_named(episodes: Episodes) -> None:
     with pytest.raises(CardError, match="did you mean 'SAF'"):
         evaluate(["SPF"], episodes, baseline="SAFF", progress=False)
     weeks: dict[str, Any] = {"jitter": 0, "replicas": 0, "baselines": (), "progress": False}
-    crossed = cross_validate(["SPF", "FCFS"], episodes, baseline="SPF", **weeks)
-    assert crossed.evaluations[0].baseline == "SPF"
+    crossed = cross_validate(["SPF", "FCFS"], episodes, **weeks)
+    assert crossed.against("SPF").evaluations[0].baseline == "SPF"
     with pytest.raises(EvaluationError, match="unknown baseline 'SPQ'; did you mean 'SPF'"):
-        cross_validate(["SPF", "FCFS"], episodes, baseline="SPQ", **weeks)
+        crossed.against("SPQ")
