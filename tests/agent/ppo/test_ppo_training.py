@@ -126,7 +126,8 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
     keywords = {"action": acts, "expectations": spec.expectations}
     envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, **keywords)
     shown = envs.reset()
-    saf = np.float32([0, 0, 0, 0, 0, 1])[-envs.action_space.shape[0] :]
+    saf = np.zeros(envs.action_space.shape[0], dtype=np.float32)
+    saf[-1] = acts == "weights"
     for _ in range(20):
         shown, *_ = envs.step(np.tile(saf, (8, 1)))
     shown = {key: np.concatenate([array, 0 * array[:1]]) for key, array in shown.items()}
@@ -195,7 +196,7 @@ def test_two_jobs_alike_are_drawn_evenly_at_any_temperature(
 def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
     action: str, training: list[Episodes], validation: list[Episodes]
 ) -> None:
-    few = {"n_envs": 8, "n_steps": 16, "batch_size": 64, "device": "cpu"}
+    few = {"n_envs": 8, "n_steps": 16, "batch_size": 64, "constants": 0, "device": "cpu"}
     config = ppo.preset(action, **few, steps=256, minutes=0.0)
     assert config.residual
     untrained = networks.Scorer(config.spec).agent()
