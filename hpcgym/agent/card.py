@@ -226,15 +226,18 @@ def _replay_agent(card: Card) -> RuleAgent:
     _check_keys("parameters", card.parameters, ("agents",))
     _check_keys("environment", environment, ("action", "policies"), ("backfill",))
     _check_type("parameters.agents", card.parameters["agents"], list)
-    cards, rules = shelf_entries("agents"), []
+    cards = shelf_entries("agents")
+    rules: list[RuleAgent] = []
     for name in card.parameters["agents"]:
         if str(name).casefold() not in cards:
-            raise CardError(f"parameters.agents: {unknown_name('agent', name, map(str.upper, cards))}")
-        rules.append(read_card(cards[name.casefold()]).agent if name != card.name else None)
-    for name, rule in zip(card.parameters["agents"], rules, strict=True):
+            known = unknown_name("agent", name, map(str.upper, cards))
+            raise CardError(f"parameters.agents: {known}")
+        is_itself = name.casefold() == card.name.casefold()
+        rule = None if is_itself else read_card(cards[name.casefold()]).agent
         if not isinstance(rule, RuleAgent) or len(rule.choices) > 1:
             raise CardError(f"parameters.agents: {name} is no single rule")
-    agent = ReplayAgent([one for one in rules if isinstance(one, RuleAgent)], name=card.name)
+        rules.append(rule)
+    agent = ReplayAgent(rules, name=card.name)
     if environment.get("backfill") != (agent.backfill and str(agent.backfill)):
         raise CardError(f"environment.backfill must be that of {rules[0].name}, {agent.backfill}")
     return agent
