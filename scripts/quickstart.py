@@ -29,11 +29,12 @@ def main():
 
 
 def compare():
-    """Evaluate the rules and every trained agent of the shelf, by the `hpcgym` command."""
+    """Evaluate rules and the trained agents of the shelf that kill no job, by `hpcgym`."""
     from hpcgym.agent.shelf import load_cards
     from hpcgym.cli import app
 
-    trained = [card.name for card in load_cards().values() if card.kind != "rule"]
+    cards = [card for card in load_cards().values() if card.contest != "requeue"]
+    trained = [card.name for card in cards if card.training is not None]
     words = ["evaluate", "--agents", ",".join(RULES + trained), "--scenario", SCENARIO]
     words += ["--output", os.path.join("runs", "quickstart"), "--force"]
     print("hpcgym " + " ".join(words), flush=True)

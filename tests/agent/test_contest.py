@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent, load_cards
-from hpcgym.agent.contest import contest_by, contest_of
+from hpcgym.agent.contest import contest_by, contest_of, mode_in_env
 from hpcgym.agent.shelf import parse_cards
 from hpcgym.core.backfill import MODES
 from hpcgym.core.own_backfill import OwnBackfill, OwnPass
@@ -122,5 +122,5 @@ def test_cards_are_open_where_their_agents_are() -> None:
 
 def test_contest_of_a_card_by_its_results_is_that_by_its_mode() -> None:
     for card in parse_cards():
-        mode = card.environment.get("backfill", "easy")
+        mode = mode_in_env(card.environment, "easy")
         assert card.contest == contest_by(mode, card.parameters.get("estimates")), card.name

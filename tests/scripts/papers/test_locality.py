@@ -386,7 +386,7 @@ def made(makespan: Callable[[pd.Series], float]) -> study.Rerun:
         ]
     )
     rows["makespan"] = rows.apply(makespan, axis=1)
-    return study.Rerun(rows, pd.DataFrame(), 1, 0.0, 0.0)
+    return study.Rerun(rows, pd.DataFrame(), 0.0, 0.0)
 
 
 RANK = {

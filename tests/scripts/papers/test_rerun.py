@@ -30,11 +30,11 @@ class Demo(NamedTuple):
     seconds: float
 
 
-def demo_of(*parts: Part) -> Callable[[Path], Demo]:
+def demo_of(*parts: Part) -> Callable[..., Demo]:
     """Return a rerun of these parts."""
 
-    def rerun(store: Path) -> Demo:
-        done = run_parts(parts, store, "demo")
+    def rerun(store: Path, executor: str | None = None) -> Demo:
+        done = run_parts(parts, store, "demo", executor=executor)
         rows = [row for part in done.rows for row in part]
         return Demo(pd.DataFrame(rows), pd.DataFrame({"parts": [len(rows)]}), 7.0)
 
