@@ -42,9 +42,8 @@ On: TypeAlias = Annotated[
     typer.Option(
         "--on",
         metavar="WHERE",
-        help="What shares the work: local[:PROCESSES], ray[:ADDRESS] or "
-        "slurm[:partition=NAME,time=MINUTES,jobs=NUMBER]; default this process. The result is the "
-        "same.",
+        help="What shares the work: local:8, ray, ray:ADDRESS, slurm or slurm:jobs=8, with "
+        "partition= and time= too; default this process. The result is the same.",
     ),
 ]
 Processors: TypeAlias = Annotated[
