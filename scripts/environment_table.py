@@ -3,10 +3,12 @@
     python scripts/environment_table.py [ID ...] [--weeks N]
 
 A score is the mean of `info["ratio"]` over the test weeks, or over their first N. Random actions
-play each week ten times. Rules run as by `hpcgym evaluate`, actions in the environment.
+play each week ten times. Rules run as by `hpcgym evaluate`, actions in the environment. Which
+decisions matter is drawn: one random action among zeros, at TRIED decisions of each week.
 """
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -45,6 +47,44 @@ def play(name: str, n_weeks: int | None, action: object = None, times: int = 1) 
     return pd.DataFrame(rows, columns=["week", "sum", "steps", "ratio", "env"])
 
 
+TRIED = 48
+
+
+def episode(env: Any, week: int, zeros: Any, changed: int = -1) -> Iterator[float]:
+    """Play a week by zeros, but for a random action at one step; yield what waits, then the sum."""
+    info, is_over, step, total = env.reset(options={"episode": week})[1], False, 0, 0.0
+    while not is_over:
+        if changed < 0:
+            start, submit = env.unwrapped.schedule().start_time, env.unwrapped.workload.submit_time
+            yield int(((start < 0) & (submit <= env.unwrapped.now)).sum())
+        mask = {"mask": info["action_mask"]} if "action_mask" in info else {}
+        action = env.action_space.sample(**mask) if step == changed else zeros
+        _, reward, terminated, truncated, info = env.step(action)
+        is_over, step, total = terminated or truncated, step + 1, total + reward
+    yield total
+
+
+def what_matters(name: str, n_weeks: int | None) -> dict[str, str]:
+    """Return how often more jobs wait than are shown, and how often an action changes a week."""
+    keywords: dict[str, Any] = {"weeks": "test"} if name == IDS[0] else {}
+    env: Any = gymnasium.make(name, **keywords)
+    env.action_space.seed(0)
+    zeros = np.zeros(env.action_space.shape, env.action_space.dtype)
+    waiting, sizes = [], []
+    for week in env.unwrapped.episodes.numbers[:n_weeks]:
+        *waits, base = episode(env, week, zeros)
+        waiting += waits
+        for step in np.unique(np.linspace(0, len(waits) - 1, TRIED).astype(int)):
+            *_, total = episode(env, week, zeros, step)
+            sizes.append(abs(total - base))
+    changes = np.array(sizes) > 1e-12
+    return {
+        "more wait": f"{np.mean(np.array(waiting) > env.unwrapped.n_slots):.1%}",
+        "changes": f"{changes.mean():.0%}",
+        "by": f"{np.median(np.array(sizes)[changes]):.4f}" if changes.any() else "",
+    }
+
+
 def row_of(name: str, n_weeks: int | None) -> dict[str, str]:
     """Return what the first table says of an id."""
     random = play(name, n_weeks, times=10)
@@ -67,6 +107,11 @@ def row_of(name: str, n_weeks: int | None) -> dict[str, str]:
     } | {head: f"{values.mean():.3f}" for head, values in scores.items()}
 
 
+def row_of_decisions(name: str, n_weeks: int | None) -> dict[str, str]:
+    """Return what the second table says of an id."""
+    return {"id": f"`{name}`"} | what_matters(name, n_weeks)
+
+
 def row_of_constant(action: tuple[float, ...], n_weeks: int | None) -> dict[str, str]:
     """Return what the second table says of an action of kind `index`."""
     found = {
@@ -83,6 +128,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     for rows in (
         [row_of(name, given.weeks) for name in given.ids],
+        [row_of_decisions(name, given.weeks) for name in given.ids],
         [row_of_constant(action, given.weeks) for action in CONSTANTS],
     ):
         print(machine_text(pd.DataFrame(rows), "markdown"), end="\n\n")
