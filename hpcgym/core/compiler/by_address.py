@@ -29,12 +29,14 @@ _functions: list[Any] = [None]
 """Where compilation is off, places in this list are addresses."""
 
 
+@cache
 def _of(returns: Any, n: int) -> Signature:
     """Return the types of a function of jobs, a simulation and so many whole numbers."""
     typed: Signature = returns(StructType(Jobs), StructType(Sim), *[types.int64] * n)
     return typed
 
 
+@cache
 def _of_act() -> Signature:
     """Return the types of `act`, which kinds of action have."""
     structs = StructType(Jobs), StructType(Sim), StructType(ActionSpec)
