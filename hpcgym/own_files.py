@@ -68,8 +68,14 @@ def with_imports(file: Path) -> set[Path]:
     while todo:
         one = todo.pop()
         found.add(one)
-        todo |= set(_imported(one, root)) - found
+        todo |= _imported_once(one, root, one.stat().st_mtime_ns) - found
     return found
+
+
+@cache
+def _imported_once(file: Path, root: Path, written: int) -> frozenset[Path]:
+    """Return what a file of an instant imports; it is read once, since every key asks for it."""
+    return frozenset(_imported(file, root))
 
 
 def _imported(file: Path, root: Path) -> Iterator[Path]:

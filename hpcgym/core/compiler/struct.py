@@ -270,6 +270,7 @@ def add_aliases(fields: type[Any], kind: type[Any]) -> bool:
     return True
 
 
+@functools.cache
 def _added_hints(kind: type[Any]) -> dict[str, Any]:
     """Return the declarations of an addition, without those of its bases."""
     hints = get_type_hints(kind, include_extras=True)
