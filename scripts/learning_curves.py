@@ -10,6 +10,7 @@ from there. CleanRL's scripts are not shipped: `--cleanrl FOLDER` names them.
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -23,6 +24,8 @@ from research import curves
 from research.curves_drawn import draw, rows_of, table_of
 
 SCENARIOS = ("synthetic-busy-weeks", "kth-sp2-weeks")
+CLEANRL = ("tyro", "tensorboard")
+"""What CleanRL's scripts import besides."""
 
 
 def main() -> int:
@@ -47,6 +50,8 @@ def main() -> int:
         )
     if "cleanrl" in learners and given.cleanrl is None:
         parser.error("cleanrl needs --cleanrl FOLDER, where its ppo_continuous_action.py is")
+    if "cleanrl" in learners and (lacking := [one for one in CLEANRL if find_spec(one) is None]):
+        parser.error(f"cleanrl needs {' and '.join(lacking)}: pip install {' '.join(lacking)}")
     torch.set_num_threads(1)
     try:
         if given.gap:
