@@ -22,7 +22,7 @@ the ratio to SAF. Of `trials` it is what zeros reach on the test weeks."""
 WEEKS = ("train", "validation", "test", "short")
 """Values of the keyword `weeks` that have."""
 
-OPEN = ("render_mode", "frame_size")
+OPEN = ("render_mode",)
 OPEN_OF_VECTORS = (*OPEN, "num_envs", "max_episode_steps", "threads", "autoreset_mode", "copy")
 """Keywords that a problem leaves to its user."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import gymnasium
@@ -24,7 +23,7 @@ from hpcgym.env.config import PENALTY, AnyScenario, EnvConfig, Keywords
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import end_of
 from hpcgym.env.observation import FIELD_TABLES, with_tables
-from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
+from hpcgym.env.rendering.pen import IMAGE_SIZE
 from hpcgym.env.reward import table_of_rewards
 from hpcgym.env.time_limit import steps_left
 from hpcgym.errors import ActionError, PolicyError, ScenarioError, refuse_unless_whole, unknown_name
@@ -196,8 +195,6 @@ of the schedule |
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
         KEYWORDS
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
-        frame_size: Width and height of images and of the window, pixels. The picture is scaled and
-            keeps its proportions.
 
         The scenario's estimates must be known when an episode begins, so "recent" is refused.
 
@@ -207,7 +204,11 @@ of the schedule |
         v0: First version. A change that could move results makes a new version.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 10,
+        "frame_size": IMAGE_SIZE,
+    }
 
     @takes(EnvConfig)
     def __init__(
@@ -215,7 +216,6 @@ of the schedule |
         scenario: AnyScenario = "synthetic-256-weeks",
         *,
         render_mode: str | None = None,
-        frame_size: Sequence[int] = IMAGE_SIZE,
         **keywords: Unpack[Keywords],
     ) -> None:
         """Configure an environment; the class explains the arguments."""
@@ -229,7 +229,7 @@ of the schedule |
         self.episodes = self._config.episodes
         self.settings = self._config.settings
         self.render_mode = render_mode
-        self._frame_size = checked_frame_size(frame_size)
+        self.metadata = dict(self.metadata)
         self.action = str(self._config.action)
         self.n_slots = n_slots = self._config.slots
         self.action_space = self._config.reader.space
@@ -450,13 +450,15 @@ of the schedule |
         """Show the machine over time, the queue and the head's reservation.
 
         A machine of nodes is drawn with a row for each node, by groups, and a band for each
-        partition.
+        partition. `metadata["frame_size"]`, set before the first frame, is the width and height of
+        images and of the window, pixels; the picture is scaled and keeps its proportions.
 
         Returns:
             Text for "ansi", an array (height, width, 3) for "rgb_array", None for "human".
 
         Raises:
             ActionError: No episode has begun.
+            ScenarioError: The size is none.
         """
         if self.render_mode is None:
             gymnasium.logger.warn("nothing to render: no render_mode was given")
@@ -468,7 +470,7 @@ of the schedule |
         title = f"{self.episodes.scenario.name}, {self._label}"
         frame = take_snapshot(title, episode, self._jobs, state, 0, self._sim)
         if self._viewer is None:
-            fps, size = self.metadata["render_fps"], self._frame_size
+            fps, size = self.metadata["render_fps"], self.metadata["frame_size"]
             self._viewer = Viewer(self.render_mode, fps, size)  # type: ignore[arg-type]
         return self._viewer.render(frame)
 

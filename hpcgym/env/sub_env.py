@@ -120,6 +120,6 @@ class SubEnv:
         frame = take_snapshot(title, episode, jobs, state, row, sim_of(state, row))
         viewers = self._vector.viewers
         if self._env not in viewers:
-            fps, size = self._vector.metadata["render_fps"], self._vector.frame_size
+            fps, size = self.metadata["render_fps"], self.metadata["frame_size"]
             viewers[self._env] = Viewer(self.render_mode, fps, size)
         return viewers[self._env].render(frame)

@@ -21,7 +21,7 @@ from hpcgym.core.threads import checked_threads
 from hpcgym.env.buffers import AGENT_TERM, REWARD, EnvBuffers
 from hpcgym.env.config import PENALTY, AnyScenario, Drawn, EnvConfig, Keywords
 from hpcgym.env.info import ends_where, info_where
-from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
+from hpcgym.env.rendering.pen import IMAGE_SIZE
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.sub_env import SubEnv
 from hpcgym.errors import (
@@ -62,7 +62,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         threads: Threads that step; None = one per core. Results do not depend on them.
         max_episode_steps: Steps after which an episode is truncated; None = never.
         render_mode: "ansi", "rgb_array" or None.
-        frame_size: Width and height of the images of "rgb_array", pixels.
         **keywords: The other keywords of `SchedulingEnv`, the same for all environments.
 
     Attributes:
@@ -93,6 +92,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": list(RENDER_MODES),
         "render_fps": 10,
+        "frame_size": IMAGE_SIZE,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
@@ -107,7 +107,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         threads: int | None = None,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
-        frame_size: Sequence[int] = IMAGE_SIZE,
         **keywords: Unpack[Keywords],
     ) -> None:
         """Configure the environments; the class explains the arguments."""
@@ -120,7 +119,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
         refuse_unknown("keyword", keywords, Keywords.__annotations__, ScenarioError)
-        self.frame_size = checked_frame_size(frame_size)
         self.autoreset_mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs, self.copy, self.render_mode = num_envs, copy, render_mode

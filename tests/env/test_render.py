@@ -205,22 +205,28 @@ def test_an_image_scaled_to_a_size_keeps_its_proportions(size):
 
 @pytest.mark.parametrize("size", [(0, 5), (5,), (5, 2.5), "small", 7, (5, 100_000), (3, True, 1)])
 def test_a_frame_size_that_is_none_is_refused(size):
+    pytest.importorskip("pygame")
     for make in (gymnasium.make, gymnasium.make_vec):
+        env = make("HPCBatch-v0", scenario="tiny", render_mode="rgb_array")
+        env.metadata["frame_size"] = size
+        env.reset(seed=0)
         with pytest.raises(ScenarioError, match=r"frame_size must be \(width, height\)"):
-            make("HPCBatch-v0", scenario="tiny", frame_size=size)
+            env.render()
 
 
 def test_environments_draw_frames_of_the_size_asked_for(monkeypatch):
     pygame = pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    keywords = {"scenario": "tiny", "frame_size": [280, 160]}
-    one = gymnasium.make("HPCBatch-v0", render_mode="rgb_array", **keywords)
+    one = gymnasium.make("HPCBatch-v0", scenario="tiny", render_mode="rgb_array")
+    one.metadata["frame_size"] = [280, 160]
     one.reset(seed=0)
     assert one.render().shape == (160, 280, 3)
-    many = gymnasium.make_vec("HPCBatch-v0", num_envs=2, render_mode="rgb_array", **keywords)
+    many = gymnasium.make_vec("HPCBatch-v0", num_envs=2, scenario="tiny", render_mode="rgb_array")
+    many.metadata["frame_size"] = [280, 160]
     many.reset(seed=0)
     assert [np.array_equal(image, one.render()) for image in many.render()] == [True, True]
-    window = gymnasium.make("HPCBatch-v0", render_mode="human", **keywords)
+    window = gymnasium.make("HPCBatch-v0", scenario="tiny", render_mode="human")
+    window.metadata["frame_size"] = [280, 160]
     window.reset(seed=0)
     assert pygame.display.get_surface().get_size() == (280, 160)
     window.close()

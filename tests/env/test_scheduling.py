@@ -33,7 +33,7 @@ from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError, PolicyError, ScenarioError
 from hpcgym.scenario.episodes import Episodes
 
-FACE_ONLY = ("scenario", "render_mode", "frame_size")
+FACE_ONLY = ("scenario", "render_mode")
 EPOCHS = ("contested", "event", 3_600)
 BUSY = busy_workload()
 THRESHOLD_S = 20_000

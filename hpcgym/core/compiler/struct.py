@@ -255,7 +255,7 @@ def layout_of(fields: type[Any]) -> Layout:
     layout = _layouts[fields] = Layout({}, {}, {}, {}, set(), {})
     _declare(layout, fields, get_type_hints(fields, include_extras=True))
     for kind in fields.additions() if issubclass(fields, Columned) else ():
-        _declare(layout, fields, _added_hints(kind), kind)
+        _declare(layout, fields, _added_hints(cast(Any, kind)), kind)
     return layout
 
 
@@ -263,7 +263,7 @@ def add_aliases(fields: type[Any], kind: type[Any]) -> bool:
     """Let kernels know the names that a late addition gives to columns; False if it adds more."""
     layout = layout_of(fields)
     known = layout.columns | layout.arrays
-    new = {name: hint for name, hint in _added_hints(kind).items() if name not in known}
+    new = {name: hint for name, hint in _added_hints(cast(Any, kind)).items() if name not in known}
     if any(getattr(get_args(hint)[1], "place", None) is None for hint in new.values()):
         return False
     _declare(layout, fields, new, kind)

@@ -34,6 +34,7 @@ from hpcgym.env.rendering.pen import (
     Box,
     Chart,
     Pen,
+    checked_frame_size,
     fitted,
     import_pygame,
     mixed,
@@ -60,6 +61,7 @@ class Viewer:
 
     Raises:
         DependencyNotInstalled: The mode needs pygame and it is not installed.
+        ScenarioError: The size of frames is none.
 
     Example:
         >>> Viewer("ansi").close()
@@ -69,7 +71,7 @@ class Viewer:
         self, mode: RenderMode, fps: int = 10, frame_size: tuple[int, int] = IMAGE_SIZE
     ) -> None:
         self.mode = mode
-        self._fps, self._frame_size = fps, frame_size
+        self._fps, self._frame_size = fps, checked_frame_size(frame_size)
         self._placement: Placement | RowPlacement = Placement(1)
         self._last: Frame | None = None
         self._window: pygame.Surface | None = None
