@@ -224,8 +224,6 @@ def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first:
     shown[first + JobField.LOG_WAIT_BY_ESTIMATE] = np.float32(waited)
     held = sim.n_held > 0 and is_held(sim, job)
     fits = jobs.feature[job, s.FEATURE_PROCESSORS] <= sim.free and not held
-    if fits and sim.looks_ahead > 0:
-        fits = fits_now(jobs, sim, job)
     shown[first + JobField.FITS_NOW] = np.float32(fits)
     shown[first + JobField.ENDS_BEFORE_SHADOW] = np.float32(shadow < 0 or now + estimate <= shadow)
     is_thresholded = sim.n_overdue > 0 and is_overdue(sim, job)
@@ -294,9 +292,11 @@ def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
         while place >= 0 and sim.release_time[place] <= until:
             free += jobs.processors[sim.release_job[place]]
             place -= 1
-        if sim.looks_ahead > 0:  # jobs that are to be taken off make it less than none
-            free = max(ask_ahead(jobs, sim, s.FREE_AHEAD, until), 0)
         shown[ClusterField.FREE_PROCESSORS_IN_300_S + ahead] = np.float32(free / machine)
+    if sim.looks_ahead > 0:  # jobs that are to be taken off make it less than none
+        for ahead in range(len(HORIZONS_S)):
+            free = max(ask_ahead(jobs, sim, s.FREE_AHEAD, sim.now + HORIZONS_S[ahead]), 0)
+            shown[ClusterField.FREE_PROCESSORS_IN_300_S + ahead] = np.float32(free / machine)
 
 
 @kernel
@@ -369,6 +369,11 @@ def show_jobs(
         show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * n_fields)
         if sim.show_expected != s.EXPECT_NOTHING:
             show_expected(jobs, sim, slot[place], shown_jobs, place * n_fields)
+    if sim.looks_ahead > 0:  # apart: a call of what is not known slows the loop above
+        for place in range(shown):
+            fits = shown_jobs[place * n_fields + JobField.FITS_NOW] > 0.0
+            fits = fits and fits_now(jobs, sim, slot[place])
+            shown_jobs[place * n_fields + JobField.FITS_NOW] = np.float32(fits)
     if before > shown:
         shown_jobs[shown * n_fields : before * n_fields] = np.float32(0.0)
         mask[shown:before] = np.float32(0.0)
