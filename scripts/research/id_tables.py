@@ -1,13 +1,5 @@
-"""Print the tables of docs/environment.md: what each id is and what scores there; constants.
+"""What each id of the environment is, what scores there, and how much hangs on a decision."""
 
-    python scripts/environment_table.py [ID ...] [--weeks N]
-
-A score is the mean of `info["ratio"]` over the test weeks, or over their first N. Random actions
-play each week ten times. Rules run as by `hpcgym evaluate`, actions in the environment. Which
-decisions matter is drawn: one random action among zeros, at TRIED decisions of each week.
-"""
-
-import argparse
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 import hpcgym
-from hpcgym.text_table import machine_text
 
 PROBLEM = "hpcgym/BusyWeeks-{}-v0"
 IDS = ["HPCBatch-v0", *map(PROBLEM.format, ("index-test", "order-test", "job-test", "trials-test"))]
@@ -48,6 +39,7 @@ def play(name: str, n_weeks: int | None, action: object = None, times: int = 1) 
 
 
 TRIED = 48
+"""Decisions of each week at which a random action is tried."""
 
 
 def episode(env: Any, week: int, zeros: Any, changed: int = -1) -> Iterator[float]:
@@ -119,16 +111,3 @@ def row_of_constant(action: tuple[float, ...], n_weeks: int | None) -> dict[str,
     }
     scores = {f"{part} weeks": f"{played['ratio'].mean():.3f}" for part, played in found.items()}
     return {"action": f"{action}", "what it is": CONSTANTS[action]} | scores
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("ids", nargs="*", default=IDS, metavar="ID")
-    parser.add_argument("--weeks", type=int, metavar="N", help="the first N weeks only")
-    given = parser.parse_args()
-    for rows in (
-        [row_of(name, given.weeks) for name in given.ids],
-        [row_of_decisions(name, given.weeks) for name in given.ids],
-        [row_of_constant(action, given.weeks) for action in CONSTANTS],
-    ):
-        print(machine_text(pd.DataFrame(rows), "markdown"), end="\n\n")

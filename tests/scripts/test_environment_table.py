@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from environment_table import CONSTANTS, IDS, play, row_of, row_of_constant
+from research.id_tables import CONSTANTS, IDS, play, row_of, row_of_constant, row_of_decisions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "environment.md").read_text(encoding="utf-8")
 
@@ -30,3 +30,8 @@ def test_constant_that_is_fcfs_scores_as_fcfs() -> None:
 
 def test_page_shows_the_row_that_the_script_prints() -> None:
     assert f"| {' | '.join(row_of(IDS[1], None).values())} |" in PAGE
+
+
+def test_page_shows_how_much_hangs_on_a_decision() -> None:
+    """A random action among zeros changes what comes of it, and not what is shown before."""
+    assert f"| {' | '.join(row_of_decisions(IDS[1], None).values())} |" in PAGE

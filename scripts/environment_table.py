@@ -1,0 +1,27 @@
+"""Print the tables of docs/environment.md: what each id is and what scores there; constants.
+
+    python scripts/environment_table.py [ID ...] [--weeks N]
+
+A score is the mean of `info["ratio"]` over the test weeks, or over their first N. Random actions
+play each week ten times. Rules run as by `hpcgym evaluate`, actions in the environment. Which
+decisions matter is drawn: one random action among zeros, at 48 decisions of each week.
+"""
+
+import argparse
+
+import pandas as pd
+
+from hpcgym.text_table import machine_text
+from research.id_tables import CONSTANTS, IDS, row_of, row_of_constant, row_of_decisions
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("ids", nargs="*", default=IDS, metavar="ID")
+    parser.add_argument("--weeks", type=int, metavar="N", help="the first N weeks only")
+    given = parser.parse_args()
+    for rows in (
+        [row_of(name, given.weeks) for name in given.ids],
+        [row_of_decisions(name, given.weeks) for name in given.ids],
+        [row_of_constant(action, given.weeks) for action in CONSTANTS],
+    ):
+        print(machine_text(pd.DataFrame(rows), "markdown"), end="\n\n")
