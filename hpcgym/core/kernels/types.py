@@ -310,6 +310,10 @@ class Sim(Columned):
     """Completed jobs by class of run time, once `n_timed` is not 0."""
     ended_up_to: IntVector = empty("classes of run times if attempts and fields")
     """Completed jobs up to each class, within an observation."""
+    chance_kept: FloatVector = empty("users if attempts and fields")
+    """Chance that a job of each user that has not run yet ends within a trial, of `chance_*`."""
+    chance_timed: IntVector = empty("users if attempts and fields")  # `n_timed` then; 0 = never
+    chance_limit: IntVector = empty("users if attempts and fields")  # limit of trials then, s
 
     history_job: Annotated[ShortTable, OF_USER] = zeros("users if history", RING_JOBS)
     """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""

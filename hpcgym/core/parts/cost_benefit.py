@@ -504,6 +504,8 @@ def cost_benefit_pass(jobs: Jobs, sim: CostBenefitSim, contested: bool) -> bool:
 @kernel
 def log_time(seconds: float) -> np.float32:
     """Map a time >= 0 s into [0, 1], a month to 1."""
+    if seconds == 0.0:
+        return np.float32(0.0)
     return np.float32(min(math.log(1.0 + seconds / 60.0) / LOG_MONTH, 1.0))
 
 

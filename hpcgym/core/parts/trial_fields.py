@@ -4,8 +4,8 @@ The chance that a job ends within the limit of a trial, given how long it has ru
 its user's last jobs that did, drawn towards that of all completed jobs. Of these only counts by
 class of run time are kept (`hpcgym.core.kernels.queue.btree.size_class_of`).
 
-Cost: O(1) at a completion; for an observation O(N_CLASSES), O(RING_JOBS) for each visible job, and
-O(SHOWN_RUNNING) for each running one.
+Cost: O(1) at a completion; for an observation O(N_CLASSES), O(SHOWN_RUNNING) for each running job,
+and O(RING_JOBS) for each visible one whose user's chance is not known yet.
 
 Source: Specification, section 10, "Trials as actions".
 """
@@ -33,6 +33,7 @@ def record_run_time(jobs: Jobs, sim: Sim, job: int) -> None:
     """Count a job that has ended by its run time; write `n_timed` and `ended_in_class`."""
     if sim.n_timed == 0:
         sim.ended_in_class[:] = 0
+        sim.chance_timed[:] = 0
     sim.n_timed += 1
     sim.ended_in_class[size_class_of(max(jobs.run_time[job], 1))] += 1
 
@@ -45,6 +46,19 @@ def add_up_classes(sim: Sim) -> None:
         if sim.n_timed > 0:
             n += sim.ended_in_class[column]
         sim.ended_up_to[column] = n
+
+
+@kernel
+def kept_chance(jobs: Jobs, sim: Sim, job: int, ran: int, limit: int) -> float:
+    """Return `chance_to_end`; that of jobs that have not run is kept until another job ends."""
+    user = jobs.user[job]
+    if ran > 0 or sim.n_timed == 0:
+        return chance_to_end(jobs, sim, job, ran, limit)
+    if sim.chance_timed[user] != sim.n_timed or sim.chance_limit[user] != limit:
+        sim.chance_kept[user] = chance_to_end(jobs, sim, job, 0, limit)
+        sim.chance_timed[user] = sim.n_timed
+        sim.chance_limit[user] = limit
+    return sim.chance_kept[user]
 
 
 @kernel

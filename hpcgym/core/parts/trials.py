@@ -59,7 +59,7 @@ from hpcgym.core.parts import cost_benefit, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.core.parts.trial_fields import (
     area_run,
-    chance_to_end,
+    kept_chance,
     may_be_killed,
     record_run_time,
     show_running,
@@ -556,7 +556,7 @@ def show_attempts(jobs: Jobs, sim: TrialSim, job: int) -> None:
     shown[JobTrialField.GAVE_WAY] = np.float32(sim.n_gave_way[job] / s.MOST_KILLS)
     shown[JobTrialField.LOG_RAN] = cost_benefit.log_time(float(ran))
     shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent(jobs, sim, job))
-    shown[JobTrialField.CHANCE_TO_END] = chance_to_end(jobs, sim, job, ran, int(sim.limit))
+    shown[JobTrialField.CHANCE_TO_END] = kept_chance(jobs, sim, job, ran, int(sim.limit))
 
 
 @kernel
