@@ -23,6 +23,7 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
         record,
         shelves,
         simulate,
+        suite,
         traces,
         train,
         tune,
@@ -170,6 +171,7 @@ app.command("train", cls=HouseCommand)(train.train_agent)
 app.command("tune", cls=HouseCommand)(tune.tune_agent)
 app.command("record", cls=HouseCommand)(record.record_episodes)
 app.command("warm", cls=HouseCommand)(warm.warm)
+app.add_typer(suite.app, name="suite")
 app.add_typer(traces.app, name="traces")
 app.add_typer(shelves.agents, name="agents")
 app.add_typer(shelves.scenarios, name="scenarios")

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from runpy import run_path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -240,15 +242,24 @@ def gap(scenario: str, name: str, steps: int = GAP_STEPS) -> dict[str, Estimate]
 def by_cleanrl(
     scenario: str, seed: int, seconds: float, folder: Path, steps: int = 200_000
 ) -> list[Point]:
-    """Run CleanRL's `ppo_continuous_action.py` unchanged, from a folder; it goes by steps alone."""
+    """Run CleanRL's `ppo_continuous_action.py` unchanged, from a folder; it goes by steps alone.
+
+    It was written for Gymnasium below 1.0, whose wrapper needed no space.
+    """
     import torch
 
     (name,) = id_of(scenario)
     sys.path.insert(0, str(folder))
     sys.argv = ["ppo", "--env-id", f"hpcgym:{name}", "--seed", str(seed), "--no-cuda"]
     sys.argv += ["--total-timesteps", str(steps)]
+    wrapper = gymnasium.wrappers.TransformObservation
     begun = time.process_time()
-    made = run_path(str(folder / "ppo_continuous_action.py"), run_name="__main__")
+    with patch.object(
+        gymnasium.wrappers,
+        "TransformObservation",
+        lambda env, change: wrapper(env, change, env.observation_space),
+    ):
+        made = run_path(str(folder / "ppo_continuous_action.py"), run_name="__main__")
     spent, one = time.process_time() - begun, made["envs"].envs[0]
     while not hasattr(one, "obs_rms"):
         one = one.env

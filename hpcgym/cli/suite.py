@@ -1,0 +1,144 @@
+"""`hpcgym suite`: records of agents on a frozen suite of logs, their replay, and the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcgym.cli.options import Force, On, Resume
+from hpcgym.cli.show import echo, show_frame
+from hpcgym.errors import EvaluationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+app = typer.Typer(
+    help="Records of agents on frozen logs, which anybody can replay.", no_args_is_help=True
+)
+
+SuiteName = Annotated[str, typer.Option("--suite", metavar="NAME", help="Version of the suite.")]
+
+
+@app.command("run")
+def run_on_suite(
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help="A name, or the card (.toml) of your agent.")
+    ],
+    part: Annotated[
+        list[str],
+        typer.Option("--part", "-p", metavar="PART", help="bundled, old or today; default all."),
+    ] = [],  # noqa: B006 - read by typer, never changed
+    name: SuiteName = "suite-1",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The record; default AGENT.json, in small letters."),
+    ] = None,
+    executor: On = None,
+    resume: Resume = False,
+    force: Force = False,
+) -> None:
+    """Run an agent on all weeks of the suite and their copies, and write its record.
+
+    Weeks that it was trained on, and their neighbours, are left out. Finished weeks are kept beside
+    the record until it is whole; the same command with --resume goes on from there.
+    """
+    from hpcgym.evaluation.store import remove_store
+    from hpcgym.output import ensure_writable, writing
+    from hpcgym.suite import run_suite
+
+    path = output or Path(f"{Path(agent).stem.casefold()}.json")
+    ensure_writable(path, force=force)
+    kept = path.with_name(f"{path.name}.unfinished.sqlite")
+    if kept.exists() and not resume:
+        if not force:
+            raise EvaluationError(
+                f"{kept}: finished weeks of an interrupted run are kept here; go on with --resume, "
+                "or start anew with --force"
+            )
+        remove_store(kept)
+    try:
+        record = run_suite(agent, name, parts=part, executor=executor, resume=kept)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"finished weeks are kept in {kept}: add --resume to go on from there"
+        ) from None
+    with writing(path, force=force) as place:
+        place.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    remove_store(kept)
+    weeks = sum(len(log["weeks"]) for log in record["logs"].values())
+    echo(f"{record['agent']['name']}: {weeks} weeks of {len(record['logs'])} logs; wrote {path}")
+
+
+@app.command("verify")
+def verify_on_suite(
+    record: Annotated[Path, typer.Argument(metavar="RECORD", help="A record (.json).")],
+    weeks: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER", help="Weeks to draw; 59 find 5 % of altered ones in 95 of 100 draws."
+        ),
+    ] = 59,
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the draw.")] = 0,
+) -> None:
+    """Replay drawn weeks of a record, start by start; exit with 2 where something differs.
+
+    The agent is made of the card and the weights in the record. Records of code are not run.
+    """
+    from hpcgym.suite import read_record, verify_record
+
+    found = verify_record(read_record(record), weeks=weeks, seed=seed)
+    for one in found.wrong:
+        echo(one)
+    what = f"{found.n_replayed} of {found.n_weeks} weeks replayed"
+    if found.not_here:
+        what += f"; not here, so not replayed: {', '.join(found.not_here)}"
+    if not found.holds:
+        raise EvaluationError(f"{record}: {len(found.wrong)} differences; {what}")
+    echo(f"{what}: every start and metric is as the record says")
+
+
+@app.command("table")
+def table_of_suite(
+    records: Annotated[
+        list[Path], typer.Argument(metavar="RECORD...", help="Records, that of SAF among them.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write: .md, .csv or .html, which sorts."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Show records side by side: ratios to SAF by part of the suite, and what they cost.
+
+    A ratio is the geometric mean over the logs of a part, with a paired bootstrap interval over
+    weeks.
+    """
+    from hpcgym.output import writing
+    from hpcgym.suite import read_record, suite_frame
+
+    found = [read_record(path) for path in records]
+    frame = suite_frame(found)
+    if output is None:
+        show_frame(frame, "markdown")
+        return
+    with writing(output, force=force) as place:
+        place.write_text(_as(frame, output, found[0].suite.name), "utf-8")
+    echo(f"wrote {output}")
+
+
+def _as(frame: pd.DataFrame, output: Path, name: str) -> str:
+    """Return a table in the form that a file's name asks for."""
+    from hpcgym.suite.table import html_page
+    from hpcgym.text_table import machine_text
+
+    if output.suffix == ".html":
+        text = "Mean bounded slowdown as a ratio to SAF, with 95 % intervals; lower is better."
+        return html_page(frame, name, text)
+    if output.suffix == ".csv":
+        return machine_text(frame, "csv") + "\n"
+    if output.suffix == ".md":
+        return machine_text(frame, "markdown") + "\n"
+    raise EvaluationError(f"{output}: a table is written as .md, .csv or .html")

@@ -1,0 +1,236 @@
+"""Records of a suite as files: read by strict rules, since anybody may send one.
+
+A record is JSON of bounded size. Numbers are finite, each week of a log has all its copies, and no
+week is missing but those that an agent's training closes. Its agent is made of the card and the
+weights in it, and never of anything that would run code.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agent.shelf import load_agent
+from hpcgym.errors import EvaluationError, HpcgymError
+from hpcgym.evaluation.runner import AnyAgent
+from hpcgym.registry import shelf_entries
+from hpcgym.suite.definition import Suite, load_suite
+from hpcgym.suite.record import FORMAT, METRICS
+
+MOST_BYTES = 64 * 2**20
+"""Largest file that is read."""
+
+MOST_WEIGHTS = 16 * 2**20
+"""Most bytes of weights in a record."""
+
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,80}\.npz")
+"""What a file of weights may be called."""
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Week:
+    """What a record says of a week: a digest over all copies, and metrics of each copy."""
+
+    starts: str
+    metrics: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record that keeps the rules of the file; whether it is true, `verify_record` tells.
+
+    Attributes:
+        suite: The suite.
+        name: The agent's name.
+        given: What the agent was called by.
+        card: Text of its card; None = it has none.
+        weights: Files of weights beside the card.
+        contests: Contest by log, as the record says.
+        weeks: What each week came to, by log and number.
+        versions: What computed it.
+    """
+
+    suite: Suite
+    name: str
+    given: str
+    card: str | None
+    weights: Mapping[str, bytes]
+    contests: Mapping[str, str]
+    weeks: Mapping[str, Mapping[int, Week]]
+    versions: Mapping[str, str]
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of what the agent is: its card and weights, or what it was called by."""
+        found = hashlib.sha256((self.card or self.given).encode())
+        for name in sorted(self.weights):
+            found.update(name.encode() + self.weights[name])
+        return found.hexdigest()
+
+    def agent(self) -> AnyAgent:
+        """Make the agent of what the record holds of it.
+
+        Raises:
+            EvaluationError: It is code, whose name cannot be trusted; or another than that of the
+                shelf under its name; or its card is not understood.
+        """
+        entries = shelf_entries("agents")
+        own = entries.get(self.name.casefold())
+        if self.card is None:
+            if not re.fullmatch(r"[A-Za-z0-9_=,.+-]+", self.given) or self.given.endswith(".zip"):
+                raise EvaluationError(
+                    f"{self.name} is code ({self.given}), which a record does not hold; play it "
+                    "yourself by `hpcgym suite run` and compare"
+                )
+            return load_agent(self.given)
+        if own is not None and own.read_text("utf-8") != self.card:
+            raise EvaluationError(
+                f"the record's {self.name} has another card than the {self.name} of the shelf"
+            )
+        try:
+            with TemporaryDirectory() as folder:
+                path = Path(folder, f"{self.name.casefold()}.toml")
+                path.write_text(self.card, "utf-8")
+                for name, content in self.weights.items():
+                    Path(folder, name).write_bytes(content)
+                return load_agent(str(path))
+        except (HpcgymError, OSError, ValueError) as error:
+            raise EvaluationError(f"the record's agent cannot be made: {error}") from None
+
+    def values(self, log: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
+        """Return a metric of a log, shape (n_weeks, n_copies), weeks ascending."""
+        weeks = self.weeks[log]
+        return np.array([weeks[number].metrics[metric] for number in sorted(weeks)])
+
+
+def read_record(path: str | Path) -> Record:
+    """Read a record.
+
+    Raises:
+        EvaluationError: The file is no record, too large, or breaks a rule; the message names it
+            and the key.
+    """
+    try:
+        size = Path(path).stat().st_size
+        if size > MOST_BYTES:
+            raise EvaluationError(f"has {size:,} bytes; allowed: {MOST_BYTES:,}")
+        text = Path(path).read_text("utf-8")
+        return record_of(json.loads(text, parse_constant=_refuse_constant))
+    except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
+        raise EvaluationError(f"{path}: not a record: {str(error)[:200]}") from None
+    except HpcgymError as error:
+        raise EvaluationError(f"{path}: {error}") from None
+
+
+def _refuse_constant(text: str) -> None:
+    """Refuse NaN and infinities, which JSON does not have."""
+    raise EvaluationError(f"{text} is no number")
+
+
+def record_of(document: Any) -> Record:
+    """Return the record that a document of JSON is.
+
+    Raises:
+        EvaluationError: It breaks a rule of records.
+        ScenarioError: It is of no known suite.
+    """
+    top = _table(document, "record", {"format", "suite", "agent", "versions", "logs"})
+    if top["format"] != FORMAT:
+        raise EvaluationError(f"format is {top['format']!r}; this version reads {FORMAT}")
+    suite = load_suite(_text(top["suite"], "suite"))
+    agent = _table(top["agent"], "agent", {"name", "given", "card", "weights"})
+    logs = _table(top["logs"], "logs")
+    if not logs:
+        raise EvaluationError("logs is empty")
+    contests, weeks = {}, {}
+    for name, log in logs.items():
+        table = _table(log, f"logs.{name}", {"digest", "contest", "weeks"})
+        if table["digest"] != suite.log(name).digest:
+            raise EvaluationError(f"logs.{name}.digest is not that of {suite.name}")
+        contests[name] = _text(table["contest"], f"logs.{name}.contest")
+        weeks[name] = _weeks_of(table["weeks"], f"logs.{name}.weeks", suite.copies.replicas + 1)
+    versions = _table(top["versions"], "versions")
+    return Record(
+        suite,
+        _text(agent["name"], "agent.name"),
+        _text(agent["given"], "agent.given"),
+        None if agent["card"] is None else _text(agent["card"], "agent.card"),
+        _weights_of(agent["weights"]),
+        contests,
+        weeks,
+        {str(key): str(value) for key, value in versions.items()},
+    )
+
+
+def _weeks_of(found: Any, where: str, n_copies: int) -> dict[int, Week]:
+    """Return the weeks of a log."""
+    weeks = {}
+    for number, one in _table(found, where).items():
+        if not re.fullmatch(r"[1-9][0-9]{0,3}", number):
+            raise EvaluationError(f"{where}: {number!r} is no number of a week")
+        table = _table(one, f"{where}.{number}", {"starts", *METRICS})
+        starts = _text(table["starts"], f"{where}.{number}.starts")
+        if not SHA256.fullmatch(starts):
+            raise EvaluationError(f"{where}.{number}.starts is no sha256")
+        metrics = {
+            name: _numbers(table[name], f"{where}.{number}.{name}", n_copies) for name in METRICS
+        }
+        weeks[int(number)] = Week(starts, metrics)
+    return weeks
+
+
+def _numbers(found: Any, where: str, n_copies: int) -> tuple[float, ...]:
+    """Return the metric of each copy."""
+    plain = isinstance(found, list) and all(type(one) in (int, float) for one in found)
+    if not plain or len(found) != n_copies:
+        raise EvaluationError(f"{where} must be {n_copies} numbers")
+    if not all(math.isfinite(one) and one >= 0 for one in found):
+        raise EvaluationError(f"{where} has a number that is not finite, or is below 0")
+    return tuple(map(float, found))
+
+
+def _weights_of(found: Any) -> dict[str, bytes]:
+    """Return the files of weights."""
+    weights = {}
+    for name, text in _table(found, "agent.weights").items():
+        if not FILE_NAME.fullmatch(name):
+            raise EvaluationError(f"agent.weights: {name!r} is no name of a .npz file")
+        try:
+            weights[name] = base64.b64decode(_text(text, f"agent.weights.{name}"), validate=True)
+        except (binascii.Error, ValueError):
+            raise EvaluationError(f"agent.weights.{name} is not base64") from None
+    if sum(map(len, weights.values())) > MOST_WEIGHTS:
+        raise EvaluationError(f"agent.weights has more than {MOST_WEIGHTS:,} bytes")
+    return weights
+
+
+def _table(found: Any, where: str, keys: set[str] | None = None) -> dict[str, Any]:
+    """Return a table that has these keys and no others; None = any."""
+    if not isinstance(found, dict):
+        raise EvaluationError(f"{where} must be a table")
+    if keys is not None and set(found) != keys:
+        wrong = sorted(set(found) ^ keys)
+        raise EvaluationError(f"{where}: {wrong[0]!r} is missing, or is one too many")
+    return found
+
+
+def _text(found: Any, where: str) -> str:
+    """Return a text."""
+    if not isinstance(found, str):
+        raise EvaluationError(f"{where} must be a text")
+    return found

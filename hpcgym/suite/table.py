@@ -1,0 +1,143 @@
+"""Records side by side: ratios to SAF by part of the suite, in Markdown, CSV and HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcgym.agent.contest import UNKNOWN
+from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.runner import RATIO_BASELINE
+from hpcgym.evaluation.statistics import Estimate, draw_weeks, ratio_over_logs
+from hpcgym.suite.record_file import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COSTS = {
+    "mean wait": "mean_wait_time",
+    "longest wait": "max_wait_time",
+}
+"""Columns of what a gain costs, as ratios to SAF's, and their metrics."""
+
+SHARES = {"wasted, %": "waste", "killed, %": "share_killed"}
+
+
+def suite_frame(records: Sequence[Record]) -> pd.DataFrame:
+    """Return a row for each record: ratios to SAF with intervals, by part, and what they cost.
+
+    A ratio of a part is the geometric mean over those of its logs that a record has; a record
+    without all of them has none there. Ratios are of weeks that both have.
+
+    Raises:
+        EvaluationError: No record of SAF, records of two suites, or two agents of one name.
+
+    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4.
+    """
+    import pandas as pd
+
+    saf = _baseline(records)
+    rows = []
+    for record in records:
+        by_part = {part: _part(record, saf, part) for part in saf.suite.parts}
+        logs = [name for name in record.weeks if name in saf.weeks]
+        known = sorted({one for one in record.contests.values() if one != UNKNOWN})
+        row: dict[str, object] = {
+            "agent": record.name,
+            "contest": ", ".join(known) or UNKNOWN,
+        }
+        row |= {part: "" if one is None else str(one) for part, one in by_part.items()}
+        row |= {name: f"{_ratio(record, saf, logs, key):.3f}" for name, key in COSTS.items()}
+        row |= {
+            name: f"{np.mean([100 * record.values(log, key).mean() for log in logs]):.2f}"
+            for name, key in SHARES.items()
+        }
+        first = next((one.value for one in by_part.values() if one is not None), float("inf"))
+        rows.append((first, row))
+    return pd.DataFrame([row for _, row in sorted(rows, key=lambda one: one[0])])
+
+
+def _baseline(records: Sequence[Record]) -> Record:
+    """Return the record of SAF among others, and refuse a set that no table can be of."""
+    found: dict[str, Record] = {}
+    for record in records:
+        other = found.setdefault(record.name.casefold(), record)
+        if other is not record:
+            kind = "one record" if other.identity == record.identity else "two agents"
+            raise EvaluationError(f"{kind} of the name {record.name} stand twice; leave one out")
+        if record.suite.name != records[0].suite.name:
+            raise EvaluationError(
+                f"{record.name} is of {record.suite.name}, and others of {records[0].suite.name}"
+            )
+    if RATIO_BASELINE.casefold() not in found:
+        raise EvaluationError(
+            f"ratios are to {RATIO_BASELINE}, and its record is missing: hpcgym suite run "
+            f"{RATIO_BASELINE}"
+        )
+    return found[RATIO_BASELINE.casefold()]
+
+
+def _pair(record: Record, saf: Record, log: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a metric of an agent and of SAF on the weeks that both have."""
+    weeks = sorted(set(record.weeks[log]) & set(saf.weeks[log]))
+    if not weeks:
+        raise EvaluationError(f"{record.name} and {saf.name} have no week of {log} in common")
+    own, other = (
+        np.array([one.weeks[log][week].metrics[metric] for week in weeks]) for one in (record, saf)
+    )
+    return own, other
+
+
+def _part(record: Record, saf: Record, part: str) -> Estimate | None:
+    """Return the ratio to SAF on a part, None where a log of it is missing."""
+    names = [log.scenario for log in saf.suite.of([part])]
+    if not all(name in record.weeks and name in saf.weeks for name in names):
+        return None
+    pairs = [_pair(record, saf, name, "mean_bsld") for name in names]
+    draws = [draw_weeks(len(own), seed=(0, place)) for place, (own, _) in enumerate(pairs)]
+    return ratio_over_logs(pairs, draws)
+
+
+def _ratio(record: Record, saf: Record, logs: Sequence[str], metric: str) -> float:
+    """Return the geometric mean over logs of a ratio of means."""
+    pairs = [_pair(record, saf, name, metric) for name in logs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.exp(np.mean([np.log(own.mean() / other.mean()) for own, other in pairs])))
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }}
+body {{ margin: 1rem; }} div {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; }} td, th {{ padding: .3rem .6rem; text-align: left; }}
+tr:nth-child(even) {{ background: #8881; }} th {{ cursor: pointer; }}
+</style></head><body>
+<h1>{title}</h1><p>{text}</p>
+<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>
+<script>
+document.querySelectorAll("th").forEach((head, column) => head.onclick = () => {{
+  const body = document.querySelector("tbody"), rows = [...body.rows];
+  const of = row => row.cells[column].textContent, up = head.dataset.up !== "1";
+  const number = row => parseFloat(of(row));
+  rows.sort((a, b) => isNaN(number(a)) && isNaN(number(b)) ? of(a).localeCompare(of(b))
+    : isNaN(number(a)) ? 1 : isNaN(number(b)) ? -1 : number(a) - number(b));
+  if (!up) rows.reverse();
+  head.dataset.up = up ? "1" : "0"; body.append(...rows);
+}});
+</script></body></html>
+"""
+
+
+def html_page(frame: pd.DataFrame, title: str, text: str) -> str:
+    """Return a table as a page of its own, whose columns sort by a click."""
+    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in frame)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>"
+        for row in frame.itertuples(index=False)
+    )
+    return PAGE.format(title=html.escape(title), text=html.escape(text), head=head, body=body)

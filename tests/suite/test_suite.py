@@ -1,0 +1,296 @@
+"""Records of a suite: made, replayed, attacked and put side by side."""
+
+import base64
+import copy
+import json
+import math
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+from hpcgym.errors import EvaluationError, ScenarioError
+from hpcgym.evaluation import evaluate
+from hpcgym.suite import load_suite, read_record, run_suite, suite_frame, verify_record
+from hpcgym.suite.definition import SuiteLog, episodes_of
+from hpcgym.suite.record import METRICS, Player
+from hpcgym.suite.record_file import Record, record_of
+
+SUITE = load_suite()
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def saf() -> dict[str, Any]:
+    """A record of SAF on the bundled part."""
+    return run_suite("SAF", parts=["bundled"], progress=False)
+
+
+@pytest.fixture(scope="module")
+def trial() -> dict[str, Any]:
+    """A record of an agent that kills jobs and starts them again."""
+    return run_suite("SAF-TRIAL", parts=["bundled"], progress=False)
+
+
+def altered(record: dict[str, Any], *keys: Any, value: Any) -> dict[str, Any]:
+    """Return a copy of a record with one value changed."""
+    found = copy.deepcopy(record)
+    at = found
+    for key in keys[:-1]:
+        at = at[key]
+    assert at[keys[-1]] != value
+    at[keys[-1]] = value
+    return found
+
+
+def written(folder: Path, record: dict[str, Any]) -> Path:
+    """Write a record as the command does."""
+    path = folder / "record.json"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    return path
+
+
+BUSY_WEEK = ("logs", "synthetic-busy-weeks", "weeks", "3")
+
+
+def test_a_record_says_what_an_evaluation_says(trial: dict[str, Any]) -> None:
+    log = "synthetic-busy-weeks"
+    found = evaluate(["SAF-TRIAL"], log, jitter=600, replicas=10, progress=False)
+    record = record_of(trial)
+    for metric in METRICS:
+        values = found.values("SAF-TRIAL", metric)
+        assert np.array_equal(record.values(log, metric), values), metric
+    assert record.contests[log] == "requeue"
+
+
+def test_every_week_of_a_true_record_is_replayed(trial: dict[str, Any], tmp_path: Path) -> None:
+    record = read_record(written(tmp_path, trial))
+    found = verify_record(record, seed=3, progress=False)
+    assert found.holds and found.n_replayed == found.n_weeks == 38 and not found.not_here
+    some = verify_record(record, weeks=5, seed=3, progress=False)
+    assert some.holds and some.n_replayed == 5
+
+
+def test_executors_make_the_same_record(saf: dict[str, Any]) -> None:
+    again = run_suite("SAF", parts=["bundled"], executor="local:2", progress=False)
+    assert json.dumps(again) == json.dumps(saf)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "said"),
+    [
+        ((*BUSY_WEEK, "mean_bsld"), [1.5] * 11, "the starts are those replayed, mean_bsld not"),
+        ((*BUSY_WEEK, "starts"), "0" * 64, "other starts than those replayed"),
+        (("logs", "synthetic-busy-weeks", "contest"), "guarded", "the contest is requeue"),
+    ],
+    ids=["metric", "start", "contest"],
+)
+def test_an_altered_record_is_found(
+    trial: dict[str, Any], keys: tuple[str, ...], value: Any, said: str
+) -> None:
+    found = verify_record(record_of(altered(trial, *keys, value=value)), progress=False)
+    assert not found.holds and len(found.wrong) == 1 and said in found.wrong[0]
+
+
+def test_a_narrowed_set_of_weeks_is_found(trial: dict[str, Any]) -> None:
+    fewer = copy.deepcopy(trial)
+    del fewer["logs"]["synthetic-busy-weeks"]["weeks"]["3"]
+    found = verify_record(record_of(fewer), progress=False)
+    assert found.wrong == ("synthetic-busy-weeks: weeks 3 are missing",)
+    more = copy.deepcopy(trial)
+    weeks = more["logs"]["synthetic-busy-weeks"]["weeks"]
+    weeks["99"] = weeks["3"]
+    (said,) = verify_record(record_of(more), progress=False).wrong
+    assert said == "synthetic-busy-weeks: weeks 99 are not its to play"
+
+
+def test_a_fake_saf_is_found(trial: dict[str, Any], saf: dict[str, Any]) -> None:
+    """A bad agent under the name SAF would make all others look good."""
+    renamed = altered(trial, "agent", "name", value="SAF")
+    with pytest.raises(EvaluationError, match="has another card than the SAF of the shelf"):
+        verify_record(record_of(renamed), progress=False)
+    runs = altered(saf, "logs", value=trial["logs"])
+    assert not verify_record(record_of(runs), weeks=1, progress=False).holds
+
+
+def test_another_agent_of_the_same_name_is_found(trial: dict[str, Any]) -> None:
+    card = trial["agent"]["card"].replace("easy+trial", "easy+trial:limit=60")
+    with pytest.raises(EvaluationError, match="another card than the SAF-TRIAL of the shelf"):
+        verify_record(record_of(altered(trial, "agent", "card", value=card)), progress=False)
+
+
+def test_code_in_a_record_is_not_run(saf: dict[str, Any], tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    own = tmp_path / "own.py"
+    own.write_text(f"open({str(ran)!r}, 'w').close()\n", encoding="utf-8")
+    for given in (f"{own}:Agent", "os:system", "model.zip", "../card.toml"):
+        agent = {"name": "OWN", "given": given, "card": None, "weights": {}}
+        record = record_of(altered(saf, "agent", value=agent))
+        with pytest.raises(EvaluationError, match="is code"):
+            verify_record(record, progress=False)
+    assert not ran.exists()
+
+
+def test_weights_of_a_record_are_bounded_before_they_are_unpacked(saf: dict[str, Any]) -> None:
+    card = (ROOT / "agents" / "ppo-order.toml").read_text("utf-8").replace("PPO-ORDER", "BOMB")
+    bomb = base64.b64encode(b"PK\x03\x04" + b"\0" * 1_000).decode()
+    agent = {"name": "BOMB", "given": "BOMB", "card": card, "weights": {"ppo-order.npz": bomb}}
+    with pytest.raises(EvaluationError, match="agent cannot be made"):
+        verify_record(record_of(altered(saf, "agent", value=agent)), progress=False)
+    agent["weights"] = {"../x.npz": bomb}
+    with pytest.raises(EvaluationError, match=r"no name of a \.npz file"):
+        record_of(altered(saf, "agent", value=agent))
+
+
+def test_an_agent_that_is_not_deterministic_is_named(
+    saf: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(0)
+    run = Player.run
+
+    def jittered(self: Player, task: tuple[int, int]) -> list[dict[str, Any]]:
+        (row,) = run(self, task)
+        return [row | {"starts": f"{generator.integers(2**62):064x}"}]
+
+    monkeypatch.setattr(Player, "run", jittered)
+    found = verify_record(record_of(saf), weeks=1, progress=False)
+    assert "it must be deterministic" in found.wrong[0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "said"),
+    [
+        (("format",), 2, "format is 2"),
+        (("suite",), "suite-0", "unknown suite 'suite-0'"),
+        ((*BUSY_WEEK, "mean_bsld"), [math.nan] * 11, "NaN is no number"),
+        ((*BUSY_WEEK, "mean_bsld"), [1.0], "must be 11 numbers"),
+        ((*BUSY_WEEK, "mean_bsld"), [True] * 11, "must be 11 numbers"),
+        ((*BUSY_WEEK, "mean_bsld"), [-1.0] * 11, "below 0"),
+        ((*BUSY_WEEK, "starts"), "abc", "no sha256"),
+        (("logs", "synthetic-busy-weeks", "digest"), "abc", "not that of suite-1"),
+        (("logs",), {}, "logs is empty"),
+        (("logs",), {"tiny": {"digest": "", "contest": "", "weeks": {}}}, "unknown log of"),
+        (("agent",), [], "agent must be a table"),
+        (("agent", "name"), 7, "agent.name must be a text"),
+    ],
+)
+def test_a_file_that_breaks_a_rule_is_refused_with_the_key(
+    saf: dict[str, Any], tmp_path: Path, keys: tuple[str, ...], value: Any, said: str
+) -> None:
+    path = written(tmp_path, altered(saf, *keys, value=value))
+    with pytest.raises(EvaluationError) as error:
+        read_record(path)
+    assert str(error.value).startswith(f"{path}: ") and said in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "\xff", '{"format": 1}', "[1e999]"])
+def test_what_is_no_record_is_refused_in_a_line(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(EvaluationError, match=r"record\.json: ") as error:
+        read_record(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_large_file_is_refused_unread(
+    saf: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpcgym.suite.record_file.MOST_BYTES", 1_000)
+    with pytest.raises(EvaluationError, match="bytes; allowed: 1,000"):
+        read_record(written(tmp_path, saf))
+
+
+def test_a_log_that_is_not_the_suites_is_refused() -> None:
+    log = SuiteLog("synthetic-busy-weeks", "bundled", "0" * 64)
+    with pytest.raises(EvaluationError, match="other jobs or settings than those of the suite"):
+        episodes_of(log)
+
+
+def test_logs_that_are_not_here_are_named(
+    saf: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HPCGYM_TRACES", str(tmp_path))
+    more = copy.deepcopy(saf)
+    log = SUITE.log("theta-2022-weeks")
+    more["logs"][log.scenario] = {"digest": log.digest, "contest": "guarded", "weeks": {}}
+    found = verify_record(record_of(more), weeks=1, progress=False)
+    assert found.not_here == ("theta-2022-weeks",) and found.holds
+
+
+def test_the_table_is_that_of_an_evaluation(saf: dict[str, Any], trial: dict[str, Any]) -> None:
+    frame = suite_frame([record_of(saf), record_of(trial)])
+    assert frame["agent"].tolist() == ["SAF-TRIAL", "SAF"]
+    ratios = []
+    for log in SUITE.of(["bundled"]):
+        found = evaluate(["SAF-TRIAL"], log.scenario, jitter=600, replicas=10, progress=False)
+        ratios.append(next(one for one in found.summaries if one.agent != "SAF").ratio.value)
+    assert frame["bundled"][0].split()[0] == f"{math.sqrt(math.prod(ratios)):.3f}"
+    assert frame["old"].tolist() == ["", ""]
+
+
+def test_tables_that_cannot_be_are_refused(saf: dict[str, Any], trial: dict[str, Any]) -> None:
+    one, other = record_of(saf), record_of(trial)
+    with pytest.raises(EvaluationError, match="its record is missing: hpcgym suite run SAF"):
+        suite_frame([other])
+    with pytest.raises(EvaluationError, match="one record of the name SAF stand twice"):
+        suite_frame([one, record_of(saf)])
+    renamed = Record(**{**vars_of(other), "name": "SAF"})
+    with pytest.raises(EvaluationError, match="two agents of the name SAF"):
+        suite_frame([one, renamed])
+
+
+def vars_of(record: Record) -> dict[str, Any]:
+    """Return the attributes a record was made of."""
+    return {name: getattr(record, name) for name in Record.__dataclass_fields__}
+
+
+def test_an_agent_plays_no_week_it_was_trained_on(tmp_path: Path) -> None:
+    """Nor one next to it; what its card says is taken for true, which replay cannot see."""
+    card = tmp_path / "mine.toml"
+    text = (ROOT / "agents" / "saf.toml").read_text("utf-8").replace('"SAF"', '"MINE"', 1)
+    training = """
+        [training]
+        weeks = { synthetic-busy-weeks = "1-5" }
+        seed = 0
+        seconds = 1.0
+        commit = "0123456"
+        command = "hpcgym tune"
+    """
+    card.write_text(text + dedent(training), encoding="utf-8")
+    made = run_suite(str(card), parts=["bundled"], progress=False)
+    record = record_of(made)
+    assert sorted(record.weeks["synthetic-busy-weeks"]) == list(range(7, 18))
+    assert verify_record(record, weeks=3, progress=False).holds
+    assert len(record.weeks["synthetic-256-weeks"]) == 21
+
+
+def test_unknown_parts_and_suites_name_the_nearest() -> None:
+    with pytest.raises(ScenarioError, match="did you mean 'bundled'"):
+        run_suite("SAF", parts=["bundle"])
+    with pytest.raises(ScenarioError, match="did you mean 'suite-1'"):
+        load_suite("suite1")
+
+
+def test_the_commands_write_replay_and_compare(tmp_path: Path) -> None:
+    run = CliRunner().invoke
+    paths = [tmp_path / name for name in ("saf.json", "fcfs.json")]
+    for agent, path in zip(("SAF", "FCFS"), paths, strict=True):
+        made = run(app, ["suite", "run", agent, "-p", "bundled", "-o", str(path)])
+        assert made.exit_code == 0 and f"{agent}: 38 weeks of 2 logs" in made.stdout
+    again = run(app, ["suite", "run", "SAF", "-p", "bundled", "-o", str(paths[0])])
+    assert again.exit_code == 2 and "--force" in again.stderr
+    good = run(app, ["suite", "verify", str(paths[1]), "--weeks", "3", "--seed", "1"])
+    assert good.exit_code == 0 and "3 of 38 weeks replayed" in good.stdout
+    text = paths[1].read_text("utf-8").replace('"contest": "guarded"', '"contest": "open"', 1)
+    paths[1].write_text(text, encoding="utf-8")
+    bad = run(app, ["suite", "verify", str(paths[1]), "--weeks", "1"])
+    assert bad.exit_code == 2 and "the contest is guarded, not open" in bad.stdout
+    page = tmp_path / "table.html"
+    table = run(app, ["suite", "table", *map(str, paths), "-o", str(page)])
+    assert table.exit_code == 0 and "<td>FCFS</td>" in page.read_text("utf-8")
+    wrong = run(app, ["suite", "table", *map(str, paths), "-o", str(tmp_path / "table.pdf")])
+    assert wrong.exit_code == 2 and ".md, .csv or .html" in wrong.stderr
