@@ -33,5 +33,5 @@ def test_page_shows_the_row_that_the_script_prints() -> None:
 
 
 def test_page_shows_how_much_hangs_on_a_decision() -> None:
-    """A random action among zeros changes what comes of it, and not what is shown before."""
+    """A random action among zeros changes the sum of the week, or not."""
     assert f"| {' | '.join(row_of_decisions(IDS[1], None).values())} |" in PAGE
