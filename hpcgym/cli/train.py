@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli.options import Force, Resume, group_of, with_options
+from hpcgym.cli.options import Force, On, Resume, group_of, stated, with_options
 from hpcgym.cli.show import echo
+from hpcgym.cli.train_seeds import line_of, train_seeds
 from hpcgym.errors import HpcgymError, OutputError
 
 if TYPE_CHECKING:
@@ -90,6 +91,14 @@ class TrainOptions(AgentOptions):
     threads: Annotated[
         int, typer.Option(help="Threads of torch, and those that step environments.")
     ] = 1
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0-15",
+            help="Train once for each seed, in place of --seed, in folders seed-0 and so on.",
+        ),
+    ] = None
+    executor: On = None
 
 
 @with_options(group_of(TrainOptions))
@@ -101,9 +110,19 @@ def train_agent(context: typer.Context, **given: Any) -> None:
 
     Several --scenario make a mixture of logs. The same command with --resume goes on from the
     checkpoint; only --steps, --minutes and --threads may then change. Ctrl-C waits for the end of a
-    rollout, so that nothing is lost; the second Ctrl-C does not.
+    rollout, so that nothing is lost; the second Ctrl-C does not. With --seeds, --on shares the
+    trainings.
     """
-    trained, card = train_and_write(TrainOptions(**given), command_line(context))
+    options = TrainOptions(**given)
+    if options.seeds is not None:
+        if stated(context, "seed"):
+            raise HpcgymError("--seeds takes the place of --seed; give one of them")
+        for result in train_seeds(options, command_line(context), train_and_write):
+            echo(line_of(result))
+        return
+    if options.executor is not None:
+        raise HpcgymError("--on shares trainings of several --seeds, such as --seeds 0-3")
+    trained, card = train_and_write(options, command_line(context))
     for done, ratio, _ in trained.history:
         echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
     rate = trained.steps / trained.seconds
@@ -123,7 +142,9 @@ def train_agent(context: typer.Context, **given: Any) -> None:
         )
 
 
-def train_and_write(given: TrainOptions, command: str = "hpcgym train") -> tuple[Trained, Path]:
+def train_and_write(
+    given: TrainOptions, command: str = "hpcgym train", *, progress: bool = True
+) -> tuple[Trained, Path]:
     """Train, or go on with a training; return the result and the card, which records the command.
 
     Raises:
@@ -162,7 +183,7 @@ def train_and_write(given: TrainOptions, command: str = "hpcgym train") -> tuple
             )
         with _saying_how_to_go_on(folder, command):
             if is_kept and given.resume:
-                trained = ppo.resume(folder, asked=asked, progress=True)
+                trained = ppo.resume(folder, asked=asked, progress=progress)
             else:
                 if given.resume:
                     echo(f"hpcgym: {folder}: has no checkpoint, so the training begins", err=True)
@@ -173,7 +194,7 @@ def train_and_write(given: TrainOptions, command: str = "hpcgym train") -> tuple
                     augmentation=augmentation,
                     seed=given.seed,
                     output=folder,
-                    progress=True,
+                    progress=progress,
                 )
             training = Training(
                 trained.weeks, trained.seed, trained.seconds, version_of_code(), command, logs

@@ -1,0 +1,80 @@
+"""`hpcgym train --seeds`: as many trainings as single commands, wherever they run."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+
+QUICK = ("-s", "synthetic-busy-weeks", "--steps", "512", "--set", "constants=0")
+QUICK = (
+    *QUICK,
+    "--set",
+    "group_size=2",
+    "--set",
+    "n_envs=2",
+    "--set",
+    "n_steps=256",
+    "--set",
+    "batch_size=64",
+)
+
+
+def train(*options: str) -> tuple[int, str, str]:
+    """Run the command; return its exit code and what it printed."""
+    done = CliRunner().invoke(app, ["train", *QUICK, *options])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def weights_of(card: Path) -> dict[str, np.ndarray]:
+    """Return the weights beside a card."""
+    with np.load(card.with_suffix(".npz")) as found:
+        return {name: found[name] for name in found if name != "digest"}
+
+
+@pytest.mark.parametrize("where", [(), ("--on", "local:2")], ids=["here", "two processes"])
+def test_each_seed_is_trained_as_by_a_command_of_its_own(
+    where: tuple[str, ...], tmp_path: Path
+) -> None:
+    code, said, _ = train("--seeds", "1,3", *where, "--output", str(tmp_path / "all"))
+    assert code == 0 and [line.split(":")[0] for line in said.splitlines()] == ["seed 1", "seed 3"]
+    single = ("--seed", "3", "--name", "TRAINED-3", "--output", str(tmp_path / "one"))
+    assert train(*single)[0] == 0
+    cards = [tmp_path / "all" / "seed-3" / "trained-3.toml", tmp_path / "one" / "trained-3.toml"]
+    mine, theirs = map(weights_of, cards)
+    assert mine.keys() == theirs.keys()
+    assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+    assert tomllib.loads(cards[0].read_text("utf-8"))["training"]["seed"] == 3
+
+
+def test_seeds_that_are_finished_stay_and_others_are_trained(tmp_path: Path) -> None:
+    where = ("--output", str(tmp_path))
+    assert train("--seeds", "0", *where)[0] == 0
+    before = (tmp_path / "seed-0" / "trained-0.npz").read_bytes()
+    code, _, wrong = train("--seeds", "0-1", *where)
+    assert code == 2 and "seed 0: " in wrong and "--force" in wrong
+    assert (tmp_path / "seed-1" / "trained-1.toml").exists()  # it went on all the same
+    code, said, _ = train("--seeds", "0-2", *where, "--resume")
+    assert code == 0 and len(re.findall("was finished", said)) == 2
+    assert (tmp_path / "seed-0" / "trained-0.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--seeds", "0-1", "--seed", "3"), "--seeds takes the place of --seed"),
+        (("--on", "local:2"), "--on shares trainings of several --seeds"),
+        (("--seeds", "0-1", "--shelf"), "--shelf takes one agent"),
+        (("--seeds", "none"), "none"),
+        (("--seeds", "0-1", "--on", "locale:2"), "did you mean 'local'"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(
+    options: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    code, _, wrong = train(*options, "--output", str(tmp_path))
+    assert code == 2 and said in wrong
