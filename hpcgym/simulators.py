@@ -2,4 +2,4 @@
 
 from hpcgym.core import loaders
 
-loaders.SIMULATORS.ship({"gang": "hpcgym.gang:Gang"})
+loaders.SIMULATORS.ship({"gang": "hpcgym.gang:Gang", "recorded": "hpcgym.recorded:Recorded"})

@@ -9,6 +9,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import Card, parse_card, read_card
 from hpcgym.agent.own import is_own, offered_agent, own_agent
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.core.loaders import SIMULATORS
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.registry import shelf_entries
@@ -69,9 +70,9 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
 
     Args:
         name: Name of an agent on the shelf, path of a card, name of a policy of the user's own,
-            or weights such as "e=1,wait=-0.5". Or what runs code when it is loaded: a name that
-            an installed package offers, `path/to/file.py:Name`, `module:Name`, or the `.zip` of a
-            model of Stable-Baselines3.
+            "recorded", or weights such as "e=1,wait=-0.5". Or what runs code when it is loaded: a
+            name that an installed package offers, `path/to/file.py:Name`, `module:Name`, or the
+            `.zip` of a model of Stable-Baselines3.
 
     Raises:
         CardError: There is no such agent or policy, or its card is not understood.
@@ -84,6 +85,8 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
     """
     if is_own(name):
         return own_agent(name)
+    if name.partition(":")[0].lower() in SIMULATORS:
+        return RuleAgent("FCFS", backfill=name.lower(), name=name.upper())
     if "=" in name:
         return RuleAgent(name)
     if name.endswith(".toml") or name.casefold() in shelf_entries("agents"):

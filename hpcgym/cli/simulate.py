@@ -20,6 +20,7 @@ from hpcgym.cli.show import (
 )
 from hpcgym.core.setting_list import SETTINGS
 from hpcgym.errors import HpcgymError
+from hpcgym.text_table import duration
 
 if TYPE_CHECKING:
     from hpcgym.core.events import Event
@@ -194,7 +195,8 @@ def simulate_log(
         schedule = simulate(workload, **settings)
     else:
         schedule = _molded(workload, shapes, alpha, chosen, how)
-    _show(schedule, how, (workload.name, policy, given["backfill"]), by, top)
+    _show(schedule, how, (workload.name, policy, str(chosen.backfill)), by, top)
+    _say_overfull(schedule, how)
     if output is not None:
         with steps(1, f"writing {output}"):
             if given["attempts"]:
@@ -204,6 +206,22 @@ def simulate_log(
             else:
                 schedule.write(output, columns=cast(Any, columns), force=force)
         say(f"wrote {output}", how)
+
+
+def _say_overfull(schedule: Schedule, how: str) -> None:
+    """Say where recorded starts hold more processors than the machine has."""
+    from hpcgym.recorded import Recorded, overfull
+
+    settings = schedule.settings
+    if settings is None or not isinstance(settings.backfill, Recorded):
+        return
+    found, there = overfull(schedule), schedule.workload.machine_processors
+    if found.n_jobs:
+        say(
+            f"the log does not fit its machine: up to {found.most:,} of {there:,} processors are "
+            f"held, for {duration(found.seconds)}; {found.n_jobs:,} jobs start meanwhile",
+            how,
+        )
 
 
 def _outage_of(text: str) -> Event:

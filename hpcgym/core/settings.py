@@ -40,6 +40,7 @@ class SchedulerSettings(SettingList):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated, naming what is allowed."""
+        self._read_simulator()
         for key in ("policy", "backfill_order"):
             given = getattr(self, key)
             chosen = None if given is None else as_policy(given)
@@ -120,6 +121,18 @@ class SchedulerSettings(SettingList):
                 f"backfill '{mode}' takes jobs off the machine by its own rules; got event "
                 f"'{unable[0]}' beside it, which knows no trials"
             )
+
+    def _read_simulator(self) -> None:
+        """Take a mode with its own simulator where it stands as the policy, as "recorded" may."""
+        given = self.policy
+        if not isinstance(given, str) or given.partition(":")[0].lower() not in loaders.SIMULATORS:
+            return
+        if str(self.backfill) not in ("easy", given.lower()):
+            raise PolicyError(
+                f"policy {given!r} has no pass to backfill in; leave backfill '{self.backfill}' out"
+            )
+        object.__setattr__(self, "backfill", given.lower())
+        object.__setattr__(self, "policy", "FCFS")
 
     def _refuse_choosers(self, mode: Mode) -> None:
         """Refuse a chooser where it cannot choose."""
