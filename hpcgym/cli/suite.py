@@ -109,6 +109,9 @@ def table_of_suite(
         Path | None,
         typer.Option("--output", "-o", help="File to write: .md, .csv or .html, which sorts."),
     ] = None,
+    by_log: Annotated[
+        bool, typer.Option("--by-log", help="Show each log, in place of parts.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Show records side by side: ratios to SAF by part of the suite, and what they cost.
@@ -120,7 +123,7 @@ def table_of_suite(
     from hpcgym.suite import read_record, suite_frame
 
     found = [read_record(path) for path in records]
-    frame = suite_frame(found)
+    frame = suite_frame(found, by_log=by_log)
     if output is None:
         show_frame(frame, "markdown")
         return

@@ -131,7 +131,9 @@ def read_record(path: str | Path) -> Record:
             raise EvaluationError(f"has {size:,} bytes; allowed: {MOST_BYTES:,}")
         text = Path(path).read_text("utf-8")
         return record_of(json.loads(text, parse_constant=_refuse_constant))
-    except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise EvaluationError(f"{path}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
         raise EvaluationError(f"{path}: not a record: {str(error)[:200]}") from None
     except HpcgymError as error:
         raise EvaluationError(f"{path}: {error}") from None

@@ -26,11 +26,11 @@ COSTS = {
 SHARES = {"wasted, %": "waste", "killed, %": "share_killed"}
 
 
-def suite_frame(records: Sequence[Record]) -> pd.DataFrame:
-    """Return a row for each record: ratios to SAF with intervals, by part, and what they cost.
+def suite_frame(records: Sequence[Record], *, by_log: bool = False) -> pd.DataFrame:
+    """Return a row for each record: ratios to SAF with intervals, and what they cost.
 
-    A ratio of a part is the geometric mean over those of its logs that a record has; a record
-    without all of them has none there. Ratios are of weeks that both have.
+    Ratios are by part of the suite, or by log. That of a part is the geometric mean over its logs;
+    a record without all of them has none there. Ratios are of weeks that both have.
 
     Raises:
         EvaluationError: No record of SAF, records of two suites, or two agents of one name.
@@ -42,20 +42,25 @@ def suite_frame(records: Sequence[Record]) -> pd.DataFrame:
     saf = _baseline(records)
     rows = []
     for record in records:
-        by_part = {part: _part(record, saf, part) for part in saf.suite.parts}
+        groups = (
+            {name.removesuffix("-weeks"): [name] for name in saf.weeks}
+            if by_log
+            else {part: [log.scenario for log in saf.suite.of([part])] for part in saf.suite.parts}
+        )
+        ratios = {group: _ratio_on(record, saf, names) for group, names in groups.items()}
         logs = [name for name in record.weeks if name in saf.weeks]
         known = sorted({one for one in record.contests.values() if one != UNKNOWN})
         row: dict[str, object] = {
             "agent": record.name,
             "contest": ", ".join(known) or UNKNOWN,
         }
-        row |= {part: "" if one is None else str(one) for part, one in by_part.items()}
+        row |= {group: "" if one is None else str(one) for group, one in ratios.items()}
         row |= {name: f"{_ratio(record, saf, logs, key):.3f}" for name, key in COSTS.items()}
         row |= {
             name: f"{np.mean([100 * record.values(log, key).mean() for log in logs]):.2f}"
             for name, key in SHARES.items()
         }
-        first = next((one.value for one in by_part.values() if one is not None), float("inf"))
+        first = next((one.value for one in ratios.values() if one is not None), float("inf"))
         rows.append((first, row))
     return pd.DataFrame([row for _, row in sorted(rows, key=lambda one: one[0])])
 
@@ -91,9 +96,8 @@ def _pair(record: Record, saf: Record, log: str, metric: str) -> tuple[np.ndarra
     return own, other
 
 
-def _part(record: Record, saf: Record, part: str) -> Estimate | None:
-    """Return the ratio to SAF on a part, None where a log of it is missing."""
-    names = [log.scenario for log in saf.suite.of([part])]
+def _ratio_on(record: Record, saf: Record, names: Sequence[str]) -> Estimate | None:
+    """Return the ratio to SAF on some logs, None where one is missing."""
     if not all(name in record.weeks and name in saf.weeks for name in names):
         return None
     pairs = [_pair(record, saf, name, "mean_bsld") for name in names]

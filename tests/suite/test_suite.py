@@ -230,6 +230,9 @@ def test_the_table_is_that_of_an_evaluation(saf: dict[str, Any], trial: dict[str
         ratios.append(next(one for one in found.summaries if one.agent != "SAF").ratio.value)
     assert frame["bundled"][0].split()[0] == f"{math.sqrt(math.prod(ratios)):.3f}"
     assert frame["old"].tolist() == ["", ""]
+    logs = suite_frame([record_of(saf), record_of(trial)], by_log=True)
+    shown = [logs[f"synthetic-{name}"][0].split()[0] for name in ("256", "busy")]
+    assert shown == [f"{ratio:.3f}" for ratio in ratios]
 
 
 def test_tables_that_cannot_be_are_refused(saf: dict[str, Any], trial: dict[str, Any]) -> None:
