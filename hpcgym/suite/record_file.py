@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agent.own import is_own
 from hpcgym.agent.shelf import load_agent
 from hpcgym.errors import EvaluationError, HpcgymError
 from hpcgym.evaluation.runner import AnyAgent
@@ -89,23 +90,40 @@ class Record:
             EvaluationError: It is code, whose name cannot be trusted; or another than that of the
                 shelf under its name; or its card is not understood.
         """
-        entries = shelf_entries("agents")
-        own = entries.get(self.name.casefold())
-        if self.card is None:
-            if not re.fullmatch(r"[A-Za-z0-9_=,.+-]+", self.given) or self.given.endswith(".zip"):
-                raise EvaluationError(
-                    f"{self.name} is code ({self.given}), which a record does not hold; play it "
-                    "yourself by `hpcgym suite run` and compare"
-                )
-            return load_agent(self.given)
-        if own is not None and own.read_text("utf-8") != self.card:
+        own = shelf_entries("agents").get(self.name.casefold())
+        if own is not None and not self._is_of(own):
             raise EvaluationError(
-                f"the record's {self.name} has another card than the {self.name} of the shelf"
+                f"the record's {self.name} has another card, or other weights, than the "
+                f"{self.name} of the shelf"
             )
+        agent = self._named() if self.card is None else self._made(self.card)
+        if agent.name.casefold() != self.name.casefold():
+            raise EvaluationError(f"the record calls {self.name} what is {agent.name}")
+        return agent
+
+    def _is_of(self, card: Path) -> bool:
+        """Tell whether the agent is that of a card, weights included."""
+        return card.read_text("utf-8") == self.card and all(
+            (card.parent / name).read_bytes() == content
+            for name, content in self.weights.items()
+            if (card.parent / name).exists()
+        )
+
+    def _named(self) -> AnyAgent:
+        """Load the agent that was named without a card."""
+        if not re.fullmatch(r"[A-Za-z0-9_=,.+:-]+", self.given) or is_own(self.given):
+            raise EvaluationError(
+                f"{self.name} is code ({self.given}), which a record does not hold; play it "
+                "yourself by `hpcgym suite run` and compare"
+            )
+        return load_agent(self.given)
+
+    def _made(self, card: str) -> AnyAgent:
+        """Make the agent of a card and the weights beside it."""
         try:
             with TemporaryDirectory() as folder:
                 path = Path(folder, f"{self.name.casefold()}.toml")
-                path.write_text(self.card, "utf-8")
+                path.write_text(card, "utf-8")
                 for name, content in self.weights.items():
                     Path(folder, name).write_bytes(content)
                 return load_agent(str(path))

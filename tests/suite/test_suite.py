@@ -111,16 +111,33 @@ def test_a_narrowed_set_of_weeks_is_found(trial: dict[str, Any]) -> None:
 def test_a_fake_saf_is_found(trial: dict[str, Any], saf: dict[str, Any]) -> None:
     """A bad agent under the name SAF would make all others look good."""
     renamed = altered(trial, "agent", "name", value="SAF")
-    with pytest.raises(EvaluationError, match="has another card than the SAF of the shelf"):
+    with pytest.raises(EvaluationError, match="has another card"):
         verify_record(record_of(renamed), progress=False)
+    other = {"name": "SAF", "given": "FCFS", "card": None, "weights": {}}
+    with pytest.raises(EvaluationError, match="has another card"):
+        verify_record(record_of(altered(saf, "agent", value=other)), progress=False)
+    unknown = {"name": "BEST", "given": "FCFS", "card": None, "weights": {}}
+    with pytest.raises(EvaluationError, match="the record calls BEST what is FCFS"):
+        verify_record(record_of(altered(saf, "agent", value=unknown)), progress=False)
     runs = altered(saf, "logs", value=trial["logs"])
     assert not verify_record(record_of(runs), weeks=1, progress=False).holds
 
 
 def test_another_agent_of_the_same_name_is_found(trial: dict[str, Any]) -> None:
     card = trial["agent"]["card"].replace("easy+trial", "easy+trial:limit=60")
-    with pytest.raises(EvaluationError, match="another card than the SAF-TRIAL of the shelf"):
+    with pytest.raises(
+        EvaluationError, match="another card, or other weights, than the SAF-TRIAL of the shelf"
+    ):
         verify_record(record_of(altered(trial, "agent", "card", value=card)), progress=False)
+
+
+def test_other_weights_under_the_card_of_the_shelf_are_found(saf: dict[str, Any]) -> None:
+    agents = ROOT / "agents"
+    weights = base64.b64encode((agents / "ppo-trials.npz").read_bytes()).decode()
+    card = (agents / "ppo-order.toml").read_text("utf-8")
+    agent = {"name": "PPO-ORDER", "given": "", "card": card, "weights": {"ppo-order.npz": weights}}
+    with pytest.raises(EvaluationError, match="or other weights, than the PPO-ORDER of the shelf"):
+        verify_record(record_of(altered(saf, "agent", value=agent)), progress=False)
 
 
 def test_code_in_a_record_is_not_run(saf: dict[str, Any], tmp_path: Path) -> None:
