@@ -79,6 +79,7 @@ class SettingList:
             | "cost-benefit" | those whose gain outweighs what their start costs wider jobs |
             | "easy+trial" | those of "easy"; others are tried where processors idle |
             | "gang" | any: jobs take turns on the machine |
+            | "recorded" | none: jobs start when the log says that they did |
         backfill_order: Order in which jobs are tried as backfill. For "easy", "depth" and
             "relaxed"; default the primary order.
         threshold: Wait beyond which a job goes first. In s; None = no threshold.
