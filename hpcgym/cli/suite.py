@@ -49,7 +49,8 @@ def run_on_suite(
     from hpcgym.output import ensure_writable, writing
     from hpcgym.suite import run_suite
 
-    path = output or Path(f"{Path(agent).stem.casefold()}.json")
+    stem = Path(agent).stem if agent.endswith(".toml") else Path(agent).name
+    path = output or Path(f"{stem.casefold()}.json")
     ensure_writable(path, force=force)
     kept = path.with_name(f"{path.name}.unfinished.sqlite")
     if kept.exists() and not resume:
