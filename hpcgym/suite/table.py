@@ -50,9 +50,7 @@ def suite_frame(records: Sequence[Record], *, by_log: bool = False) -> pd.DataFr
         ratios = {group: _ratio_on(record, saf, names) for group, names in groups.items()}
         logs = [name for name in record.weeks if name in saf.weeks]
         if not logs:
-            raise EvaluationError(
-                f"{record.name} has no log in common with the record of {saf.name}"
-            )
+            raise EvaluationError(f"{record.name} has no log in common with {saf.name}")
         known = sorted({one for one in record.contests.values() if one != UNKNOWN})
         row: dict[str, object] = {
             "agent": record.name,

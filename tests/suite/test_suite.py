@@ -259,7 +259,7 @@ def test_tables_that_cannot_be_are_refused(saf: dict[str, Any], trial: dict[str,
     with pytest.raises(EvaluationError, match="one record of the name SAF stand twice"):
         suite_frame([one, record_of(saf)])
     apart = Record(**{**vars_of(other), "weeks": {"tiny": {}}})
-    with pytest.raises(EvaluationError, match="SAF-TRIAL has no log in common with the record"):
+    with pytest.raises(EvaluationError, match="SAF-TRIAL has no log in common with SAF"):
         suite_frame([one, apart])
     renamed = Record(**{**vars_of(other), "name": "SAF"})
     with pytest.raises(EvaluationError, match="two agents of the name SAF"):
