@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym.core.backfill import MODES
+from hpcgym.core.loaders import SIMULATORS
 from hpcgym.schedule import simulate
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ def test_the_page_draws_the_example_it_states(jobs):
 def test_every_mode_is_in_the_table_of_modes():
     table = PAGE.partition("## All modes")[2]
     named = set(re.findall(r"^\| `([\w-]+)", table, re.MULTILINE))
-    assert named == {"backfill", *MODES, "gang"}
+    assert named == {"backfill", *MODES, *SIMULATORS}
 
 
 def test_pictures_of_the_documentation_are_there_and_small():
