@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hpcgym
+from hpcgym.agent.shelf import load_agent, load_card
 from hpcgym.cli import app
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError
@@ -121,3 +122,8 @@ def test_the_command_says_where_a_log_does_not_fit_its_machine(tmp_path: Path) -
     fits, over = (CliRunner().invoke(app, [*command, n]) for n in ("6", "4"))
     assert fits.exit_code == over.exit_code == 0 and "does not fit" not in fits.stdout
     assert "up to 6 of 4 processors are held, for 1m30s; 1 jobs start meanwhile" in over.stdout
+
+
+def test_an_agent_of_the_shelf_is_its_card_and_not_a_mode_of_its_name() -> None:
+    assert str(load_agent("gang").backfill) == load_card("GANG").environment["backfill"]
+    assert str(load_agent("gang:rows=2").backfill) == "gang:rows=2"

@@ -85,12 +85,12 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
     """
     if is_own(name):
         return own_agent(name)
+    if name.endswith(".toml") or name.casefold() in shelf_entries("agents"):
+        return load_card(name).agent
     if name.partition(":")[0].lower() in SIMULATORS:
         return RuleAgent("FCFS", backfill=name.lower(), name=name.upper())
     if "=" in name:
         return RuleAgent(name)
-    if name.endswith(".toml") or name.casefold() in shelf_entries("agents"):
-        return load_card(name).agent
     if name.casefold() in map(str.casefold, policy_names()):
         return RuleAgent(name)
     found = offered_agent(name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.options import Force, On, Resume
 from hpcgym.cli.show import echo, show_frame
 from hpcgym.errors import EvaluationError
@@ -19,8 +20,6 @@ app = typer.Typer(
     help="Records of agents on frozen logs, which anybody can replay.", no_args_is_help=True
 )
 
-SuiteName = Annotated[str, typer.Option("--suite", metavar="NAME", help="Version of the suite.")]
-
 
 @app.command("run")
 def run_on_suite(
@@ -31,7 +30,9 @@ def run_on_suite(
         list[str],
         typer.Option("--part", "-p", metavar="PART", help="bundled, old or today; default all."),
     ] = [],  # noqa: B006 - read by typer, never changed
-    name: SuiteName = "suite-1",
+    suite: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Version of the suite; default the newest.")
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The record; default AGENT.json, in small letters."),
@@ -45,30 +46,19 @@ def run_on_suite(
     Weeks that it was trained on, and their neighbours, are left out. Finished weeks are kept beside
     the record until it is whole; the same command with --resume goes on from there.
     """
-    from hpcgym.evaluation.store import remove_store
-    from hpcgym.output import ensure_writable, writing
+    from hpcgym.output import writing
     from hpcgym.suite import run_suite
 
     stem = Path(agent).stem if agent.endswith(".toml") else Path(agent).name
     path = output or Path(f"{stem.casefold()}.json")
-    ensure_writable(path, force=force)
-    kept = path.with_name(f"{path.name}.unfinished.sqlite")
-    if kept.exists() and not resume:
-        if not force:
-            raise EvaluationError(
-                f"{kept}: finished weeks of an interrupted run are kept here; go on with --resume, "
-                "or start anew with --force"
-            )
-        remove_store(kept)
-    try:
-        record = run_suite(agent, name, parts=part, executor=executor, resume=kept)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"finished weeks are kept in {kept}: add --resume to go on from there"
-        ) from None
-    with writing(path, force=force) as place:
-        place.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-    remove_store(kept)
+    unfinished = f"{path.name}.{UNFINISHED}"
+    with results_folder(
+        path.parent, (path.name,), resume=resume, force=force, unfinished=unfinished
+    ) as folder:
+        kept = store_in(folder or path.parent, resume=resume, unfinished=unfinished)
+        record = run_suite(agent, suite, parts=part, executor=executor, resume=kept)
+        with writing(path, force=force or resume) as place:
+            place.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     weeks = sum(len(log["weeks"]) for log in record["logs"].values())
     echo(f"{record['agent']['name']}: {weeks} weeks of {len(record['logs'])} logs; wrote {path}")
 

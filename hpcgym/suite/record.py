@@ -127,7 +127,7 @@ def player_of(agent: AnyAgent, suite: Suite, logs: Sequence[SuiteLog]) -> Player
 
 def run_suite(
     agent: str,
-    suite: str = NEWEST,
+    suite: str | None = None,
     *,
     parts: Sequence[str] = (),
     executor: AnyExecutor = None,
@@ -138,7 +138,7 @@ def run_suite(
 
     Args:
         agent: As `hpcgym.agent.shelf.load_agent` takes it.
-        suite: Name of the suite.
+        suite: Name of the suite; None = the newest.
         parts: Parts of it; none = all.
         executor: As of `hpcgym.evaluation.evaluate`; the record is the same.
         resume: File that keeps finished weeks, and from which an interrupted run goes on.
@@ -155,12 +155,12 @@ def run_suite(
         >>> record["agent"]["name"], list(record["logs"])[0]
         ('SAF', 'synthetic-256-weeks')
     """
-    chosen, known = load_agent(agent), load_suite(suite)
+    chosen, known = load_agent(agent), load_suite(suite or NEWEST)
     logs = known.of(parts)
     player = player_of(chosen, known, logs)
     with executor_of(executor) as workers:
         rows = Execution(workers, resume, progress).rows(
-            player.run, player.tasks, player.key, named=player.named, shown_as=(suite, "weeks")
+            player.run, player.tasks, player.key, named=player.named, shown_as=(known.name, "weeks")
         )
     by_log: dict[str, Any] = {
         log.scenario: {
@@ -177,7 +177,7 @@ def run_suite(
         }
     return {
         "format": FORMAT,
-        "suite": suite,
+        "suite": known.name,
         "agent": described(agent, chosen),
         "versions": versions(),
         "logs": by_log,
