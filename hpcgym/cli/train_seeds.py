@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import as_completed
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -85,7 +85,7 @@ def train_seeds(given: Any, command: str, train: Train) -> list[SeedResult]:
         else:
             here = os.getcwd()
             jobs = {pool.submit(_outcome, train, one, command, here): one.seed for one in todo}
-            ended = ((jobs[job], job.result()) for job in as_completed(jobs))
+            ended = ((jobs[job], _result(job)) for job in as_completed(jobs))
         for seed, outcome in ended:
             if isinstance(outcome, SeedResult):
                 found[seed] = outcome
@@ -98,6 +98,14 @@ def train_seeds(given: Any, command: str, train: Train) -> list[SeedResult]:
         others = f" (and seeds {rest} failed)" if rest else ""
         raise HpcgymError(f"seed {first}: {failed[first]}{others}")
     return [found[seed] for seed in sorted(found)]
+
+
+def _result(job: Future[SeedResult | HpcgymError]) -> SeedResult | HpcgymError:
+    """Return the outcome of a job, also where its worker has ended before it."""
+    try:
+        return job.result()
+    except Exception as error:  # of whatever kind the executor raises
+        return HpcgymError(f"its worker was lost ({type(error).__name__}); --resume goes on")
 
 
 def _outcome(train: Train, given: Any, command: str, folder: str) -> SeedResult | HpcgymError:

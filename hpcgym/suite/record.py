@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.card import parse_card
 from hpcgym.agent.contest import contest_of
-from hpcgym.agent.own import is_own
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.training_weeks import open_weeks
@@ -191,22 +189,15 @@ def described(given: str, agent: AnyAgent) -> dict[str, Any]:
         EvaluationError: A file beside its card cannot be read.
     """
     found: dict[str, Any] = {"name": agent.name, "given": Path(given).name}
-    path = None
-    if given.endswith(".toml"):
-        path = Path(given)
-    elif not is_own(given) and "=" not in given:
-        path = shelf_entries("agents").get(given.casefold())
-    if path is None:
+    is_path = given.endswith(".toml")
+    card = Path(given) if is_path else shelf_entries("agents").get(given.casefold())
+    if card is None:
         return found | {"card": None, "weights": {}}
-    names = [
-        one
-        for one in parse_card(path).parameters.values()
-        if isinstance(one, str) and one.endswith(".npz")
-    ]
+    beside = card.with_suffix(".npz")
     try:
-        weights = {
-            name: base64.b64encode((path.parent / name).read_bytes()).decode() for name in names
-        }
+        content = beside.read_bytes() if beside.exists() else None
+        text = card.read_text("utf-8")
     except OSError as error:
-        raise EvaluationError(f"{path}: {error}") from None
-    return found | {"card": path.read_text("utf-8"), "weights": weights}
+        raise EvaluationError(f"{card}: {error}") from None
+    weights = {} if content is None else {beside.name: base64.b64encode(content).decode()}
+    return found | {"card": text, "weights": weights}
