@@ -46,7 +46,7 @@ FLOORS = [
     {"env"},
     {"agent"},
     {"evaluation"},
-    {"report", "suite"},
+    {"report", "suite", "site"},
     {"", "cli", "__main__"},
 ]
 """Lowest first; a room imports itself, its own floor and the floors below. "" is the face."""
@@ -660,7 +660,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 54_500
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 60_000
 
 
 def test_the_house_plan_names_every_module():

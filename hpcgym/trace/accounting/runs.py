@@ -56,6 +56,8 @@ class Accounting:
             queue to the start of its last attempt.
         zone: Where local times were, or "" if there were none.
         counted_from: What waits count from, "eligible" or "submit".
+        ineligible_share: Share of all waiting since submission in which jobs were not eligible;
+            None where nothing says since when they were.
     """
 
     runs: pd.DataFrame
@@ -66,6 +68,7 @@ class Accounting:
     job_waits: NDArray[np.float64]
     zone: str
     counted_from: str
+    ineligible_share: float | None = None
 
     def __str__(self) -> str:
         """Say what was read, left out, taken for granted and recorded."""
@@ -143,6 +146,7 @@ def read_accounting(
                 blocks.append(arrays)
             progress.advance()
     table = {key: np.concatenate([block[key] for block in blocks] or [[]]) for key in _KEYS}
+    says_eligible = bool((table["eligible"] != UNKNOWN).any())
     table = _settle(table, files, ledger)
     if not len(table["line"]):
         raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
@@ -156,7 +160,17 @@ def read_accounting(
     if size is None and (runs["wait_time"] >= 0).any():
         size, is_guess = fewest_processors(runs), True
     zone = clock.name if clock.used else ""
-    return Accounting(runs, tuple(formats), ledger, size, is_guess, waits, zone, counted_from)
+    return Accounting(
+        runs,
+        tuple(formats),
+        ledger,
+        size,
+        is_guess,
+        waits,
+        zone,
+        counted_from,
+        _ineligible_share(table) if says_eligible else None,
+    )
 
 
 _KEYS = (*FIELDS, "file")
@@ -297,6 +311,12 @@ def _job_waits(table: Block, counted_from: str) -> NDArray[np.float64]:
     rows = rows[table["start"][rows] != UNKNOWN]
     begun = np.minimum(table[f"first_{counted_from}"][rows], table["start"][rows])
     return np.asarray((table["start"][rows] - begun) / 3600, dtype=np.float64)
+
+
+def _ineligible_share(table: Block) -> float:
+    """Return the share of all waiting since submission before jobs were eligible."""
+    waited, eligible = (_job_waits(table, since).sum() for since in ("submit", "eligible"))
+    return float(1 - eligible / waited) if waited else 0.0
 
 
 def _fill_limits(table: Block, machine: Machine | None, ledger: Ledger) -> None:

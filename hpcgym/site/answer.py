@@ -1,0 +1,183 @@
+"""A site's question answered: the three sentences, and the whole report as one dictionary.
+
+The dictionary is what `report.json` holds, and what the page and the Markdown file are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hpcgym
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.site import details
+from hpcgym.site.comparison import RECORDED, TODAY, UNTOLD, Comparison, compare, option_rows
+from hpcgym.site.fidelity import JITTER_S, find_setting, trust
+from hpcgym.site.log import Reading, SiteLog, read_site_log
+from hpcgym.site.options import setting_text
+from hpcgym.text_table import duration
+
+SCHEMA = "hpcgym-report-1"
+
+
+def report_on(
+    files: str | Path | Sequence[str | Path], how: Reading | None = None, *, command: str = ""
+) -> dict[str, Any]:
+    """Read a site's accounting, simulate what might be, and return the report.
+
+    Args:
+        command: What makes the report again.
+
+    Raises:
+        TraceError: As of `hpcgym.site.log.read_site_log`.
+    """
+    how = how or Reading()
+    log = read_site_log(files, how)
+    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False))
+    comparison = compare(log, fidelity)
+    rows = option_rows(comparison)
+    best = comparison.best(simulated_only=False)
+    named = [files] if isinstance(files, str | Path) else list(files)
+    trusted = trust(log, fidelity)
+    return {
+        "schema": SCHEMA,
+        "version": hpcgym.__version__,
+        "title": log.workload.name,
+        "made": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "log": _of_log(log, [str(name) for name in named], comparison),
+        "answer": sentences(log, rows, trusted, best),
+        "trust": trusted,
+        "options": rows,
+        "best": best,
+        "best_any": comparison.best(simulated_only=True),
+        "groups": details.group_tables(comparison),
+        "heat": details.heat_map(comparison),
+        "queue": details.queues(comparison),
+        "days": details.days(comparison),
+        "requests": details.request_use(log),
+        "machine_sizes": details.size_rows(comparison),
+        "changed": details.changed_jobs(comparison, best) if best else [],
+        "settings": _settings(fidelity.settings, how),
+        "command": command,
+    }
+
+
+def _of_log(log: SiteLog, files: list[str], comparison: Comparison) -> dict[str, Any]:
+    """Return what was read."""
+    jobs, judged = log.workload, log.is_judged
+    everyone = np.ones(len(jobs), dtype=np.bool_)
+    used = comparison.outcomes[RECORDED].summary(everyone)["utilisation"]
+    left_out = [*comparison.fidelity.left_out, *comparison.left_out]
+    size = f"{jobs.machine_processors:,} processors"
+    if jobs.machine is not None:
+        size = f"{jobs.machine.n_nodes:,} nodes, {jobs.machine_processors:,} cpus"
+    return {
+        "files": [Path(file).name for file in files],
+        "n_jobs": len(jobs),
+        "begin": log.begin,
+        "end": log.begin + int(jobs.submit_time[-1]),
+        "utc": log.has_dates,
+        "split": log.begin + log.split,
+        "n_judged": int(np.count_nonzero(judged)),
+        "machine": size,
+        "machine_is_guess": log.machine_is_guess,
+        "users": len(set(log.names["user"]) - {""}),
+        "utilisation": used,
+        "read": list(log.read),
+        "notes": [f"left out: {text}" for text in left_out],
+    }
+
+
+def _settings(settings: SchedulerSettings, how: Reading) -> dict[str, str]:
+    """Return every setting of the report as text."""
+    kept = "kept" if how.keep_names else "hashed, by a key that is not kept"
+    return {
+        "today's scheduler": setting_text(settings),
+        "run times": "as recorded, also beyond the limit",
+        "waits count from": how.counted_from,
+        "time zone": how.timezone or "as the machine that read it",
+        "missing limits": how.missing_request,
+        "names": kept,
+        "setting chosen on": "the first half of the log, by the distance of waits",
+        "judged on": "the second half of the log",
+        "noise": f"submissions moved by up to {JITTER_S} s",
+    }
+
+
+def sentences(
+    log: SiteLog, rows: Sequence[Mapping[str, Any]], trusted: Mapping[str, Any], best: str | None
+) -> list[str]:
+    """Return what happened, what would have, and who would lose, in three sentences."""
+    by_id = {row["id"]: row for row in rows}
+    recorded, today = by_id[RECORDED]["wait"]["mean"], by_id[TODAY]["wait"]["mean"]
+    n = f"{int(np.count_nonzero(log.is_judged)):,} jobs"
+    first = (
+        f"{_span(log)}, {n} waited {hours(recorded)} in the mean; the simulation nearest to it "
+        f"({trusted['setting']}) says {hours(today)}."
+    )
+    if best is None:
+        return [first, "No other order could be simulated.", ""]
+    row = by_id[best]
+    gain, misfit = row["gain_h"], max(trusted["misfit_h"], trusted["noise_h"])
+    if row["told"] == UNTOLD:
+        second = (
+            f"No order can be told from today's: under {row['name']}, the best on the first half, "
+            f"jobs would wait {hours(abs(gain))} {_less(gain)}, and the simulation misses "
+            f"{hours(misfit)}."
+        )
+    else:
+        between = ""
+        if row["interval_h"] is not None:
+            low, high = sorted(abs(one) for one in row["interval_h"])
+            between = f" (95 % interval {hours(low)} to {hours(high)})"
+        second = (
+            f"Under {row['name']} they would wait {hours(abs(gain))} {_less(gain)}{between}; the "
+            f"simulation misses {hours(misfit)}."
+        )
+    group = row["worst_group"]
+    if group is None:
+        third = "No group of jobs would wait longer by more than the simulation misses"
+    else:
+        third = (
+            f"Those who lose most are jobs of {_group(group)}: {group['n']:,} of them would wait "
+            f"{hours(group['change_h'])} longer"
+        )
+    return [first, second, f"{third}; {row['losers']:.0%} of jobs wait over 10 minutes longer."]
+
+
+def _span(log: SiteLog) -> str:
+    """Say which time the judged half is."""
+    begin, end = log.begin + log.split, log.begin + int(log.workload.submit_time[-1])
+    if not log.has_dates:
+        return f"In the last {duration(end - begin)} of the log"
+    first, last = (datetime.fromtimestamp(one, UTC) for one in (begin, end))
+    return f"From {first:%-d %B %Y} to {last:%-d %B %Y}"
+
+
+def _less(gain: float) -> str:
+    """Return which way a gain goes."""
+    return "less" if gain >= 0 else "longer"
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    """Name a group of jobs."""
+    by, name = str(group["by"]), str(group["name"])
+    return {"cpus": f"{name} cpus", "limit": f"a limit of {name}"}.get(by, f"{by} {name}")
+
+
+def hours(value: float) -> str:
+    """Return hours as people say them.
+
+    Example:
+        >>> hours(0.01), hours(0.5), hours(2.345), hours(50)
+        ('36 s', '30 min', '2.3 h', '2.1 d')
+    """
+    if value * 60 < 1:
+        return f"{value * 3600:.0f} s"
+    if value < 1:
+        return f"{value * 60:.0f} min"
+    return f"{value:.1f} h" if value < 48 else f"{value / 24:.1f} d"

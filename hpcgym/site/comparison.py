@@ -1,0 +1,183 @@
+"""What would change for a site's users: each option beside the simulation of today's scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+from hpcgym.progress import steps
+from hpcgym.site.fidelity import Fidelity, simulate_with
+from hpcgym.site.groups import Grouping, groupings_of
+from hpcgym.site.log import IntArray, SiteLog
+from hpcgym.site.options import Option, options_beside, setting_text
+from hpcgym.site.outcome import BoolArray, FloatArray, Outcome
+from hpcgym.trace.split import WEEK_S
+
+TOLD_H = 1 / 6
+"""A job whose wait changes by less than this neither wins nor loses, h."""
+
+FEWEST_OF_GROUP = 30
+"""Smaller groups of jobs are not named as those that lose most."""
+
+UNTOLD = "not distinguishable"
+"""What is said of a change that is smaller than what the simulation misses."""
+
+FEWEST_WEEKS = 4
+DRAWS = 2_000
+LEVEL = 0.95
+
+RECORDED, TODAY = "recorded", "today"
+"""Ids of what the log says, and of the simulation that is nearest to it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A log's outcomes by id, and the options behind them; `RECORDED` and `TODAY` have none.
+
+    Attributes:
+        left_out: Options that this machine refuses, and why.
+    """
+
+    log: SiteLog
+    fidelity: Fidelity
+    outcomes: dict[str, Outcome]
+    options: dict[str, Option]
+    left_out: tuple[str, ...]
+
+    def gain_h(self, option: str, jobs: BoolArray) -> float:
+        """Return how much less some jobs wait than today, in the mean, h."""
+        return float((self.outcomes[TODAY].wait_h - self.outcomes[option].wait_h)[jobs].mean())
+
+    def told(self, option: str, jobs: BoolArray) -> str:
+        """Say whether the mean wait of some jobs gets "better", "worse", or cannot be told."""
+        gain = self.gain_h(option, jobs)
+        if abs(gain) <= self.fidelity.least_h(jobs):
+            return UNTOLD
+        return "better" if gain > 0 else "worse"
+
+    @cached_property
+    def groupings(self) -> list[Grouping]:
+        """The kinds of groups of judged jobs that the log tells apart."""
+        return groupings_of(self.log)
+
+    def gains(self, option: str, grouping: Grouping) -> FloatArray:
+        """Return how much less the jobs of each group wait than today, in the mean, h."""
+        return grouping.means(self.outcomes[TODAY].wait_h - self.outcomes[option].wait_h)
+
+    def told_of(self, option: str, grouping: Grouping) -> NDArray[np.str_]:
+        """Say of each group what `told` says of jobs."""
+        fidelity, gains = self.fidelity, self.gains(option, grouping)
+        misfit = grouping.distances(fidelity.simulated.wait_h, fidelity.recorded.wait_h)
+        moved = [np.abs(grouping.means(copy)) for copy in fidelity.noise_h]
+        least = np.max([misfit, *moved], axis=0)
+        words = np.where(gains > 0, "better", "worse")
+        return np.where(np.abs(gains) <= least, UNTOLD, words)
+
+    def best(self, *, simulated_only: bool) -> str | None:
+        """Return the order with the least mean wait on the first half, or the best of all."""
+        kinds = ("order", "simulated only") if simulated_only else ("order",)
+        early = ~self.log.is_judged
+        gains = {
+            key: self.gain_h(key, early)
+            for key, option in self.options.items()
+            if option.group in kinds
+        }
+        return max(gains, key=lambda key: gains[key], default=None)
+
+
+def compare(log: SiteLog, fidelity: Fidelity) -> Comparison:
+    """Simulate every option."""
+    tried = list(options_beside(fidelity.settings, log.workload))
+    outcomes = {RECORDED: fidelity.recorded, TODAY: fidelity.simulated}
+    options, left_out = {}, []
+    with steps(len(tried), "trying what might be", "options") as progress:
+        for option in tried:
+            jobs = log.workload if option.change is None else option.change(log.workload)
+            try:
+                outcomes[option.id] = Outcome.simulated(simulate_with(jobs, option.settings))
+                options[option.id] = option
+            except HpcgymError as error:
+                left_out.append(f"{option.name}: {error}")
+            progress.advance()
+    return Comparison(log, fidelity, outcomes, options, tuple(left_out))
+
+
+def option_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return the rows of the table of options: recorded, today, then what may be tried."""
+    judged, fidelity = comparison.log.is_judged, comparison.fidelity
+    today = setting_text(fidelity.settings)
+    heads = {
+        RECORDED: ("recorded", "today", "what the log says", "the site's"),
+        TODAY: ("simulated today", "today", "the setting nearest to the site's", today),
+    }
+    heads |= {
+        key: (option.name, option.group, option.what, setting_text(option.settings))
+        for key, option in comparison.options.items()
+    }
+    best = {comparison.best(simulated_only=False), comparison.best(simulated_only=True)}
+    rows = []
+    for key, (name, group, what, settings) in heads.items():
+        first = group in ("today", "order") or key in best
+        row = {"id": key, "name": name, "group": group, "first": first, "what": what}
+        row |= {"settings": settings, **comparison.outcomes[key].summary(judged)}
+        rows.append(row | (_change(comparison, key) if group != "today" else _NO_CHANGE))
+    return rows
+
+
+_NO_CHANGE = dict.fromkeys(("gain_h", "interval_h", "told", "losers", "winners", "worst_group"))
+
+
+def _change(comparison: Comparison, option: str) -> dict[str, Any]:
+    """Return what an option changes for the judged jobs."""
+    log, judged = comparison.log, comparison.log.is_judged
+    today, then = comparison.outcomes[TODAY], comparison.outcomes[option]
+    gains = (today.wait_h - then.wait_h)[judged]
+    interval = weekly_interval(gains, log.workload.submit_time[judged])
+    told = comparison.told(option, judged)
+    if interval is not None and interval[0] <= 0 <= interval[1]:
+        told = UNTOLD
+    return {
+        "gain_h": float(gains.mean()),
+        "interval_h": interval,
+        "told": told,
+        "losers": float((gains < -TOLD_H).mean()),
+        "winners": float((gains > TOLD_H).mean()),
+        "worst_group": worst_group(comparison, option),
+    }
+
+
+def weekly_interval(gains_h: FloatArray, submit_time: IntArray) -> list[float] | None:
+    """Return a 95 % interval of the mean gain, by weeks drawn with replacement; None: too few.
+
+    Example:
+        >>> times = np.arange(5) * WEEK_S
+        >>> weekly_interval(np.ones(5), times), weekly_interval(np.ones(2), times[:2])
+        ([1.0, 1.0], None)
+    """
+    weeks = np.unique((submit_time - submit_time[0]) // WEEK_S, return_inverse=True)[1]
+    n_weeks = int(weeks.max()) + 1
+    if n_weeks < FEWEST_WEEKS:
+        return None
+    sums, counts = np.bincount(weeks, gains_h), np.bincount(weeks)
+    drawn = np.random.default_rng(0).integers(0, n_weeks, size=(DRAWS, n_weeks))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return [float(low), float(high)]
+
+
+def worst_group(comparison: Comparison, option: str) -> dict[str, Any] | None:
+    """Return the partition, account, user or kind of job whose mean wait grows most, by enough."""
+    worst: dict[str, Any] | None = None
+    for grouping in comparison.groupings:
+        changes, told = -comparison.gains(option, grouping), comparison.told_of(option, grouping)
+        named = (grouping.n >= FEWEST_OF_GROUP) & (told == "worse")
+        for at in np.flatnonzero(named & (changes == changes[named].max(initial=-np.inf))):
+            if worst is None or changes[at] > worst["change_h"]:
+                worst = {"by": grouping.by, "name": grouping.names[at], "n": int(grouping.n[at])}
+                worst["change_h"] = float(changes[at])
+    return worst

@@ -1,0 +1,212 @@
+"""How near a simulation comes to what a site recorded: the setting, the misfit and its noise.
+
+The setting is the one whose waits are nearest to the recorded ones on the first half of the log.
+What is said of it is said of the second half.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hpcgym.core.setting_list import SETTINGS
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.workload import Workload
+from hpcgym.errors import HpcgymError
+from hpcgym.progress import steps
+from hpcgym.schedule import Schedule, simulate
+from hpcgym.site.log import SiteLog
+from hpcgym.site.options import candidates, setting_text
+from hpcgym.site.outcome import (
+    HOUR_S,
+    BoolArray,
+    FloatArray,
+    Outcome,
+    distance_h,
+    queue_lengths,
+    wait_summary,
+)
+from hpcgym.trace.resample import jitter
+
+JITTER_S = 60
+COPIES = 4
+"""How far submissions are moved for the noise floor, and how often."""
+
+CLASSES_H = (1 / 60, 1 / 6, 1.0, 8.0)
+CLASS_NAMES = ("< 1 min", "< 10 min", "< 1 h", "< 8 h", "more")
+"""Classes of waits, by their upper bounds in h; a scheduler's own delay is within the first."""
+
+NEAR, ROUGH = 0.1, 1 / 3
+"""Misfits of at most these shares of the recorded mean wait are called so."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fidelity:
+    """What the simulation of today's scheduler is, and how far it may be trusted.
+
+    Attributes:
+        settings: The scheduler that is nearest to the site's.
+        recorded: What the log says.
+        simulated: What the simulation says.
+        noise_h: By job, how far its wait moves at most when submissions move by a minute, one row
+            for each copy, shape (COPIES, n_jobs), as differences to `simulated`, h.
+        tried: Each candidate with its distance on the first half, h, nearest first.
+        left_out: Candidates that this machine refuses, and why.
+    """
+
+    settings: SchedulerSettings
+    recorded: Outcome
+    simulated: Outcome
+    noise_h: FloatArray
+    tried: tuple[tuple[SchedulerSettings, float], ...]
+    left_out: tuple[str, ...]
+
+    def misfit_h(self, jobs: BoolArray) -> float:
+        """Return how far simulated waits of some jobs are from recorded ones, as `distance_h`."""
+        return distance_h(self.simulated.wait_h, self.recorded.wait_h, {"": jobs})
+
+    def least_h(self, jobs: BoolArray) -> float:
+        """Return the least change of the mean wait of some jobs that can be told, h."""
+        moved = float(np.abs(self.noise_h[:, jobs].mean(axis=1)).max())
+        return max(self.misfit_h(jobs), moved)
+
+
+def find_setting(log: SiteLog, basis: SchedulerSettings) -> Fidelity:
+    """Find the setting nearest to a site's scheduler, and measure what it misses."""
+    workload = log.workload
+    recorded = Outcome.recorded(workload)
+    early = partitions(log, ~log.is_judged)
+    tried, left_out = [], []
+    simulated: dict[int, Outcome] = {}
+    settings = candidates(basis, workload)
+    with steps(len(settings) + COPIES, "looking for the site's setting", "runs") as progress:
+        for place, candidate in enumerate(settings):
+            try:
+                simulated[place] = Outcome.simulated(simulate_with(workload, candidate))
+            except HpcgymError as error:
+                left_out.append(f"{setting_text(candidate)}: {error}")
+            else:
+                apart = distance_h(simulated[place].wait_h, recorded.wait_h, early)
+                tried.append((place, apart))
+            progress.advance()
+        tried.sort(key=lambda pair: pair[1])
+        nearest = tried[0][0]
+        noise = []
+        for copy in range(COPIES):
+            noise.append(_moved(simulated[nearest], settings[nearest], copy))
+            progress.advance()
+    return Fidelity(
+        settings[nearest],
+        recorded,
+        simulated[nearest],
+        np.array(noise),
+        tuple((settings[place], apart) for place, apart in tried),
+        tuple(left_out),
+    )
+
+
+def simulate_with(workload: Workload, settings: SchedulerSettings) -> Schedule:
+    """Schedule jobs under settings that are an object already."""
+    stated = {name: getattr(settings, name) for name in SETTINGS if name != "policy"}
+    return simulate(workload, settings.policy, **stated)
+
+
+def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
+    """Return which jobs of some are in each partition, largest first."""
+    names, counts = np.unique(log.names["partition"][among].astype(str), return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return {str(names[at]): among & (log.names["partition"] == names[at]) for at in order}
+
+
+def _moved(outcome: Outcome, settings: SchedulerSettings, copy: int) -> FloatArray:
+    """Return how much longer each job waits in a copy with moved submissions, h."""
+    workload = outcome.workload
+    numbered = replace(workload, source_row=np.arange(len(workload)))
+    moved = jitter(numbered, np.random.default_rng(copy), JITTER_S)
+    again = Outcome.simulated(simulate_with(moved, settings))
+    assert moved.source_row is not None  # stated above
+    waits = np.empty(len(workload))
+    waits[moved.source_row] = again.wait_h
+    return waits - outcome.wait_h
+
+
+def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
+    """Return the trust strip: recorded beside simulated on the judged half."""
+    judged = log.is_judged
+    recorded, simulated = fidelity.recorded.wait_h[judged], fidelity.simulated.wait_h[judged]
+    misfit, mean = fidelity.misfit_h(judged), float(recorded.mean())
+    classes = [np.searchsorted(CLASSES_H, waits, side="right") for waits in (recorded, simulated)]
+    return {
+        "verdict": "near"
+        if misfit <= NEAR * mean
+        else "rough"
+        if misfit <= ROUGH * mean
+        else "far",
+        "setting": setting_text(fidelity.settings),
+        "chosen_among": len(fidelity.tried),
+        **_both(recorded, simulated),
+        "misfit_h": misfit,
+        "noise_h": float(np.abs(fidelity.noise_h[:, judged].mean(axis=1)).max()),
+        "correlation": _correlation(log, fidelity),
+        "same_class": float((classes[0] == classes[1]).mean()),
+        "fixed_share": log.ineligible_share,
+        "overfull_jobs": overfull_jobs(fidelity.recorded),
+        "partitions": [
+            {
+                "name": name,
+                "n": int(np.count_nonzero(jobs)),
+                **_both(fidelity.recorded.wait_h[jobs], fidelity.simulated.wait_h[jobs]),
+                "misfit_h": fidelity.misfit_h(jobs),
+            }
+            for name, jobs in partitions(log, judged).items()
+        ],
+        "classes": {
+            "labels": list(CLASS_NAMES),
+            **{
+                name: (np.bincount(found, minlength=len(CLASS_NAMES)) / len(found)).tolist()
+                for name, found in zip(("recorded", "simulated"), classes, strict=True)
+            },
+        },
+        "candidates": [
+            {
+                "setting": setting_text(settings),
+                "distance_h": apart,
+                "chosen": settings == fidelity.settings,
+            }
+            for settings, apart in fidelity.tried
+        ],
+    }
+
+
+def _verdict(misfit_h: float, mean_h: float) -> str:
+    """Say how near a simulation is whose mean wait misses the recorded one."""
+    if misfit_h <= NEAR * mean_h:
+        return "near"
+    return "rough" if misfit_h <= ROUGH * mean_h else "far"
+
+
+def _both(recorded: FloatArray, simulated: FloatArray) -> dict[str, dict[str, float]]:
+    """Return waits as recorded and as simulated."""
+    return {"recorded": wait_summary(recorded), "simulated": wait_summary(simulated)}
+
+
+def _correlation(log: SiteLog, fidelity: Fidelity) -> float | None:
+    """Return how the hourly queue lengths of the judged half go together; None: one is constant."""
+    hours = np.arange(log.split, int(log.workload.submit_time[-1]) + 1, HOUR_S)
+    lengths = [queue_lengths(made, hours) for made in (fidelity.recorded, fidelity.simulated)]
+    if any(length.std() == 0 for length in lengths):
+        return None
+    together: FloatArray = np.asarray(np.corrcoef(np.stack(lengths)))
+    return float(together[0, 1])
+
+
+def overfull_jobs(recorded: Outcome) -> int:
+    """Return how many jobs start while more processors are held than the machine has."""
+    held = recorded.workload.processors
+    times = np.concatenate([recorded.end_time, recorded.start_time])
+    change = np.concatenate([-held, held])
+    order = np.argsort(times, kind="stable")
+    over = np.cumsum(change[order]) > recorded.workload.machine_processors
+    return int(np.count_nonzero(over & (change[order] > 0)))

@@ -1,0 +1,129 @@
+"""A site's accounting as jobs to simulate, with what was recorded of each and the site's names."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.workload import Workload
+from hpcgym.errors import TraceError
+from hpcgym.machine import Machine
+from hpcgym.trace.accounting import hashed, read_accounting
+from hpcgym.trace.accounting.write import as_swf
+from hpcgym.trace.catalogue import find_log
+from hpcgym.trace.clean import CleaningOptions, clean
+from hpcgym.trace.swf import unpacked_name
+
+IntArray = NDArray[np.int64]
+NameArray = NDArray[np.object_]
+
+FEWEST_JOBS = 20
+"""Fewer jobs than this in either half of a log say nothing about a scheduler."""
+
+
+@dataclass(frozen=True, eq=False)
+class SiteLog:
+    """What a site recorded; arrays have shape (n_jobs,), in the workload's order.
+
+    Attributes:
+        workload: The jobs that have a recorded start.
+        names: By "user", "account" and "partition": the name of each job's, "" = unknown.
+        begin: Unix time of the workload's time 0; where the log states no date, 0.
+        has_dates: Whether it does.
+        read: Lines that say what was read, left out and changed.
+        machine_is_guess: Whether the machine's size is the fewest processors on which the log fits.
+        ineligible_share: Share of all waiting in which jobs were not eligible, None = not stated.
+    """
+
+    workload: Workload
+    names: dict[str, NameArray]
+    begin: int
+    has_dates: bool
+    read: tuple[str, ...]
+    machine_is_guess: bool
+    ineligible_share: float | None
+
+    @property
+    def split(self) -> int:
+        """Time at which the judged half begins, s: half of the jobs are submitted before it."""
+        return int(self.workload.submit_time[len(self.workload) // 2])
+
+    @property
+    def is_judged(self) -> NDArray[np.bool_]:
+        """Tell which jobs comparisons are about: those submitted in the second half."""
+        return np.asarray(self.workload.submit_time >= self.split, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a site's accounting is read.
+
+    Attributes:
+        machine: A machine of nodes; default one that counts processors.
+        processors: Its size; default as a header says, else the fewest on which the log fits.
+        timezone: Zone of local times; default this machine's.
+        counted_from: "eligible" or "submit": what waits count from.
+        missing_request: What replaces limits that are not recorded, as of `hpcgym.trace.clean`.
+        keep_names: Whether users, accounts and job names stay; else hashes replace them, by a key
+            that is not kept.
+    """
+
+    machine: Machine | None = None
+    processors: int | None = None
+    timezone: str | None = None
+    counted_from: str = "eligible"
+    missing_request: str = "max"
+    keep_names: bool = False
+
+
+def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None = None) -> SiteLog:
+    """Read accounting, keep the jobs whose start is recorded, and clean them.
+
+    Raises:
+        TraceError: A file cannot be read, states no starts, or holds too few jobs.
+    """
+    how = how or Reading()
+    named = [files] if isinstance(files, str | Path) else files
+    paths = [find_log(file) for file in named]
+    accounting = read_accounting(
+        paths,
+        machine=how.machine,
+        timezone=how.timezone,
+        counted_from=how.counted_from,
+        rename=None if how.keep_names else partial(hashed, secrets.token_bytes()),
+    )
+    log = as_swf(accounting, Path(unpacked_name(paths[0])).stem)
+    options: CleaningOptions = {"missing_request": how.missing_request}  # type: ignore[typeddict-item]
+    if how.machine is not None:
+        options["machine"] = how.machine
+    elif how.processors is not None:
+        options["machine_processors"] = how.processors
+    workload, report = clean(log, **options)
+    known = workload.wait_time >= 0
+    if np.count_nonzero(known) < 2 * FEWEST_JOBS:
+        raise TraceError(
+            f"{paths[0]}: {np.count_nonzero(known)} jobs have a recorded start; a report compares "
+            f"recorded waits with simulated ones, and needs {2 * FEWEST_JOBS} at least"
+        )
+    jobs = workload.select(known)
+    assert jobs.source_row is not None  # `clean` states it
+    runs = accounting.runs.iloc[jobs.source_row]
+    columns = {"user": "user", "account": "group", "partition": "partition"}
+    read = str(accounting).splitlines() + [line.strip() for line in str(report).splitlines()[1:]]
+    if not known.all():
+        read.append(f"without a recorded start, left out: {np.count_nonzero(~known)}")
+    return SiteLog(
+        jobs,
+        {name: runs[column].to_numpy(dtype=object) for name, column in columns.items()},
+        jobs.unix_start or 0,
+        jobs.unix_start is not None,
+        tuple(read),
+        accounting.is_guess and how.machine is None and how.processors is None,
+        accounting.ineligible_share,
+    )

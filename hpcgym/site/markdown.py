@@ -1,0 +1,49 @@
+"""The report as Markdown: the answer, how far to trust it, and one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hpcgym.site.answer import hours
+
+
+def markdown_of(report: Mapping[str, Any]) -> str:
+    """Return the first screen of a report, what was read, and the command that makes it again."""
+    trusted, log = report["trust"], report["log"]
+    guess = ", a guess" if log["machine_is_guess"] else ""
+    lines = [f"# {report['title']}", "", *report["answer"], ""]
+    lines += ["| wait | recorded | simulated |", "|---|---:|---:|"]
+    for key in ("mean", "median", "p90"):
+        pair = (trusted[side][key] for side in ("recorded", "simulated"))
+        lines.append(f"| {key} | {' | '.join(map(hours, pair))} |")
+    correlation = trusted["correlation"]
+    told = "not told" if correlation is None else f"{correlation:.2f}"
+    lines += [
+        "",
+        f"The simulation is {trusted['verdict']}: its waits miss the recorded ones by "
+        f"{hours(trusted['misfit_h'])}, the correlation of hourly queue lengths is {told}, and "
+        f"{trusted['same_class']:.0%} of jobs are in the same class of waits. Its noise is "
+        f"{hours(trusted['noise_h'])}.",
+        "",
+        "| option | kind | mean wait | median | p90 | less wait | told |",
+        "|---|---|---:|---:|---:|---:|---|",
+    ]
+    for row in report["options"]:
+        gain = "" if row["gain_h"] is None else _signed(row["gain_h"])
+        waits = (hours(row["wait"][key]) for key in ("mean", "median", "p90"))
+        cells = [_plain(row["name"]), row["group"], *waits, gain, row["told"] or ""]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", f"Machine: {log['machine']}{guess}.", "", "```text"]
+    lines += [*log["read"], *log["notes"], "```", "", "```bash", report["command"], "```", ""]
+    return "\n".join(lines)
+
+
+def _signed(gain_h: float) -> str:
+    """Return a gain with its sign."""
+    return f"{'-' if gain_h < 0 else '+'}{hours(abs(gain_h))}"
+
+
+def _plain(text: str) -> str:
+    """Return a cell of a table."""
+    return text.replace("|", "\\|")

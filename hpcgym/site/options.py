@@ -1,0 +1,160 @@
+"""What a site may try: orders, modes, limits and sizes, each a change of what it has today."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from hpcgym.agent import RuleAgent, load_agent
+from hpcgym.core.policy import as_policy
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.workload import Workload
+
+Group: TypeAlias = Literal["order", "mode", "limits", "machine", "simulated only"]
+
+GUARD_S = 200_000
+"""Threshold of an order other than arrival, where today's setting has none, s."""
+
+ORDERS = {
+    "FCFS": "first come, first served",
+    "SQF": "fewest cpus first",
+    "SPF": "shortest limit first",
+    "SAF": "smallest cpus × limit first",
+    "WFP3": "wide jobs, and those that waited long for their limit",
+    "SMITH-REGRESSION": "smallest expected cpu-hours first, by users' past jobs",
+}
+"""Orders that a site's scheduler can be told as priorities, with what they mean."""
+
+AGENTS = {
+    "SAF-TRIAL": "SAF, and trials where processors idle",
+    "URGENT-CAPPED-COST-BENEFIT": "learned urgency, a cap on long jobs, cost-benefit backfilling",
+    "H-TRIAL-YOUNG": "the same with trials, and young jobs that give way",
+}
+"""Agents with what site's schedulers do not have: caps, cost-benefit, trials."""
+
+FACTORS = (0.9, 0.95, 1.05, 1.1)
+"""Sizes of the machine to try, as shares of today's."""
+
+SLACK = 1.2
+"""Limits to try, as multiples of what the job used."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A change of what a site has.
+
+    Attributes:
+        id: What files call it.
+        name: What tables call it.
+        group: What kind of change it is.
+        what: What it means, in a few words.
+        settings: The scheduler.
+        change: Makes the jobs of it from the site's.
+    """
+
+    id: str
+    name: str
+    group: Group
+    what: str
+    settings: SchedulerSettings
+    change: Callable[[Workload], Workload] | None = None
+
+
+def options_beside(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
+    """Yield what may be tried beside a setting, on a machine."""
+    guarded = replace(baseline, threshold=baseline.threshold or GUARD_S)
+    for policy, what in ORDERS.items():
+        settings = replace(baseline if policy == "FCFS" else guarded, policy=policy)
+        if order_of(settings) != order_of(baseline):
+            yield Option(policy.lower(), policy, "order", what, settings)
+    modes = {"no backfilling": "none", "EASY": "easy", "conservative": "conservative"}
+    if workload.machine is not None:
+        modes["conservative"] = "conservative:planned=100"
+    for name, mode in modes.items():
+        settings = replace(baseline, backfill=mode)
+        if str(settings.backfill) != str(baseline.backfill):
+            what = f"today's order, backfilling {mode}"
+            yield Option(mode.partition(":")[0], name, "mode", what, settings)
+    for policy in dict.fromkeys([order_of(baseline), "SAF"]):
+        settings = baseline if policy == order_of(baseline) else replace(guarded, policy=policy)
+        yield Option(
+            f"limits-{policy.lower()}",
+            f"limits, {policy}",
+            "limits",
+            f"limits at {SLACK:g} times the use, order {policy}",
+            settings,
+            with_close_limits,
+        )
+    if workload.machine is None:
+        yield from _sizes(baseline, workload)
+    for name, what in AGENTS.items():
+        agent = load_agent(name)
+        assert isinstance(agent, RuleAgent)
+        yield Option(name.lower(), name, "simulated only", what, agent.settings(guarded))
+
+
+def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
+    """Yield machines of other sizes on which every job fits."""
+    for factor in FACTORS:
+        size = round(workload.machine_processors * factor)
+        if size < workload.processors.max() or size == workload.machine_processors:
+            continue
+        yield Option(
+            f"machine-{factor * 100:g}",
+            f"{size:,} processors",
+            "machine",
+            f"{factor - 1:+.0%} processors, today's order",
+            baseline,
+            Resized(size),
+        )
+
+
+@dataclass(frozen=True)
+class Resized:
+    """Puts jobs on a machine of another size."""
+
+    processors: int
+
+    def __call__(self, workload: Workload) -> Workload:
+        """Return the same jobs there."""
+        return replace(workload, machine_processors=self.processors)
+
+
+def with_close_limits(workload: Workload) -> Workload:
+    """Return the jobs with limits at `SLACK` times what they used, and no longer than they had."""
+    used = np.maximum(np.ceil(SLACK * workload.run_time), 1).astype(np.int64)
+    return replace(workload, requested_time=np.minimum(used, workload.requested_time))
+
+
+def order_of(settings: SchedulerSettings) -> str:
+    """Return the name of the primary order."""
+    return as_policy(settings.policy).name
+
+
+def setting_text(settings: SchedulerSettings) -> str:
+    """Return order, backfilling and threshold as a line.
+
+    Example:
+        >>> setting_text(SchedulerSettings("SAF", threshold=86_400))
+        'SAF, backfill easy, threshold 24 h'
+    """
+    threshold = settings.threshold
+    guard = "no threshold" if threshold is None else f"threshold {threshold / 3600:g} h"
+    return f"{order_of(settings)}, backfill {settings.backfill}, {guard}"
+
+
+def candidates(basis: SchedulerSettings, workload: Workload) -> list[SchedulerSettings]:
+    """Return the settings among which the one nearest to a site's scheduler is looked for."""
+    modes = ["none", "easy", "conservative"]
+    if workload.machine is not None:
+        modes = ["none", "easy", "depth:k=10"]
+    orders = ["SQF", "LQF", "SPF", "SAF", "WFP3", "MULTIFACTOR"]
+    tried: list[tuple[str, str, int | None]] = [("FCFS", mode, None) for mode in modes]
+    tried += [(order, "easy", threshold) for order in orders for threshold in (None, GUARD_S)]
+    return [
+        replace(basis, policy=order, backfill=mode, threshold=threshold)
+        for order, mode, threshold in tried
+    ]

@@ -1,0 +1,155 @@
+"""What became of a site's jobs, as recorded or simulated: starts, and the waits they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import metrics
+from hpcgym.core.workload import Workload
+from hpcgym.schedule import Schedule
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+HOUR_S = 3600
+LONG_WAIT_H = 24.0
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Starts of a site's jobs; arrays have shape (n_jobs,), in the workload's order.
+
+    Attributes:
+        workload: The jobs, with the machine of this outcome.
+        start_time: When each started, s on the workload's clock.
+        run_time: How long each ran, s.
+        backfilled: Whether each started ahead of one before it.
+        wasted: Share of the machine's time that attempts in vain took.
+    """
+
+    workload: Workload
+    start_time: IntArray
+    run_time: IntArray
+    backfilled: BoolArray
+    wasted: float = 0.0
+
+    @classmethod
+    def recorded(cls, workload: Workload) -> Outcome:
+        """Return what the log says; every job needs a recorded wait."""
+        never = np.zeros(len(workload), dtype=np.bool_)
+        return cls(workload, workload.submit_time + workload.wait_time, workload.run_time, never)
+
+    @classmethod
+    def simulated(cls, schedule: Schedule) -> Outcome:
+        """Return what a finished schedule says."""
+        wasted = 0.0 if schedule.attempts is None else schedule.metrics().get("waste", 0.0)
+        times = schedule.start_time, schedule.run_time
+        return cls(schedule.workload, *times, schedule.backfilled, wasted)
+
+    @cached_property
+    def wait_h(self) -> FloatArray:
+        """Wait of each job, h."""
+        return (self.start_time - self.workload.submit_time) / HOUR_S
+
+    @property
+    def end_time(self) -> IntArray:
+        """End of each job, s."""
+        return self.start_time + self.run_time
+
+    def summary(self, jobs: BoolArray) -> dict[str, Any]:
+        """Return waits (h) and slowdown of some jobs, and what the machine did meanwhile."""
+        waits = self.wait_h[jobs]
+        seconds = (self.start_time - self.workload.submit_time)[jobs]
+        busy, idle = self._use(jobs)
+        return {
+            "wait": wait_summary(waits),
+            "bsld": float(metrics.bsld(seconds, self.run_time[jobs]).mean()),
+            "long_share": float((waits > LONG_WAIT_H).mean()),
+            "utilisation": busy,
+            "idle_while_waiting": idle,
+            "wasted": self.wasted,
+        }
+
+    def _use(self, jobs: BoolArray) -> tuple[float, float]:
+        """Return the shares of capacity that were busy, and idle while a job waited.
+
+        Between the first and the last submission of `jobs`; all jobs use the machine.
+        """
+        submitted = self.workload.submit_time[jobs]
+        begin, end = int(submitted[0]), int(submitted[-1])
+        if end == begin:
+            return 0.0, 0.0
+        held = self.workload.processors
+        times = np.concatenate([self.workload.submit_time, self.start_time, self.end_time])
+        nothing = np.zeros_like(held)
+        busy_change = np.concatenate([nothing, held, -held])
+        queue_change = np.concatenate([nothing + 1, nothing - 1, nothing])
+        order = np.argsort(times, kind="stable")
+        span = np.diff(times[order].clip(begin, end), append=end)
+        busy = np.cumsum(busy_change[order])
+        waits = np.cumsum(queue_change[order]) > 0
+        capacity = self.workload.machine_processors
+        area = float(capacity) * (end - begin)
+        idle = np.maximum(capacity - busy, 0)
+        return float((busy * span).sum() / area), float((idle * span)[waits].sum() / area)
+
+
+def wait_summary(waits_h: FloatArray) -> dict[str, float]:
+    """Return mean, median, 90th percentile and maximum."""
+    if not len(waits_h):
+        return dict.fromkeys(("mean", "median", "p90", "max"), 0.0)
+    median, p90 = np.quantile(waits_h, [0.5, 0.9])
+    return {
+        "mean": float(waits_h.mean()),
+        "median": float(median),
+        "p90": float(p90),
+        "max": float(waits_h.max()),
+    }
+
+
+def distance_h(waits: FloatArray, others: FloatArray, jobs: Mapping[str, BoolArray]) -> float:
+    """Return how far waits of the same jobs are apart as distributions, h.
+
+    That is the mean difference between the k-th shortest waits of each, within each group of jobs:
+    the Wasserstein-1 distance, which is at least the difference of the means.
+
+    Example:
+        >>> everyone = {"all": np.array([True, True])}
+        >>> distance_h(np.array([1.0, 5.0]), np.array([5.0, 2.0]), everyone)
+        0.5
+    """
+    apart = n = 0.0
+    for members in jobs.values():
+        apart += float(np.abs(np.sort(waits[members]) - np.sort(others[members])).sum())
+        n += np.count_nonzero(members)
+    return apart / n if n else 0.0
+
+
+def queue_lengths(outcome: Outcome, instants: IntArray) -> IntArray:
+    """Return how many jobs wait at each of some instants, s."""
+    return _until(outcome.workload.submit_time, instants) - _until(outcome.start_time, instants)
+
+
+def busy_processors(outcome: Outcome, instants: IntArray) -> IntArray:
+    """Return how many processors are held at each of some instants, s."""
+    held = outcome.workload.processors
+    begun, ended = (
+        _until(times, instants, held) for times in (outcome.start_time, outcome.end_time)
+    )
+    return begun - ended
+
+
+def _until(times: IntArray, instants: IntArray, weights: IntArray | None = None) -> IntArray:
+    """Return how many times, or what weight of them, are at each instant or before."""
+    order = np.argsort(times, kind="stable")
+    count = np.searchsorted(times[order], instants, side="right")
+    if weights is None:
+        return np.asarray(count, dtype=np.int64)
+    return np.asarray(np.concatenate([[0], np.cumsum(weights[order])])[count], dtype=np.int64)

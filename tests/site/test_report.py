@@ -1,0 +1,238 @@
+"""A report finds the scheduler that a site has, and says what would change, to the second."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hpcgym
+from hpcgym.errors import HpcgymError
+from hpcgym.site import Reading, report_on
+from hpcgym.site.comparison import weekly_interval
+from hpcgym.site.outcome import Outcome, distance_h
+from hpcgym.trace import read_swf
+
+Jobs = list[dict[str, int]]
+
+
+def rows_of(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in report["options"]}
+
+
+def jobs_of(file: Path) -> Jobs:
+    """Read a log without hpcgym's cleaning: what the report's numbers are recomputed from."""
+    keys = ("job_id", "submit_time", "wait_time", "run_time", "requested_time", "user")
+    records = read_swf(file).records[[*keys, "requested_processors"]]
+    return [{key: int(value) for key, value in row.items()} for row in records.to_dict("records")]
+
+
+def judged_of(jobs: Jobs) -> Jobs:
+    split = jobs[len(jobs) // 2]["submit_time"]
+    return [job for job in jobs if job["submit_time"] >= split]
+
+
+def waits_h(file: Path, policy: str, **settings: Any) -> dict[int, float]:
+    """Simulate by the public function: wait of each job by id, h."""
+    jobs = hpcgym.load_workload(file)
+    made = hpcgym.simulate(jobs, policy, kill_at_limit=False, **settings)
+    return dict(zip(jobs.job_id.tolist(), (made.wait_time / 3600).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "text"),
+    [
+        ("FCFS", {}, "FCFS, backfill easy, no threshold"),
+        ("FCFS", {"backfill": "none"}, "FCFS, backfill none, no threshold"),
+        ("FCFS", {"backfill": "conservative"}, "FCFS, backfill conservative, no threshold"),
+        ("SAF", {"threshold": 200_000}, "SAF, backfill easy, threshold 55.5556 h"),
+    ],
+)
+def test_the_scheduler_that_a_site_has_is_found_and_nothing_is_missed(
+    site_log: Callable[..., Path], policy: str, settings: dict[str, Any], text: str
+) -> None:
+    trusted = report_on(site_log(policy, **settings))["trust"]
+    assert (trusted["setting"], trusted["misfit_h"]) == (text, 0)
+    assert (trusted["verdict"], trusted["correlation"]) == ("near", pytest.approx(1))
+    assert (trusted["same_class"], trusted["overfull_jobs"]) == (1, 0)
+    assert trusted["recorded"] == trusted["simulated"]
+
+
+def test_recorded_waits_are_those_of_the_second_half_of_the_log(
+    fcfs_log: Path, fcfs_report: dict[str, Any]
+) -> None:
+    waits = [job["wait_time"] / 3600 for job in judged_of(jobs_of(fcfs_log))]
+    row = rows_of(fcfs_report)["recorded"]
+    assert fcfs_report["log"]["n_judged"] == len(waits)
+    assert row["wait"]["mean"] == pytest.approx(statistics.fmean(waits))
+    assert row["wait"]["median"] == pytest.approx(statistics.median(waits))
+    assert row["wait"]["max"] == max(waits)
+    assert row["long_share"] == sum(wait > 24 for wait in waits) / len(waits)
+
+
+@pytest.mark.parametrize("policy", ["SAF", "SPF", "SQF", "WFP3", "SMITH-REGRESSION"])
+def test_the_gain_of_an_order_is_what_its_simulation_says(
+    fcfs_log: Path, fcfs_report: dict[str, Any], policy: str
+) -> None:
+    today, then = waits_h(fcfs_log, "FCFS"), waits_h(fcfs_log, policy, threshold=200_000)
+    judged = [job["job_id"] for job in judged_of(jobs_of(fcfs_log))]
+    gains = [today[job] - then[job] for job in judged]
+    row = rows_of(fcfs_report)[policy.lower()]
+    assert row["gain_h"] == pytest.approx(statistics.fmean(gains))
+    assert row["losers"] == sum(gain < -1 / 6 for gain in gains) / len(gains)
+    assert row["winners"] == sum(gain > 1 / 6 for gain in gains) / len(gains)
+
+
+def test_waits_of_users_are_means_of_their_jobs(
+    fcfs_log: Path, fcfs_report: dict[str, Any]
+) -> None:
+    recorded: dict[int, list[float]] = defaultdict(list)
+    for job in judged_of(jobs_of(fcfs_log)):
+        recorded[job["user"]].append(job["wait_time"] / 3600)
+    expected = sorted((len(waits), statistics.fmean(waits)) for waits in recorded.values())
+    found = sorted((row["n"], row["recorded"]) for row in fcfs_report["groups"]["user"])
+    assert [n for n, _ in found] == [n for n, _ in expected]
+    assert [wait for _, wait in found] == pytest.approx([wait for _, wait in expected])
+
+
+def test_queue_and_processors_are_counted_at_each_step(
+    fcfs_log: Path, fcfs_report: dict[str, Any]
+) -> None:
+    jobs, queue = jobs_of(fcfs_log), fcfs_report["queue"]
+    begin = jobs[0]["submit_time"]
+    for step in range(0, len(queue["series"]["recorded"]), 97):
+        now = begin + step * queue["step_s"]
+        waiting = busy = 0
+        for job in jobs:
+            start = job["submit_time"] + job["wait_time"]
+            waiting += job["submit_time"] <= now < start
+            busy += job["requested_processors"] * (start <= now < start + job["run_time"])
+        assert queue["series"]["recorded"][step] == waiting
+        assert queue["cpus"]["recorded"][step] == busy
+
+
+def test_what_a_day_shows_never_holds_a_processor_twice(fcfs_report: dict[str, Any]) -> None:
+    assert fcfs_report["days"]
+    for day in fcfs_report["days"]:
+        for boxes in day["schedules"].values():
+            held = np.zeros((fcfs_report["queue"]["capacity"], 1440), dtype=int)
+            for low, count, start, end, _ in boxes:
+                held[low : low + count, math.ceil(start / 60) : end // 60] += 1
+            assert held.max() == 1
+
+
+def test_a_change_that_is_smaller_than_the_misfit_cannot_be_told(
+    site_log: Callable[..., Path], tmp_path: Path
+) -> None:
+    text = site_log("FCFS").read_text().splitlines()
+    header = [line for line in text if line.startswith(";")]
+    jobs = [line.split() for line in text if not line.startswith(";")]
+    later = 40 * 3600
+    worse = [[job[0], job[1], str(int(job[2]) + later), *job[3:]] for job in jobs]
+    file = tmp_path / "late.swf"
+    file.write_text("\n".join([*header, *(" ".join(job) for job in worse)]) + "\n")
+    report = report_on(file, Reading(processors=10**6))
+    assert report["trust"]["verdict"] == "far"
+    assert {row["told"] for row in report["options"]} == {None, "not distinguishable"}
+    assert report["answer"][1].startswith("No order can be told from today's")
+
+
+def test_the_answer_names_the_best_order_of_the_first_half(
+    fcfs_log: Path, fcfs_report: dict[str, Any]
+) -> None:
+    jobs = jobs_of(fcfs_log)
+    late = {job["job_id"] for job in judged_of(jobs)}
+    means = {
+        policy: statistics.fmean(
+            wait
+            for job, wait in waits_h(fcfs_log, policy, threshold=200_000).items()
+            if job not in late
+        )
+        for policy in ("SAF", "SPF", "SQF", "WFP3", "SMITH-REGRESSION")
+    }
+    assert fcfs_report["best"] == min(means, key=lambda policy: means[policy]).lower()
+    row = rows_of(fcfs_report)[fcfs_report["best"]]
+    assert row["told"] == "better"
+    assert f"Under {row['name']} they would wait" in fcfs_report["answer"][1]
+
+
+def test_names_are_hashed_unless_they_are_asked_for(tmp_path: Path, fcfs_log: Path) -> None:
+    text = fcfs_log.read_text().splitlines()
+    lines = ["JobID|User|Account|Partition|JobName|State|Submit|Start|End|TimelimitRaw|NCPUS"]
+    for job in (line.split() for line in text if not line.startswith(";")):
+        start = 10**9 + int(job[1]) + int(job[2])
+        lines.append(
+            f"{job[0]}|zoe-q|lab-q|batch|run-q|COMPLETED|{10**9 + int(job[1])}|{start}|"
+            f"{start + int(job[3])}|{int(job[8]) // 60 + 1}|{job[7]}"
+        )
+    file = tmp_path / "sacct.txt"
+    file.write_text("\n".join(lines))
+    assert not any(name in json.dumps(report_on(file)) for name in ("zoe-q", "lab-q", "run-q"))
+    kept = report_on(file, Reading(keep_names=True))
+    assert {job["user"] for job in kept["changed"]} == {"zoe-q"}
+    assert "run-q" not in json.dumps(kept)
+
+
+def test_a_log_without_recorded_starts_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "none.swf"
+    lines = [f"{job} {job} -1 10 1 -1 -1 1 20 -1 1 1 1 1 1 -1 -1 -1" for job in range(1, 99)]
+    file.write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
+    with pytest.raises(HpcgymError, match=r"0 jobs have a recorded start.*needs 40 at least"):
+        report_on(file)
+
+
+def test_the_report_is_plain_json(fcfs_report: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(fcfs_report, allow_nan=False)) == fcfs_report
+
+
+def test_the_distance_of_waits_is_that_of_their_distributions() -> None:
+    generator = np.random.default_rng(1)
+    waits, others = generator.integers(0, 50, (2, 40)).astype(float)
+    masks = {"a": np.arange(40) < 15, "b": np.arange(40) >= 15}
+    apart = sum(
+        abs(first - second)
+        for mask in masks.values()
+        for first, second in zip(sorted(waits[mask]), sorted(others[mask]), strict=True)
+    )
+    assert distance_h(waits, others, masks) == pytest.approx(apart / 40)
+
+
+def test_the_interval_of_a_gain_covers_it_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(2)
+    submit = np.arange(400) * 604_800 // 10
+    hits = 0
+    for _ in range(200):
+        weeks = np.repeat(generator.normal(1.0, 1.0, 40), 10)
+        interval = weekly_interval(weeks, submit)
+        assert interval is not None
+        hits += interval[0] <= 1.0 <= interval[1]
+    assert 0.88 <= hits / 200 <= 0.99
+
+
+def test_capacity_idle_while_jobs_wait_is_counted_second_by_second() -> None:
+    jobs = hpcgym.load_workload("tiny")
+    made = Outcome.simulated(hpcgym.simulate(jobs, backfill="none"))
+    everyone = np.ones(len(jobs), dtype=bool)
+    found = made.summary(everyone)
+    idle = busy = 0
+    last = int(jobs.submit_time[-1])
+    for now in range(last):
+        held = sum(
+            int(jobs.processors[job])
+            for job in range(len(jobs))
+            if made.start_time[job] <= now < made.end_time[job]
+        )
+        waits = any(jobs.submit_time[job] <= now < made.start_time[job] for job in range(len(jobs)))
+        busy += held
+        idle += (jobs.machine_processors - held) * waits
+    area = jobs.machine_processors * last
+    assert found["utilisation"] == pytest.approx(busy / area)
+    assert found["idle_while_waiting"] == pytest.approx(idle / area)
+    assert idle > 0
