@@ -122,22 +122,7 @@ def sentences(
     if best is None:
         return [first, "No other order could be simulated.", ""]
     row = by_id[best]
-    gain, misfit = row["gain_h"], max(trusted["misfit_h"], trusted["noise_h"])
-    if row["told"] == UNTOLD:
-        second = (
-            f"No order can be told from today's: under {row['name']}, the best on the first half, "
-            f"jobs would wait {hours(abs(gain))} {_less(gain)}, and the simulation misses "
-            f"{hours(misfit)}."
-        )
-    else:
-        between = ""
-        if row["interval_h"] is not None:
-            low, high = sorted(abs(one) for one in row["interval_h"])
-            between = f" (95 % interval {hours(low)} to {hours(high)})"
-        second = (
-            f"Under {row['name']} they would wait {hours(abs(gain))} {_less(gain)}{between}; the "
-            f"simulation misses {hours(misfit)}."
-        )
+    second = _of_best(row, max(trusted["misfit_h"], trusted["noise_h"]))
     group = row["worst_group"]
     if group is None:
         third = "No group of jobs would wait longer by more than the simulation misses"
@@ -147,6 +132,32 @@ def sentences(
             f"{hours(group['change_h'])} longer"
         )
     return [first, second, f"{third}; {row['losers']:.0%} of jobs wait over 10 minutes longer."]
+
+
+def _of_best(row: Mapping[str, Any], misfit_h: float) -> str:
+    """Say what the best order would change, or why that cannot be told."""
+    gain, interval = row["gain_h"], row["interval_h"]
+    change = f"{hours(abs(gain))} {_less(gain)}"
+    between = "" if interval is None else f" (95 % interval {_signed(interval, gain)})"
+    if row["told"] != UNTOLD:
+        return (
+            f"Under {row['name']} they would wait {change}{between}; the simulation misses "
+            f"{hours(misfit_h)}."
+        )
+    if abs(gain) <= misfit_h:
+        why = f"and the simulation misses {hours(misfit_h)}"
+    else:
+        why = f"but weeks differ too much{between}"
+    return (
+        f"No order can be told from today's: under {row['name']}, the best on the first half, jobs "
+        f"would wait {change}, {why}."
+    )
+
+
+def _signed(interval: Sequence[float], gain: float) -> str:
+    """Return an interval in the direction of a gain."""
+    low, high = sorted(one if gain >= 0 else -one for one in interval)
+    return f"{'-' if low < 0 else ''}{hours(abs(low))} to {hours(abs(high))}"
 
 
 def _span(log: SiteLog) -> str:

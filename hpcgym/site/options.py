@@ -148,9 +148,9 @@ def setting_text(settings: SchedulerSettings) -> str:
 
 def candidates(basis: SchedulerSettings, workload: Workload) -> list[SchedulerSettings]:
     """Return the settings among which the one nearest to a site's scheduler is looked for."""
-    modes = ["none", "easy", "conservative"]
-    if workload.machine is not None:
-        modes = ["none", "easy", "depth:k=10"]
+    modes = ["none", "easy", "depth:k=10"]
+    if workload.machine is None:  # where it is cheap
+        modes.append("conservative")
     orders = ["SQF", "LQF", "SPF", "SAF", "WFP3", "MULTIFACTOR"]
     tried: list[tuple[str, str, int | None]] = [("FCFS", mode, None) for mode in modes]
     tried += [(order, "easy", threshold) for order in orders for threshold in (None, GUARD_S)]

@@ -20,12 +20,11 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
 _PER_NODE = re.compile(r"(\d+):ppn=(\d+)(?:[:#].*)?")
 _N_CERIT = 21
 NAMED = ("user", "group", "executable", "queue", "partition")
-_SHOWN_LINES = 50
 
 
 def recognises(head: str) -> bool:
     """Tell whether the first line that is no comment begins with four numbers, and is long."""
-    for line in head.split("\n")[:_SHOWN_LINES]:
+    for line in head.split("\n"):
         if fields := line.partition(";")[0].split():
             numbers = all(_NUMBER.fullmatch(text) for text in fields[:4])
             return len(fields) >= len(SWF_FIELDS) and numbers

@@ -178,6 +178,15 @@ def modern() -> Path:
     return Path(folder)
 
 
+def test_a_log_in_swf_is_recognised_behind_a_long_header(tmp_path: Path) -> None:
+    file = tmp_path / "long.swf"
+    header = [f"; Note: line {number} of many" for number in range(200)]
+    file.write_text("\n".join([*header, "1 0 5 10 2 -1 -1 2 20 -1 1 1 1 1 1 1 -1 -1"]))
+    found = read_accounting(file)
+    assert found.formats == ((str(file), "SWF"),)
+    assert found.runs[["submit_time", "wait_time", "run_time"]].to_numpy().tolist() == [[0, 5, 10]]
+
+
 def test_every_row_of_cirrus_is_read(modern: Path) -> None:
     """An export with commas, times as seconds; 199 jobs were cancelled before they started."""
     path = modern / "cirrus" / "2024_Q1_CPU-sacct-subset.csv.gz"
