@@ -21,6 +21,7 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
         evaluate,
         plot,
         record,
+        report,
         shelves,
         simulate,
         suite,
@@ -167,6 +168,7 @@ app.command("simulate", cls=HouseCommand)(simulate.simulate_log)
 app.command("plot", cls=HouseCommand)(plot.plot_log)
 app.command("evaluate", cls=HouseCommand)(evaluate.evaluate_agents)
 app.command("cross-validate", cls=HouseCommand)(cross_validate.cross_validate_agents)
+app.command("report", cls=HouseCommand)(report.write_report)
 app.command("train", cls=HouseCommand)(train.train_agent)
 app.command("tune", cls=HouseCommand)(tune.tune_agent)
 app.command("record", cls=HouseCommand)(record.record_episodes)

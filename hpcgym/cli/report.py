@@ -1,0 +1,83 @@
+"""`hpcgym report`: a site's accounting in, a page out that says what its users would gain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hpcgym.cli import options
+from hpcgym.cli.show import echo
+from hpcgym.errors import HpcgymError
+
+
+def write_report(
+    context: typer.Context,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="What sacct printed, records of PBS, a log in SWF, or a log's name.",
+        ),
+    ],
+    machine: options.MachineFile = None,
+    processors: options.Processors = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Zone of local times; default this machine's."),
+    ] = None,
+    counted_from: Annotated[
+        str,
+        typer.Option(
+            metavar="eligible|submit", help="When a job enters the queue, and waits count from."
+        ),
+    ] = "eligible",
+    missing_request: Annotated[
+        str,
+        typer.Option(metavar="KIND", help="What replaces limits that are missing: max, tsafrir."),
+    ] = "max",
+    names: Annotated[
+        bool,
+        typer.Option("--names", help="Show users, accounts and job names; default hashes of them."),
+    ] = False,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="The page; .md and .json of the same name are written beside it."
+        ),
+    ] = Path("report.html"),
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Say what a site's users would gain or lose, and how far the simulation may be trusted.
+
+    The setting nearest to the site's scheduler is found on the first half of the log. Recorded and
+    simulated waits, and what other orders, modes, limits and sizes would change, are of the second.
+    """
+    import json
+    import shlex
+    import sys
+
+    from hpcgym.output import ensure_writable, writing
+    from hpcgym.site import Reading, report_on
+    from hpcgym.site.markdown import markdown_of
+    from hpcgym.site.page import page_html
+
+    if output.suffix != ".html":
+        raise HpcgymError(f"--output {output}: write a name that ends in .html")
+    targets = [output.with_suffix(suffix) for suffix in (".html", ".md", ".json")]
+    for target in targets:
+        ensure_writable(target, force=force)
+    how = Reading(
+        options.read_machine(machine), processors, timezone, counted_from, missing_request, names
+    )
+    options.refuse_idle(context, {"processors": options.idle_on_machine(machine)["processors"]})
+    command = shlex.join(["hpcgym", *sys.argv[1:]])
+    report = report_on([options.log_at(context, file) for file in files], how, command=command)
+    texts = [page_html(report), markdown_of(report), json.dumps(report, allow_nan=False)]
+    for target, text in zip(targets, texts, strict=True):
+        with writing(target, force=force) as file:
+            file.write_text(text, encoding="utf-8")
+    for sentence in report["answer"]:
+        echo(sentence)
+    echo(f"written    {', '.join(map(str, targets))}")

@@ -1,0 +1,218 @@
+"""What the page shows first: the answer, how far to trust it, one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpcgym.site.markup import (
+    UNKNOWN,
+    Cell,
+    Markup,
+    Rows,
+    date,
+    hours,
+    is_known,
+    join,
+    number,
+    share,
+    table,
+    tag,
+)
+from hpcgym.site.option_table import gain, row_class, told, waits
+from hpcgym.site.pictures import IntervalScale, pair
+
+VERDICTS = {
+    "near": ("Near", "Gains beyond what it misses can be told."),
+    "rough": ("Rough", "Take the order of options, not the hours."),
+    "far": ("Far", "What it says of this site is a guess."),
+}
+
+UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|d)\b)")
+"""What stands between a number and its unit, and must not break."""
+
+HEADS = (
+    "option",
+    "mean wait",
+    "median",
+    "9 in 10\nwait less",
+    "gain a job\n95% interval",
+    "less wait →",
+    "told",
+    "who loses most",
+)
+
+
+def first_screen(report: Mapping[str, Any]) -> Markup:
+    """Return the head of the page."""
+    return tag(
+        "header",
+        _masthead(report),
+        _answer(report.get("answer") or []),
+        _trust_strip(report.get("trust"), report.get("log") or {}),
+        _first_table(report),
+        class_="first",
+    )
+
+
+def _masthead(report: Mapping[str, Any]) -> Markup:
+    """Return what the report is of."""
+    log = report.get("log") or {}
+    facts = [
+        f"{number(log.get('n_jobs'))} jobs",
+        f"{number(log['users'])} users" if log.get("users") else None,
+        f"{log['machine']}{', a guess' if log.get('machine_is_guess') else ''}"
+        if log.get("machine")
+        else None,
+        f"{share(log['utilisation'])} used" if is_known(log.get("utilisation")) else None,
+        " to ".join(date(log.get(end), log.get("utc", False)) for end in ("begin", "end")),
+    ]
+    return join(
+        [
+            tag("p", f"hpcgym report, {report.get('made') or UNKNOWN}", class_="kicker"),
+            tag("h1", str(report["title"])),
+            tag("ul", *[tag("li", fact) for fact in facts if fact], class_="facts"),
+        ]
+    )
+
+
+def _answer(sentences: Sequence[str]) -> Markup:
+    """Return the three sentences."""
+    lines = [tag("p", UNIT.sub("\u00a0", sentence)) for sentence in sentences if sentence]
+    return tag(
+        "div", *(lines or [tag("p", "The report has no answer.")]), id="answer", class_="answer"
+    )
+
+
+def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Markup:
+    """Return how near the simulation comes to the log."""
+    if not trust:
+        words = "How near the simulation comes is not known: the log has no starts to compare with."
+        return tag(
+            "section", tag("p", words), class_="trust none", aria_label="How far to trust it"
+        )
+    verdict = str(trust.get("verdict"))
+    word, means = VERDICTS.get(verdict, (verdict, ""))
+    recorded, simulated = trust.get("recorded") or {}, trust.get("simulated") or {}
+    cells = [
+        tag(
+            "div",
+            tag("dt", "How near the simulation comes"),
+            tag("dd", tag("b", word, class_="verdict"), _meter(verdict)),
+            tag("dd", f"It misses {hours(trust.get('misfit_h'))}. {means}", class_="note"),
+            class_=f"cell lead {verdict if verdict in VERDICTS else ''}".strip(),
+        )
+    ]
+    for title, key in (
+        ("Mean wait", "mean"),
+        ("Median wait", "median"),
+        ("9 in 10 wait less than", "p90"),
+    ):
+        cells.append(_cell(title, pair(recorded.get(key), simulated.get(key))))
+    correlation = trust.get("correlation")
+    facts = [
+        (
+            "Correlation of queues",
+            number(correlation, 2) if is_known(correlation) else "not known",
+        ),
+        ("Same class of waits", share(trust.get("same_class"))),
+        ("Noise of simulation", hours(trust.get("noise_h"))),
+        (
+            "Waiting no order changes",
+            share(trust["fixed_share"]) if is_known(trust.get("fixed_share")) else "not known",
+        ),
+    ]
+    listed = [
+        tag("span", tag("span", name), tag("b", value), class_="fact") for name, value in facts
+    ]
+    cells.append(_cell("Agreement", tag("span", *listed, class_="stack-facts")))
+    foot = (
+        f"Simulated with {trust.get('setting')}, the nearest of {trust.get('chosen_among')} "
+        f"settings on the first half of the log. {_judged(log)}"
+    )
+    return tag(
+        "section",
+        tag("dl", *cells),
+        tag("p", foot, tag("a", "More on trust", href="#trust"), class_="foot"),
+        class_="trust",
+        aria_label="How far to trust it",
+    )
+
+
+def _judged(log: Mapping[str, Any]) -> str:
+    """Say which jobs the waits are of."""
+    if not log.get("n_judged"):
+        return ""
+    return (
+        f"All waits here are those of the second half: {number(log['n_judged'])} jobs, "
+        f"from {date(log.get('split'), log.get('utc', False))}. "
+    )
+
+
+def _cell(title: str, content: Markup) -> Markup:
+    """Return a cell of the strip."""
+    return tag("div", tag("dt", title), tag("dd", content), class_="cell")
+
+
+def _meter(verdict: str) -> Markup:
+    """Return three steps, as many filled as the verdict is worth."""
+    filled = {"near": 3, "rough": 2, "far": 1}.get(verdict, 0)
+    steps = [tag("i", class_="on" if i < filled else None) for i in range(3)]
+    return tag("span", *steps, class_="meter", aria_hidden="true")
+
+
+def _first_table(report: Mapping[str, Any]) -> Markup:
+    """Return the options of the first screen."""
+    rows = [row for row in report.get("options") or [] if row.get("first")]
+    if not rows:
+        return tag("p", "No option was simulated.")
+    misfit = (report.get("trust") or {}).get("misfit_h")
+    scale = IntervalScale(rows, misfit)
+    lines = [
+        [
+            _name(row),
+            *waits(row),
+            gain(row),
+            Cell(scale.picture(row) or "", class_="picture"),
+            told(row),
+            _loser(row),
+        ]
+        for row in rows
+    ]
+    classes = [row_class(row, report.get("best")) for row in rows]
+    key = tag(
+        "p",
+        tag("span", class_="swatch band"),
+        f"within {hours(misfit)}, what the simulation misses: not distinguishable. "
+        if is_known(misfit)
+        else "",
+        "Gains are against simulated today.",
+        class_="key",
+    )
+    return join(
+        [
+            table("Options, in short", HEADS, [Rows(lines, classes=classes)], class_="scroll main"),
+            key,
+        ]
+    )
+
+
+def _name(row: Mapping[str, Any]) -> Cell:
+    """Return an option's name, and what it is."""
+    kind = tag("em", "simulated only") if row.get("group") == "simulated only" else None
+    what = tag("small", row.get("what"))
+    return Cell(
+        join([tag("span", row["name"], class_="option"), kind, what]), str(row["name"]), "name"
+    )
+
+
+def _loser(row: Mapping[str, Any]) -> Cell:
+    """Return the group that loses most."""
+    group = row.get("worst_group")
+    if not group:
+        return Cell("nobody told" if row.get("told") else "", None, "loser")
+    names = {"cpus": f"{group['name']} cpus", "limit": f"limit {group['name']}"}
+    name = names.get(group["by"], f"{group['by']} {group['name']}")
+    small = tag("small", f"{number(group['n'])} jobs, {hours(group['change_h'])} more")
+    return Cell(join([tag("span", name), small]), group["change_h"], "loser")

@@ -1,0 +1,158 @@
+"""Who waits: by cpus and time limit, and by partition, account, user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpcgym.site.markup import (
+    Cell,
+    Markup,
+    Rows,
+    change,
+    hours,
+    is_known,
+    join,
+    number,
+    share,
+    table,
+    tag,
+)
+from hpcgym.site.option_table import Report, names_of
+from hpcgym.site.pictures import told_class
+
+WAIT_CLASSES = (1 / 60, 5 / 60, 0.25, 1, 4, 12, 24, 72)
+"""Upper ends, in hours, of what a heat map shows in one colour."""
+
+WAIT_CLASS_NAMES = ("< 1 min", "5 min", "15 min", "1 h", "4 h", "12 h", "24 h", "3 d", "more")
+
+FEW = 10
+"""Fewer jobs than these are shown faint."""
+
+
+def heat_maps(report: Report) -> Markup | None:
+    """Return mean waits by cpus and time limit, a map for each option."""
+    heat = report.get("heat")
+    if not heat or not heat.get("waits"):
+        return None
+    names = names_of(report)
+    maps = [_heat_map(names.get(key, key), key, heat, grid) for key, grid in heat["waits"].items()]
+    keys = [tag("span", name, class_=f"h{i}") for i, name in enumerate(WAIT_CLASS_NAMES)]
+    return join(
+        [
+            tag(
+                "p",
+                "Mean wait of jobs by how many cpus they ask for (down) and for how long (across). "
+                f"Cells of fewer than {FEW} jobs are faint.",
+                class_="lede",
+            ),
+            tag("div", id="heat-choice", class_="controls js-only"),
+            tag("div", *maps, class_="maps", id="heat-maps"),
+            tag("p", "wait up to", *keys, class_="legend heat-key"),
+        ]
+    )
+
+
+def _heat_map(name: str, key: str, heat: Report, grid: Sequence[Sequence[float | None]]) -> Markup:
+    """Return the map of an option as a table."""
+    rows = []
+    for cpus, line, counts in zip(heat["cpus"], grid, heat["n"], strict=False):
+        cells = [_heat_cell(value, n) for value, n in zip(line, counts, strict=False)]
+        rows.append([Cell(str(cpus), None, "n"), *cells])
+    whole = table(
+        f"Mean wait: {name}", ["cpus", *map(str, heat["limit"])], [Rows(rows)], sortable=False
+    )
+    return tag("figure", tag("figcaption", name), whole, data_option=key, class_="map")
+
+
+def _heat_cell(value: float | None, n: int) -> Cell:
+    """Return a cell of a map."""
+    if value is None or not is_known(value):
+        return Cell("", None, "void")
+    step = sum(value >= end for end in WAIT_CLASSES)
+    return Cell(hours(value), value, f"h{step}{' few' if n < FEW else ''}")
+
+
+GROUPS = {
+    "partition": "Partitions",
+    "account": "Accounts",
+    "user": "Users",
+    "cpus": "By cpus",
+    "limit": "By time limit",
+}
+
+
+def groups(report: Report) -> Markup | None:
+    """Return waits of groups of jobs, a tab for each kind of group."""
+    found = {by: rows for by in GROUPS if (rows := (report.get("groups") or {}).get(by))}
+    if not found:
+        return None
+    panels = [
+        tag(
+            "div",
+            tag("h3", GROUPS[by]),
+            _group_table(report, by, rows),
+            class_="panel",
+            id=f"group-{by}",
+            data_title=f"{GROUPS[by]} ({len(rows)})",
+        )
+        for by, rows in found.items()
+    ]
+    words = (
+        "Mean waits. What cannot be told from chance, or from what the simulation misses, is grey."
+    )
+    return join(
+        [
+            tag("p", words, class_="lede"),
+            tag("div", *panels, class_="tabs", data_label="Groups of jobs"),
+        ]
+    )
+
+
+def _group_table(report: Report, by: str, rows: Sequence[Report]) -> Markup:
+    """Return a table of groups, those with most cpu-hours first."""
+    names, others = (
+        names_of(report),
+        [key for key in (report.get("best"), report.get("best_any")) if key],
+    )
+    others = list(dict.fromkeys(others))
+    total = sum(row.get("core_hours") or 0.0 for row in rows)
+    heads = [by, "jobs", "cpu-hours", "of all", "recorded", names.get("today", "today")]
+    for key in others:
+        heads += [names.get(key, key), "gain", "told"]
+    ranked = (
+        rows
+        if by in ("cpus", "limit")
+        else sorted(rows, key=lambda row: -(row.get("core_hours") or 0.0))
+    )
+    lines = [_group_row(row, others, total) for row in ranked]
+    dim = [
+        "dim" if others and (row.get("told") or {}).get(others[0]) == "not distinguishable" else ""
+        for row in ranked
+    ]
+    return table(GROUPS[by], heads, [Rows(lines, classes=dim)], class_="scroll tall filtered")
+
+
+def _group_row(row: Report, others: Sequence[str], total: float) -> list[Cell]:
+    """Return the cells of a group."""
+    spent, means = row.get("core_hours"), row.get("waits") or {}
+    today = means.get("today")
+    part = spent / total if spent is not None and total > 0 else None
+    cells = [
+        Cell(str(row["name"]) or "(no name)", str(row["name"]), "name"),
+        Cell(number(row.get("n")), row.get("n"), "n"),
+        Cell(number(spent), spent, "n"),
+        Cell(share(part), part, "n"),
+        Cell(hours(row.get("recorded")), row.get("recorded"), "n"),
+        Cell(hours(today), today, "n"),
+    ]
+    for key in others:
+        wait, word = means.get(key), (row.get("told") or {}).get(key)
+        less = today - wait if today is not None and wait is not None else None
+        cells += [
+            Cell(hours(wait), wait, "n"),
+            Cell(change(less), less, f"n {told_class(word)}"),
+            Cell(
+                tag("span", word, class_=f"pill {told_class(word)}") if word else "", word, "told"
+            ),
+        ]
+    return cells

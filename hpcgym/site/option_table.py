@@ -1,0 +1,157 @@
+"""Options as rows of a table: waits, gains, and whether they can be told from today's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from hpcgym.site.markup import (
+    Cell,
+    Markup,
+    Rows,
+    change,
+    hours,
+    is_known,
+    join,
+    number,
+    share,
+    table,
+    tag,
+)
+from hpcgym.site.pictures import IntervalScale, told_class
+
+Report: TypeAlias = Mapping[str, Any]
+
+
+def names_of(report: Report) -> dict[str, str]:
+    """Return the names of options by id."""
+    return {row["id"]: str(row["name"]) for row in report.get("options") or []}
+
+
+KINDS = {
+    "today": "Today",
+    "order": "Other orders, by priority",
+    "mode": "Other backfilling",
+    "limits": "Other time limits",
+    "machine": "More and fewer processors",
+}
+"""What a site's scheduler can be told, by group of options."""
+
+OPTION_HEADS = (
+    *("option", "mean wait", "median", "9 in 10\nwait less", "longest", "waited\n> 1 day"),
+    *("gain a job\n95% interval", "less wait →", "told", "wait 10 min\nless", "wait 10 min\nmore"),
+    *("bounded\nslowdown", "used", "idle while\njobs waited", "wasted\nby kills", "setting"),
+)
+
+
+def all_options(report: Report) -> Markup | None:
+    """Return all options: those that a site's scheduler can be told, and the others."""
+    rows = report.get("options") or []
+    if not rows:
+        return None
+    scale = IntervalScale(rows, (report.get("trust") or {}).get("misfit_h"))
+    known = [_option_group(report, rows, kind, title, scale) for kind, title in KINDS.items()]
+    others = sorted({row["group"] for row in rows} - KINDS.keys())
+    only = [_option_group(report, rows, kind, "", scale) for kind in others]
+    parts = [
+        tag("h3", "What a site's scheduler can be told"),
+        table("What a site's scheduler can be told", OPTION_HEADS, [g for g in known if g.rows]),
+    ]
+    if only:
+        parts += [
+            tag("h3", "Simulated only"),
+            tag(
+                "p",
+                "No scheduler of a site has these: caps, cost-benefit backfilling, trials. "
+                "They say what more there would be to gain.",
+                class_="lede",
+            ),
+            table("Simulated only", OPTION_HEADS, only),
+        ]
+    return join(parts)
+
+
+def _option_group(
+    report: Report, rows: Sequence[Report], kind: str, title: str, scale: IntervalScale
+) -> Rows:
+    """Return the options of a group."""
+    shown = [row for row in rows if row["group"] == kind]
+    cells = [_option_row(row, scale) for row in shown]
+    return Rows(cells, title, [row_class(row, report.get("best")) for row in shown])
+
+
+def _option_row(row: Report, scale: IntervalScale) -> list[Cell]:
+    """Return the cells of an option."""
+    name = join([tag("span", row["name"], class_="option"), tag("small", row.get("what"))])
+    shares = ("winners", "losers")
+    return [
+        Cell(name, str(row["name"]), "name"),
+        *waits(row, ("mean", "median", "p90", "max")),
+        _share(row, "long_share"),
+        gain(row),
+        Cell(scale.picture(row) or "", row.get("gain_h"), "picture"),
+        told(row),
+        *[_share(row, key) for key in shares],
+        Cell(number(row.get("bsld"), 1), row.get("bsld"), "n"),
+        *[_share(row, key) for key in ("utilisation", "idle_while_waiting", "wasted")],
+        Cell(str(row.get("settings") or ""), None, "setting"),
+    ]
+
+
+def _share(row: Report, key: str) -> Cell:
+    """Return a share of an option."""
+    value = row.get(key)
+    return Cell(share(value) if is_known(value) else "", value, "n")
+
+
+def row_class(row: Mapping[str, Any], best: str | None) -> str:
+    """Return how an option's row looks."""
+    classes = [
+        slug
+        for slug, holds in (
+            ("best", row["id"] == best),
+            ("dim", row.get("told") == "not distinguishable"),
+            ("today", row.get("group") == "today"),
+        )
+        if holds
+    ]
+    return " ".join(classes)
+
+
+def waits(row: Mapping[str, Any], keys: Sequence[str] = ("mean", "median", "p90")) -> list[Cell]:
+    """Return cells of waits."""
+    values = [(row.get("wait") or {}).get(key) for key in keys]
+    return [Cell(hours(value), value, "n") for value in values]
+
+
+def gain(row: Mapping[str, Any]) -> Cell:
+    """Return by how much less a job waits, with its interval."""
+    value = row.get("gain_h")
+    if not is_known(value):
+        return Cell("", None, "n gain")
+    between = row.get("interval_h")
+    small = tag("small", span(*between)) if between else None
+    return Cell(join([tag("b", change(value)), small]), value, "n gain")
+
+
+def span(low: float, high: float) -> str:
+    """Return an interval of hours in one unit.
+
+    Example:
+        >>> span(0.4, 1.0061), span(-0.2, 0.3), span(-106.5, -46.4)
+        ('0.4 to 1.0 h', '−12 to 18 min', '−4.4 to −1.9 d')
+    """
+    most = max(abs(low), abs(high))
+    factor, digits, unit = (3600.0, 0, "s") if most * 60 < 1 else (60.0, 0, "min")
+    if most >= 1:
+        factor, digits, unit = (1.0, 1, "h") if most < 48 else (1 / 24, 1, "d")
+    ends = [f"{end * factor:.{digits}f}".replace("-", "−") for end in (low, high)]
+    return f"{ends[0]} to {ends[1]} {unit}"
+
+
+def told(row: Mapping[str, Any]) -> Cell:
+    """Return whether an option can be told from today's."""
+    text = row.get("told")
+    if not text:
+        return Cell("", None, "told")
+    return Cell(tag("span", text, class_=f"pill {told_class(text)}"), text, "told")

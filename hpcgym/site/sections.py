@@ -1,0 +1,399 @@
+"""The sections below the first screen; one that the report has nothing for is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hpcgym.site.group_table import groups, heat_maps
+from hpcgym.site.markup import (
+    Cell,
+    Markup,
+    Rows,
+    change,
+    hours,
+    is_known,
+    join,
+    number,
+    share,
+    table,
+    tag,
+)
+from hpcgym.site.option_table import Report, all_options, gain, names_of, row_class, told, waits
+from hpcgym.site.pictures import bar_table, histogram, stacked
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page."""
+
+    id: str
+    title: str
+    html: Markup
+
+
+def sections(report: Report) -> list[Section]:
+    """Return the sections that the report has something for."""
+    made = ((name, title, make(report)) for name, title, make in SECTIONS)
+    return [_section(name, title, html) for name, title, html in made if html]
+
+
+def _section(name: str, title: str, html: Markup) -> Section:
+    """Return a section under its heading."""
+    heading = tag("h2", HEADINGS.get(name, title), id=f"{name}-title")
+    return Section(
+        name, title, tag("section", heading, html, id=name, aria_labelledby=f"{name}-title")
+    )
+
+
+def _queue(report: Report) -> Markup | None:
+    """Return the queue and the busy processors over time."""
+    queue = report.get("queue")
+    if not queue or not queue.get("series"):
+        return None
+    return join(
+        [
+            tag(
+                "p",
+                "Jobs that wait, and processors that are busy. Drag to look closer; "
+                "arrow keys move, plus and minus zoom.",
+                class_="lede js-only",
+            ),
+            tag("p", "The chart needs scripts; the table has its means.", class_="lede no-js"),
+            tag("div", id="queue-chart", class_="js-only"),
+            tag("details", tag("summary", "The same as a table"), _queue_table(report, queue)),
+        ]
+    )
+
+
+def _queue_table(report: Report, queue: Report) -> Markup:
+    """Return means of the queue by month, or by week where there is no calendar."""
+    names, utc = names_of(report), bool((report.get("log") or {}).get("utc"))
+    series, busy, capacity = queue["series"], queue.get("cpus") or {}, queue.get("capacity") or 0
+    n_steps = max(len(values) for values in series.values())
+    spans: dict[str, list[int]] = {}
+    for step in range(n_steps):
+        instant = queue["begin"] + step * queue["step_s"]
+        label = (
+            f"{datetime.fromtimestamp(instant, UTC):%Y-%m}"
+            if utc
+            else f"week {int(instant // 604_800) + 1}"
+        )
+        spans.setdefault(label, []).append(step)
+    heads = [
+        ("month" if utc else "week"),
+        *[f"{names.get(key, key)}\njobs waiting" for key in series],
+    ]
+    heads += [f"{names.get(key, key)}\nbusy" for key in busy]
+    rows = []
+    for label, steps in spans.items():
+        cells = [Cell(label, label, "name")]
+        cells += [_mean_cell(values, steps) for values in series.values()]
+        cells += [_mean_cell(values, steps, capacity) for values in busy.values()]
+        rows.append(cells)
+    return table("Means of the queue", heads, [Rows(rows)], class_="scroll tall")
+
+
+def _mean_cell(values: Sequence[float | None], steps: Sequence[int], capacity: float = 0) -> Cell:
+    """Return a mean over steps, or the share of a capacity that it is."""
+    known = [value for step in steps if step < len(values) and (value := values[step]) is not None]
+    if not known:
+        return Cell("", None, "n")
+    mean = sum(known) / len(known)
+    return Cell(share(mean / capacity) if capacity else number(mean, 1), mean, "n")
+
+
+def _days(report: Report) -> Markup | None:
+    """Return a day's chart of who held which processors."""
+    if not report.get("days"):
+        return None
+    return join(
+        [
+            tag(
+                "p",
+                "Who held which processors, a box for each job. Point at a job, and both schedules "
+                "show it; click to keep it. Arrow keys go from job to job.",
+                class_="lede js-only",
+            ),
+            tag("p", "The chart needs scripts.", class_="lede no-js"),
+            tag("div", id="day-chart", class_="js-only"),
+        ]
+    )
+
+
+def _idle(report: Report) -> Markup | None:
+    """Return the share of capacity that idled while jobs waited."""
+    rows = [row for row in report.get("options") or [] if is_known(row.get("idle_while_waiting"))]
+    if not rows:
+        return None
+    bars = [
+        (
+            str(row["name"]),
+            row["idle_while_waiting"],
+            share(row["idle_while_waiting"]),
+            "recorded" if row["id"] == "recorded" else "simulated",
+        )
+        for row in rows
+    ]
+    words = (
+        "Share of the capacity that was idle while a job waited: no waiting job fitted it, "
+        "or it was kept for one."
+    )
+    return join(
+        [
+            tag("p", words, class_="lede"),
+            bar_table("Idle while jobs waited", ["option", "idle"], bars),
+        ]
+    )
+
+
+def _requests(report: Report) -> Markup | None:
+    """Return how much of what they asked for jobs used."""
+    asked = report.get("requests")
+    if not asked:
+        return None
+    used, median = asked.get("used_share"), asked.get("median_used")
+    said = []
+    if is_known(used):
+        said.append(f"Jobs used {share(used)} of the cpu-hours that they asked for.")
+    if is_known(median):
+        said.append(f"Half of them used less than {share(median)} of their time limit.")
+    parts: list[Markup] = [tag("p", " ".join(said), class_="lede")] if said else []
+    if asked.get("histogram"):
+        drawn = asked["histogram"]
+        parts.append(
+            histogram(
+                "Share of jobs by per cent of the time limit used", drawn["edges"], drawn["shares"]
+            )
+        )
+    limits = [row for row in report.get("options") or [] if row.get("group") == "limits"]
+    if limits:
+        heads = (
+            "option",
+            "mean wait",
+            "median",
+            "9 in 10\nwait less",
+            "gain a job\n95% interval",
+            "told",
+        )
+        rows = [
+            [
+                Cell(join([row["name"], tag("small", row.get("what"))]), None, "name"),
+                *waits(row),
+                gain(row),
+                told(row),
+            ]
+            for row in limits
+        ]
+        parts.append(
+            table(
+                "With limits nearer to the use",
+                heads,
+                [Rows(rows, classes=[row_class(row, None) for row in limits])],
+                sortable=False,
+            )
+        )
+    if asked.get("memory"):
+        parts.append(tag("p", tag("b", "Memory. "), str(asked["memory"]), class_="aside"))
+    return join(parts)
+
+
+def _machine(report: Report) -> Markup | None:
+    """Return waits on more and on fewer processors."""
+    sizes = sorted(report.get("machine_sizes") or [], key=lambda size: size["processors"])
+    if len(sizes) < 2:
+        return None
+    today = next((size["processors"] for size in sizes if size["id"] == "today"), None)
+    bars = [
+        (
+            f"{number(size['processors'])}{', today' if size['processors'] == today else ''}",
+            size["wait_mean"],
+            hours(size["wait_mean"]),
+            "recorded" if size["processors"] == today else "simulated",
+        )
+        for size in sizes
+    ]
+    words = "Mean wait of the same jobs, by processors of the machine."
+    return join(
+        [
+            tag("p", words, class_="lede"),
+            bar_table("Waits by processors of the machine", ["processors", "mean wait"], bars),
+        ]
+    )
+
+
+def _changed(report: Report) -> Markup | None:
+    """Return the jobs whose waits changed most."""
+    rows = report.get("changed") or []
+    if not rows:
+        return None
+    best = names_of(report).get(report.get("best") or "", "the best option")
+    heads = ("job", "user", "cpus", "limit", "run time", "before", "after", "gain", "why")
+    lines = [
+        [
+            Cell(str(row["job"]), str(row["job"]), "name"),
+            Cell(str(row.get("user") or ""), str(row.get("user") or ""), "name"),
+            Cell(number(row.get("cpus")), row.get("cpus"), "n"),
+            *[
+                Cell(hours(row.get(key)), row.get(key), "n")
+                for key in ("limit_h", "run_h", "before_h", "after_h")
+            ],
+            Cell(
+                change(_minus(row.get("change_h"))),
+                _minus(row.get("change_h")),
+                f"n {'better' if (row.get('change_h') or 0) < 0 else 'worse'}",
+            ),
+            Cell(str(row.get("why") or ""), None, "why"),
+        ]
+        for row in rows
+    ]
+    words = f"From simulated today to {best}."
+    return join(
+        [tag("p", words, class_="lede"), table("The jobs that changed most", heads, [Rows(lines)])]
+    )
+
+
+def _minus(value: float | None) -> float | None:
+    """Return a number with the other sign."""
+    return -value if value is not None and is_known(value) else None
+
+
+def _trust(report: Report) -> Markup | None:
+    """Return how near the simulation comes, in detail."""
+    trust = report.get("trust")
+    if not trust:
+        return None
+    parts: list[Markup] = []
+    if classes := trust.get("classes"):
+        labels = classes["labels"]
+        keys = [tag("span", label, class_=f"k{i}") for i, label in enumerate(labels)]
+        parts += [
+            tag("h3", "Jobs by class of wait"),
+            *[
+                stacked(side, labels, classes[side])
+                for side in ("recorded", "simulated")
+                if classes.get(side)
+            ],
+            tag("p", "waited", *keys, class_="legend"),
+        ]
+    if trust.get("partitions"):
+        parts += [tag("h3", "By partition"), _partitions(trust["partitions"])]
+    if trust.get("candidates"):
+        parts += [tag("h3", "Settings that were tried"), _candidates(trust["candidates"])]
+    if n := trust.get("overfull_jobs"):
+        parts.append(
+            tag(
+                "p",
+                f"In the log, {number(n)} jobs start where the machine, as known here, is full.",
+                class_="aside",
+            )
+        )
+    return join(parts) if parts else None
+
+
+def _partitions(rows: Sequence[Report]) -> Markup:
+    """Return recorded and simulated waits by partition."""
+    heads = ["partition", "jobs", "misses"]
+    heads += [
+        f"{name}\n{side}"
+        for name in ("mean", "median", "9 in 10")
+        for side in ("recorded", "simulated")
+    ]
+    lines = [
+        [
+            Cell(str(row["name"]) or "all", str(row["name"]), "name"),
+            Cell(number(row.get("n")), row.get("n"), "n"),
+            Cell(hours(row.get("misfit_h")), row.get("misfit_h"), "n"),
+            *[
+                cell
+                for key in ("mean", "median", "p90")
+                for side in ("recorded", "simulated")
+                for cell in waits({"wait": row.get(side)}, (key,))
+            ],
+        ]
+        for row in rows
+    ]
+    return table("Recorded and simulated waits by partition", heads, [Rows(lines)])
+
+
+def _candidates(rows: Sequence[Report]) -> Markup:
+    """Return the settings that were tried, and how far each is from the log."""
+    ranked = sorted(rows, key=lambda row: (row.get("distance_h") is None, row.get("distance_h")))
+    bars = [
+        (
+            f"{row['setting']}{' (chosen)' if row.get('chosen') else ''}",
+            row.get("distance_h"),
+            hours(row.get("distance_h")),
+            "recorded" if row.get("chosen") else "simulated",
+        )
+        for row in ranked
+    ]
+    return bar_table(
+        "Distance to the recorded waits, on the first half", ["setting", "distance"], bars
+    )
+
+
+def _read(report: Report) -> Markup | None:
+    """Return what was read and what was left out."""
+    log = report.get("log") or {}
+    lines = [*(log.get("read") or []), *(log.get("notes") or [])]
+    if not lines:
+        return None
+    return tag("pre", "\n".join(map(str, lines)), class_="scroll", tabindex="0")
+
+
+def _settings(report: Report) -> Markup | None:
+    """Return every setting, and the command."""
+    rows = [
+        [Cell(str(key), None, "name"), Cell(str(value), None, "prose")]
+        for key, value in (report.get("settings") or {}).items()
+    ]
+    parts: list[Markup] = []
+    if rows:
+        parts.append(table("Every setting", ("setting", "value"), [Rows(rows)], sortable=False))
+    if report.get("command"):
+        parts += [
+            tag("h3", "The command that makes it again"),
+            tag("pre", tag("code", str(report["command"])), class_="scroll command", tabindex="0"),
+        ]
+    parts.append(
+        tag(
+            "p",
+            f"Made by hpcgym {report.get('version') or ''} on {report.get('made') or ''}; "
+            f"schema {report.get('schema')}.",
+            class_="aside",
+        )
+    )
+    return join(parts)
+
+
+SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup | None]], ...] = (
+    ("options", "Options", all_options),
+    ("heat", "Size and limit", heat_maps),
+    ("groups", "Who", groups),
+    ("queue", "Queue", _queue),
+    ("day", "A day", _days),
+    ("idle", "Idle", _idle),
+    ("requests", "Requests", _requests),
+    ("machine", "Machine", _machine),
+    ("changed", "Jobs", _changed),
+    ("trust", "Trust", _trust),
+    ("read", "Read", _read),
+    ("settings", "Settings", _settings),
+)
+
+HEADINGS = {
+    "options": "All options",
+    "heat": "Waits by cpus and time limit",
+    "groups": "Who waits",
+    "queue": "The queue, on the calendar",
+    "day": "A day on the machine",
+    "idle": "Idle while jobs waited",
+    "requests": "Time that was asked for and not used",
+    "machine": "More and fewer processors",
+    "changed": "The jobs that changed most",
+    "trust": "How near the simulation comes",
+    "read": "What was read, and what was left out",
+    "settings": "Every setting",
+}
