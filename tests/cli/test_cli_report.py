@@ -1,0 +1,66 @@
+"""`hpcgym report`: what a real Slurm printed becomes a page, and nothing is lost on the way."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., str]
+SLURM = Path(__file__).parents[1] / "data" / "slurm"
+
+
+def test_accounting_of_a_real_slurm_becomes_a_page(run: Command, tmp_path: Path) -> None:
+    page = tmp_path / "site.html"
+    said = run("report", SLURM / "sacct-allocations.txt", "--timezone", "UTC", "-o", page)
+    report = json.loads((tmp_path / "site.json").read_text())
+    assert report["answer"] == said.splitlines()[:3]
+    assert said.splitlines()[3].startswith("written    ")
+    assert report["log"]["n_jobs"] == 120
+    assert report["log"]["machine"] == "32 processors"
+    assert report["log"]["machine_is_guess"] is True
+    assert 0 < report["trust"]["fixed_share"] < 1  # dependencies, holds and begin times
+    assert "left out   2  cancelled before its start: line 116, 118" in report["log"]["read"]
+    markdown = (tmp_path / "site.md").read_text()
+    assert all(sentence in markdown for sentence in report["answer"])
+    html = page.read_text()
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", html)
+    assert not {"ana", "ben", "chi", "phys"} & set(re.findall(r"\w+", html))
+
+
+def test_names_are_shown_where_they_are_asked_for(run: Command, tmp_path: Path) -> None:
+    page = tmp_path / "site.html"
+    run("report", SLURM / "sacct-allocations.txt", "--timezone", "UTC", "--names", "-o", page)
+    groups = json.loads((tmp_path / "site.json").read_text())["groups"]
+    assert {"ana", "ben", "chi"} <= {row["name"] for row in groups["user"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "page.pdf"], "--output page.pdf: write a name that ends in .html"),
+        (["--counted-from", "start"], 'counted_from=\'start\'; allowed: "eligible", "submit"'),
+        (["--missing-request", "most"], "Allowed: run, max, tsafrir, drop"),
+        (["--timezone", "Europe/Pariss"], "Europe/Pariss"),
+        (["--processors", "0"], "processors"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(
+    refuse: Command, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    output = [] if "-o" in arguments else ["-o", str(tmp_path / "site.html")]
+    assert said in refuse("report", SLURM / "sacct-allocations.txt", *arguments, *output)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_file_is_written_over_unless_it_is_forced(
+    run: Command, refuse: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "site.md").write_text("mine")
+    page = tmp_path / "site.html"
+    words = ("report", SLURM / "sacct-allocations.txt", "-o", page)
+    assert "site.md" in refuse(*words)
+    assert [file.name for file in tmp_path.iterdir()] == ["site.md"]
+    run(*words, "--force")
+    assert (tmp_path / "site.md").read_text() != "mine"
