@@ -24,6 +24,7 @@ FLOORS = [
     {"errors"},
     {
         *("keywords", "registry", "output", "ranges", "downtime", "machine"),
+        "machine_files",
         *("own_files", "plugins", "progress", "text_table"),
     },
     {"core"},

@@ -57,8 +57,9 @@ MachineFile: TypeAlias = Annotated[
     typer.Option(
         "--machine",
         rich_help_panel=LOG,
-        metavar="TOML",
-        help="A machine of nodes, in place of --processors.",
+        metavar="FILE",
+        help="A machine of nodes, in place of --processors: TOML, what scontrol show node and show "
+        "partition print, sinfo --json, or machines of Alea.",
     ),
 ]
 RequestedMemory: TypeAlias = Annotated[
@@ -216,16 +217,20 @@ def idle_on_machine(machine: Path | None) -> dict[str, str | None]:
 
 
 def read_machine(path: Path | None) -> Machine | None:
-    """Return the machine of `--machine`, or None.
+    """Return the machine of `--machine`, or None; say on standard error what a site's file had.
 
     Raises:
         HpcgymError: The file has an error.
     """
     if path is None:
         return None
-    from hpcgym.machine import Machine
+    from hpcgym import machine_files
 
-    return Machine.from_toml(path)
+    read = machine_files.read_machine(path)
+    if read.format != "TOML":
+        for line in str(read).split("\n"):
+            echo(f"hpcgym: machine {path}: {line}", err=True)
+    return read.machine
 
 
 def parse_threshold(text: str) -> int | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.options import log_at
+from hpcgym.cli.options import log_at, read_machine
 from hpcgym.cli.show import Format, echo, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
 from hpcgym.text_table import Kind
@@ -146,7 +146,9 @@ def import_traces(
     ],
     machine: Annotated[
         Path | None,
-        typer.Option(metavar="TOML", help="A machine of nodes, for its partitions' limits."),
+        typer.Option(
+            metavar="FILE", help="A machine of nodes, for its partitions' limits; see simulate."
+        ),
     ] = None,
     timezone: Annotated[
         str | None,
@@ -170,7 +172,6 @@ def import_traces(
     import secrets
     from functools import partial
 
-    from hpcgym.machine import Machine
     from hpcgym.output import ensure_writable
     from hpcgym.trace.accounting import check_suffix, hashed, read_accounting, write_accounting
 
@@ -178,7 +179,7 @@ def import_traces(
     ensure_writable(output, force=force)
     found = read_accounting(
         files,
-        machine=None if machine is None else Machine.from_toml(machine),
+        machine=read_machine(machine),
         timezone=timezone,
         counted_from=counted_from,
         rename=partial(hashed, secrets.token_bytes()) if anonymise else None,
@@ -186,6 +187,24 @@ def import_traces(
     write_accounting(output, found, force=force)
     echo(found)
     echo(f"written    {output}")
+
+
+@app.command("machine")
+def show_machine(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="What scontrol show node and show partition print, sinfo --json, machines of "
+            "Alea, or TOML.",
+        ),
+    ],
+) -> None:
+    """Print a machine as TOML, with what of it is not simulated; --machine reads both."""
+    from hpcgym import machine_files
+
+    for line in machine_files.to_toml(machine_files.read_machine(file)).splitlines():
+        echo(line)
 
 
 @app.command("statistics")

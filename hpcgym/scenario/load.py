@@ -12,6 +12,7 @@ from hpcgym.core.events import as_event
 from hpcgym.downtime import names_of
 from hpcgym.errors import MachineError, PolicyError, ScenarioError, unknown_name
 from hpcgym.machine import Machine
+from hpcgym.machine_files import read_machine
 from hpcgym.registry import find_entry, read_toml, shelf_entries
 from hpcgym.scenario.spec import (
     EPISODE_KINDS,
@@ -201,7 +202,7 @@ def _read_machine(table: dict[str, Any], max_request_s: int | None, folder: Path
         if "file" not in table:
             nodes = Machine.from_dict({key: table[key] for key in stated})
         elif isinstance(table["file"], str):
-            nodes = Machine.from_toml(folder / table["file"])
+            nodes = read_machine(folder / table["file"]).machine
         else:
             raise ScenarioError(f"[machine] file must be a text, got {table['file']!r}")
     except MachineError as error:
