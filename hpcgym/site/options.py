@@ -142,7 +142,7 @@ def setting_text(settings: SchedulerSettings) -> str:
         'SAF, backfill easy, threshold 24 h'
     """
     threshold = settings.threshold
-    guard = "no threshold" if threshold is None else f"threshold {threshold / 3600:g} h"
+    guard = "no threshold" if threshold is None else f"threshold {threshold / 3600:.3g} h"
     return f"{order_of(settings)}, backfill {settings.backfill}, {guard}"
 
 

@@ -52,7 +52,7 @@ def waits_h(file: Path, policy: str, **settings: Any) -> dict[int, float]:
         ("FCFS", {}, "FCFS, backfill easy, no threshold"),
         ("FCFS", {"backfill": "none"}, "FCFS, backfill none, no threshold"),
         ("FCFS", {"backfill": "conservative"}, "FCFS, backfill conservative, no threshold"),
-        ("SAF", {"threshold": 200_000}, "SAF, backfill easy, threshold 55.5556 h"),
+        ("SAF", {"threshold": 200_000}, "SAF, backfill easy, threshold 55.6 h"),
     ],
 )
 def test_the_scheduler_that_a_site_has_is_found_and_nothing_is_missed(
