@@ -12,7 +12,11 @@ from collections import deque
 from contextlib import contextmanager
 
 CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))),
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (path := shutil.which(name))
+    ),
     None,
 )
 """None where there is none."""
