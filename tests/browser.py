@@ -54,7 +54,8 @@ class Page:
         self._send("Emulation.setDeviceMetricsOverride", **size)
         self._send("Page.navigate", url=path.as_uri())
         self.wait("document.readyState === 'complete'")
-        self.settle()
+        if scripts:
+            self.settle()
 
     def run(self, expression):
         """Return the value of a JavaScript expression, promises awaited."""
@@ -130,11 +131,11 @@ def browser(profile):
     os.close(to_read[0])
     os.close(to_write[1])
     try:
-        with os.fdopen(to_read[1], "wb", 0) as commands, os.fdopen(to_write[0], "rb") as answers:
-            yield _page(commands, answers)
+        yield _page(to_read[1], to_write[0])
     finally:
         process.terminate()
         process.wait(20)
+        os.close(to_read[1])
 
 
 def _page(commands, answers):
@@ -144,7 +145,7 @@ def _page(commands, answers):
 
     def listen():
         rest = b""
-        while block := os.read(answers.fileno(), 1 << 20):
+        while block := os.read(answers, 1 << 20):
             *whole, rest = (rest + block).split(b"\0")
             for text in whole:
                 told = json.loads(text)
@@ -152,12 +153,13 @@ def _page(commands, answers):
                     waiting.pop(told["id"]).append(told)
                 elif events:
                     events[0](told)
+        os.close(answers)
 
     def send(method, **params):
         number, answer = next(numbers), []
         waiting[number] = answer
         told = {"id": number, "method": method, "params": params, **session}
-        commands.write(json.dumps(told).encode() + b"\0")
+        os.write(commands, json.dumps(told).encode() + b"\0")
         end = time.monotonic() + 60
         while not answer:
             assert time.monotonic() < end, f"no answer to {method}"

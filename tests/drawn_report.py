@@ -36,10 +36,18 @@ def drawn_report(seed=7, *, hours=YEAR_HOURS, users=300, days=12, jobs=1_000):
         "title": "drawn-site",
         "made": "2026-11-26",
         "log": {
-            "files": ["acct.txt"], "n_jobs": 284_760, "begin": BEGIN, "utc": True,
-            "end": BEGIN + hours * HOUR, "split": halves, "n_judged": 142_380,
-            "machine": "32 nodes, 1,024 cpus", "machine_is_guess": True, "users": users,
-            "utilisation": 0.81, "notes": ["left out: gang scheduling, no nodes"],
+            "files": ["acct.txt"],
+            "n_jobs": 284_760,
+            "begin": BEGIN,
+            "utc": True,
+            "end": BEGIN + hours * HOUR,
+            "split": halves,
+            "n_judged": 142_380,
+            "machine": "32 nodes, 1,024 cpus",
+            "machine_is_guess": True,
+            "users": users,
+            "utilisation": 0.81,
+            "notes": ["left out: gang scheduling, no nodes"],
             "read": ["acct.txt: sacct", "rows 290000, of which 284760 are runs of jobs"],
         },
         "answer": [
@@ -65,7 +73,9 @@ def drawn_report(seed=7, *, hours=YEAR_HOURS, users=300, days=12, jobs=1_000):
         "queue": _queue(chance, hours),
         "days": [_day(chance, int(i * hours // 24 // days), jobs) for i in range(days)],
         "requests": {
-            "used_share": 0.31, "median_used": 0.2, "memory": "Not told: no memory was read.",
+            "used_share": 0.31,
+            "median_used": 0.2,
+            "memory": "Not told: no memory was read.",
             "histogram": {
                 "edges": [i / 10 for i in range(11)],
                 "shares": [0.33, 0.19, 0.12, 0.085, 0.067, 0.052, 0.037, 0.032, 0.024, 0.063],
@@ -87,9 +97,14 @@ def _trust():
     simulated = {"mean": 4.4, "median": 0.5, "p90": 15.1, "max": 80.0}
     sides = {"recorded": waits, "simulated": simulated, "misfit_h": 0.6}
     return {
-        "verdict": "rough", "setting": "FCFS, backfill easy, no threshold", "chosen_among": 16,
+        "verdict": "rough",
+        "setting": "FCFS, backfill easy, no threshold",
+        "chosen_among": 16,
         **sides,
-        "noise_h": 0.03, "correlation": 0.81, "same_class": 0.62, "fixed_share": 0.12,
+        "noise_h": 0.03,
+        "correlation": 0.81,
+        "same_class": 0.62,
+        "fixed_share": 0.12,
         "overfull_jobs": 12,
         "partitions": [{"name": name, "n": 47_000, **sides} for name in ("batch", "long", "gpu")],
         "classes": {
@@ -108,11 +123,20 @@ def _option(name_id, name, group, first, gain, told):
     mean = 4.4 - (gain or 0.0)
     loser = {"by": "cpus", "name": "256 or more", "n": 42, "change_h": 32.0}
     return {
-        "id": name_id, "name": name, "group": group, "first": first, "what": f"what {name} is",
+        "id": name_id,
+        "name": name,
+        "group": group,
+        "first": first,
+        "what": f"what {name} is",
         "settings": f"{name}, backfill easy, no threshold",
         "wait": {"mean": mean, "median": mean / 9, "p90": mean * 3.5, "max": mean * 20},
-        "bsld": 87.5, "long_share": 0.067, "utilisation": 0.77, "idle_while_waiting": 0.14,
-        "wasted": 0.0, "gain_h": gain, "told": told,
+        "bsld": 87.5,
+        "long_share": 0.067,
+        "utilisation": 0.77,
+        "idle_while_waiting": 0.14,
+        "wasted": 0.0,
+        "gain_h": gain,
+        "told": told,
         "interval_h": None if gain is None else [gain - 0.4, gain + 0.4],
         "losers": None if gain is None else 0.19,
         "winners": None if gain is None else 0.46,
@@ -125,7 +149,9 @@ def _group(chance, name):
     waits = {"today": mean * 1.05, "saf": mean * float(chance.uniform(0.3, 1.6))}
     told = ("better", "worse", UNTOLD)
     return {
-        "name": name, "n": int(chance.lognormal(5, 1.5)) + 1, "recorded": mean,
+        "name": name,
+        "n": int(chance.lognormal(5, 1.5)) + 1,
+        "recorded": mean,
         "core_hours": float(chance.lognormal(7, 2)),
         "waits": {**waits, "h-trial-young": mean * 0.7},
         "told": {key: told[int(chance.integers(3))] for key in ("saf", "h-trial-young")},
@@ -156,7 +182,10 @@ def _queue(chance, hours):
         for key in SERIES
     }
     return {
-        "step_s": HOUR, "begin": BEGIN, "series": series, "cpus": busy,
+        "step_s": HOUR,
+        "begin": BEGIN,
+        "series": series,
+        "cpus": busy,
         "capacity": CAPACITY,
     }
 
@@ -176,7 +205,9 @@ def _day(chance, day, n_jobs):
         schedules[key] = boxes
     jobs = [
         {
-            "id": str(40_000 + i), "user": f"user-{i % 37}", "cpus": int(widths[i]),
+            "id": str(40_000 + i),
+            "user": f"user-{i % 37}",
+            "cpus": int(widths[i]),
             "limit_h": 4.0,
             "waits": {key: float(chance.lognormal(0, 2)) for key in SERIES},
         }
@@ -190,7 +221,13 @@ def _day(chance, day, n_jobs):
 def _changed(i):
     before, after = 40.0 - i, 2.0 + 3 * i
     return {
-        "job": str(1_000 + i), "user": f"user-{i}", "cpus": 2 ** (i % 8), "limit_h": 12.0,
-        "run_h": 1.5, "before_h": before, "after_h": after, "change_h": after - before,
+        "job": str(1_000 + i),
+        "user": f"user-{i}",
+        "cpus": 2 ** (i % 8),
+        "limit_h": 12.0,
+        "run_h": 1.5,
+        "before_h": before,
+        "after_h": after,
+        "change_h": after - before,
         "why": "asks for more cpu-hours than 89% of jobs",
     }

@@ -13,8 +13,15 @@ from hpcgym.site.page import page_html
 MOST_BYTES = 6_000_000
 HOSTILE = "</script><!--<img src=x onerror=alert(1)>\u2028'\"&"
 PARTS = {
-    "options": "options", "heat": "heat", "groups": "groups", "queue": "queue", "days": "day",
-    "requests": "requests", "machine_sizes": "machine", "changed": "changed", "trust": "trust",
+    "options": "options",
+    "heat": "heat",
+    "groups": "groups",
+    "queue": "queue",
+    "days": "day",
+    "requests": "requests",
+    "machine_sizes": "machine",
+    "changed": "changed",
+    "trust": "trust",
 }
 """Parts of a report, and the sections that show them."""
 
