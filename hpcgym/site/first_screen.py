@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpcgym.site.markup import (
-    UNKNOWN,
     Cell,
     Markup,
     Rows,
@@ -67,13 +66,13 @@ def _masthead(report: Mapping[str, Any]) -> Markup:
         else None,
         f"{share(log['utilisation'])} used" if is_known(log.get("utilisation")) else None,
         " to ".join(date(log.get(end), log.get("utc", False)) for end in ("begin", "end")),
+        f"report of {report['made']}" if report.get("made") else None,
     ]
-    return join(
-        [
-            tag("p", f"hpcgym report, {report.get('made') or UNKNOWN}", class_="kicker"),
-            tag("h1", str(report["title"])),
-            tag("ul", *[tag("li", fact) for fact in facts if fact], class_="facts"),
-        ]
+    return tag(
+        "div",
+        tag("h1", str(report["title"])),
+        tag("ul", *[tag("li", fact) for fact in facts if fact], class_="facts"),
+        class_="masthead",
     )
 
 

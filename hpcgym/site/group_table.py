@@ -53,14 +53,16 @@ def heat_maps(report: Report) -> Markup | None:
 
 
 def _heat_map(name: str, key: str, heat: Report, grid: Sequence[Sequence[float | None]]) -> Markup:
-    """Return the map of an option as a table."""
-    rows = []
-    for cpus, line, counts in zip(heat["cpus"], grid, heat["n"], strict=False):
-        cells = [_heat_cell(value, n) for value, n in zip(line, counts, strict=False)]
-        rows.append([Cell(str(cpus), None, "n"), *cells])
-    whole = table(
-        f"Mean wait: {name}", ["cpus", *map(str, heat["limit"])], [Rows(rows)], sortable=False
-    )
+    """Return the map of an option as a table, without lines that no job falls in."""
+    counts = heat["n"]
+    across = [j for j in range(len(heat["limit"])) if any(line[j] for line in counts)]
+    rows = [
+        [Cell(str(cpus), None, "n"), *[_heat_cell(line[j], n[j]) for j in across]]
+        for cpus, line, n in zip(heat["cpus"], grid, counts, strict=False)
+        if any(n)
+    ]
+    limits = [str(heat["limit"][j]) for j in across]
+    whole = table(f"Mean wait: {name}", ["cpus", *limits], [Rows(rows)], sortable=False)
     return tag("figure", tag("figcaption", name), whole, data_option=key, class_="map")
 
 

@@ -55,7 +55,12 @@ def all_options(report: Report) -> Markup | None:
     only = [_option_group(report, rows, kind, "", scale) for kind in others]
     parts = [
         tag("h3", "What a site's scheduler can be told"),
-        table("What a site's scheduler can be told", OPTION_HEADS, [g for g in known if g.rows]),
+        table(
+            "What a site's scheduler can be told",
+            OPTION_HEADS,
+            [g for g in known if g.rows],
+            class_="scroll wide",
+        ),
     ]
     if only:
         parts += [
@@ -66,7 +71,7 @@ def all_options(report: Report) -> Markup | None:
                 "They say what more there would be to gain.",
                 class_="lede",
             ),
-            table("Simulated only", OPTION_HEADS, only),
+            table("Simulated only", OPTION_HEADS, only, class_="scroll wide"),
         ]
     return join(parts)
 

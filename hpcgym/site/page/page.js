@@ -145,7 +145,10 @@
     const maps = [...document.querySelectorAll("#heat-maps .map")];
     const ids = maps.map((map) => map.dataset.option);
     if (ids.length < 2) return;
-    const { waits, n } = report.heat;
+    const { waits } = report.heat;
+    const down = report.heat.n.flatMap((line, i) => (line.some(Boolean) ? [i] : []));
+    const across = report.heat.limit.flatMap((_name, j) => (report.heat.n.some((line) => line[j]) ? [j] : []));
+    const kept = (grid, i, j) => grid[down[i]][across[j]];
     const changed = maps[0].cloneNode(true);
     changed.removeAttribute("data-option");
     const cells = [...changed.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("td")]);
@@ -163,7 +166,7 @@
       changed.querySelector("figcaption").textContent = title;
       changed.querySelector("caption").textContent = title;
       changed.querySelector(".scroll").setAttribute("aria-label", title);
-      cells.forEach((line, i) => line.forEach((cell, j) => fill(cell, waits[before][i][j], waits[after][i][j], n[i][j])));
+      cells.forEach((line, i) => line.forEach((cell, j) => fill(cell, kept(waits[before], i, j), kept(waits[after], i, j), kept(report.heat.n, i, j))));
     }
 
     function fill(cell, from, to, jobs) {
@@ -175,11 +178,11 @@
       const less = from - to, size = Math.abs(less);
       const step = size < 1 / 60 ? 0 : size < 1 ? 1 : 2;
       cell.className = `${step ? `c-${less > 0 ? "p" : "m"}${step}` : "c-0"}${jobs < 10 ? " few" : ""}`;
-      cell.textContent = less > 0 ? hours(-less) : `${step ? "+" : ""}${hours(size)}`;
+      cell.textContent = (less > 0 ? hours(-less) : `${step ? "+" : ""}${hours(size)}`).replace(" ", "\u202f");
     }
 
     maps.forEach((map) => map.querySelectorAll("tbody tr").forEach((row, i) =>
-      row.querySelectorAll("td").forEach((cell, j) => { cell.title = `${count(n[i][j])} jobs`; })));
+      row.querySelectorAll("td").forEach((cell, j) => { cell.title = `${count(kept(report.heat.n, i, j))} jobs`; })));
     const entries = ids.map((id) => [id, nameOf(id)]);
     choice.append(
       select("Before", entries, before, (id) => { before = id; show(); }),
@@ -459,8 +462,8 @@
 
   // ---- a day on the machine ----
 
-  const CLASS_ENDS = [1 / 3600, 1 / 6, 1, 8];
-  const CLASS_NAMES = ["0", "< 10 min", "< 1 h", "< 8 h", "more"];
+  const CLASS_ENDS = [1 / 60, 1 / 6, 1, 8];
+  const CLASS_NAMES = ["< 1 min", "< 10 min", "< 1 h", "< 8 h", "more"];
   const classOf = (wait) => CLASS_ENDS.filter((end) => wait >= end).length;
 
   function dayChart(box) {
@@ -495,7 +498,7 @@
           pen.globalAlpha = job == null || which === job ? 1 : user && facts.user === user ? 0.85 : 0.28;
           pen.fillStyle = which === job ? colour("mark") : wait == null ? unknown : fills[classOf(wait)];
           pen.fillRect(x0, y0, wide_, tall);
-          if (tall > 3 && wide_ > 2) {
+          if (tall > 3 && wide_ > 4) {
             pen.strokeStyle = edge;
             pen.lineWidth = 1;
             pen.strokeRect(x0 + 0.5, y0 + 0.5, wide_ - 1, tall - 1);
@@ -519,7 +522,7 @@
           pen.fillRect(Math.round(x(hour * HOUR)), top + height, 1, 4);
           pen.fillStyle = colour("soft");
           const text = `${two(hour)}:00`;
-          pen.fillText(text, Math.min(x(hour * HOUR), width - pen.measureText(text).width / 2), top + height + 18);
+          pen.fillText(text, Math.min(x(hour * HOUR), width - 2 - pen.measureText(text).width / 2), top + height + 18);
         }
       }
 
