@@ -29,6 +29,11 @@ class Recorded(OwnSimulator):
     NAME: ClassVar[str] = "recorded"
     REASON: ClassVar[str] = "starts jobs when the log says that they did"
 
+    @property
+    def works_on_nodes(self) -> bool:
+        """Tell that starts are taken as they are, wherever jobs ran."""
+        return True
+
     def check_policy(self, name: str) -> None:
         """Raise a PolicyError for any policy but FCFS, which stands for none."""
         if name != "FCFS":
@@ -39,14 +44,11 @@ class Recorded(OwnSimulator):
     def simulate(self, workload: Workload, settings: SchedulerSettings) -> Schedule:
         """Return the recorded schedule for `hpcgym.simulate`.
 
+        On a machine of nodes it has no placement: a log does not say on which nodes jobs ran.
+
         Raises:
             WorkloadError: A job has no recorded wait.
-            PolicyError: The machine has nodes; on which ones jobs ran is not known.
         """
-        if workload.machine is not None:
-            raise PolicyError(
-                "recorded starts name no nodes; take a machine that counts processors"
-            )
         lacking = np.flatnonzero(workload.wait_time < 0)
         if len(lacking):
             raise WorkloadError(
@@ -75,6 +77,8 @@ class Overfull(NamedTuple):
 
 def overfull(schedule: Schedule) -> Overfull:
     """Compare what a schedule holds with the machine; at one instant ends come before starts.
+
+    On a machine of nodes all cpus are compared, and an exclusive job counts those it asked for.
 
     Example:
         >>> jobs = Workload.from_arrays([0, 0], [50, 50], [50, 50], [3, 2], wait_time=[0, 10],

@@ -56,7 +56,8 @@ class Schedule:
         settings: The scheduler that made this, or None where an agent's decisions did.
         suspended_time: How long each was suspended after its start, s; None = never. Only gang
             scheduling suspends jobs.
-        placement: On which nodes each job ran; None where processors are counted.
+        placement: On which nodes each job ran; None where processors are counted, and of recorded
+            starts.
         attempts: Starts that were in vain; None where nothing takes a job off the machine.
         outage: What the machine lacked, as `hpcgym.core.kernels.types.Jobs.outage`; None = nothing.
         eligible_time: Since when each could be scheduled, s, from where its wait counts; None =
@@ -217,7 +218,7 @@ class Schedule:
         """Return the mean nodes and groups of a job, and the share of jobs in one group.
 
         Raises:
-            HpcgymError: Processors are counted, or the schedule is unfinished.
+            HpcgymError: There is no placement, or the schedule is unfinished.
 
         Source: Specification, section 13, "Metrics".
         """
@@ -232,7 +233,7 @@ class Schedule:
         a minute, the longer its queue the longer.
 
         Raises:
-            HpcgymError: Processors are counted, or the schedule is unfinished.
+            HpcgymError: There is no placement, or the schedule is unfinished.
 
         Source: Specification, section 13, "Metrics".
         """
@@ -245,7 +246,7 @@ class Schedule:
         It costs as much as `fragmentation`.
 
         Raises:
-            HpcgymError: Processors are counted, or the schedule is unfinished.
+            HpcgymError: There is no placement, or the schedule is unfinished.
         """
         import pandas as pd
 
@@ -259,7 +260,7 @@ class Schedule:
         """Return what `node_metrics` computes from: jobs, starts, run times, nodes, `outage`.
 
         Raises:
-            HpcgymError: Processors are counted, or the schedule is unfinished.
+            HpcgymError: There is no placement, or the schedule is unfinished.
         """
         if self.placement is None:
             raise self._needs_nodes("resources and placements")
@@ -269,7 +270,12 @@ class Schedule:
         return made.jobs, made.start_time, made.run_time, made.placement, made.outage
 
     def _needs_nodes(self, what: str) -> HpcgymError:
-        """Return the error about what only a machine of nodes has."""
+        """Return the error about what only a placement on nodes has."""
+        if self.workload.machine is not None:
+            return HpcgymError(
+                f"{self.workload.name}: {what} need to know on which nodes jobs ran; this schedule "
+                "is of recorded starts, which name none"
+            )
         return HpcgymError(
             f"{self.workload.name}: {what} need a machine of nodes; this schedule counts "
             "processors. Give the workload a machine (machine=, --machine)"

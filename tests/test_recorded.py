@@ -1,5 +1,6 @@
 """Recorded starts as a schedule: replayed, checked against the machine, and a baseline."""
 
+import dataclasses
 from pathlib import Path
 
 import gymnasium
@@ -13,8 +14,10 @@ from hpcgym.cli import app
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError
 from hpcgym.evaluation import evaluate
+from hpcgym.evaluation.on_nodes import BY_PARTITION, metrics_on_nodes
 from hpcgym.recorded import overfull
 from hpcgym.scenario.episodes import Episodes
+from hpcgym.schedule import Schedule
 
 TINY = hpcgym.load_workload("tiny")
 
@@ -84,14 +87,47 @@ def test_every_schedule_that_is_simulated_fits() -> None:
 def test_what_cannot_be_replayed_is_refused() -> None:
     with pytest.raises(WorkloadError, match=r"1 of 2 jobs have no recorded wait, job 2 first"):
         hpcgym.simulate(workload([5, -1]), "recorded")
-    with pytest.raises(PolicyError, match="name no nodes"):
-        hpcgym.simulate(Episodes("hetero-64-weeks").workload(0), "recorded")
     with pytest.raises(PolicyError, match="has no pass to backfill in"):
         hpcgym.simulate(TINY, "recorded", backfill="conservative")
     with pytest.raises(PolicyError, match="the policy must be FCFS, got SAF"):
         hpcgym.simulate(TINY, "SAF", backfill="recorded")
     with pytest.raises(HpcgymError, match="starts jobs when the log says"):
         gymnasium.make("HPCBatch-v0", scenario="tiny", backfill="recorded")
+
+
+def on_nodes() -> tuple[Schedule, Schedule]:
+    """Simulate jobs on nodes, and replay the starts as if a log had recorded them."""
+    jobs = Episodes("hetero-64-weeks").workload(0)
+    simulated = hpcgym.simulate(jobs, "SAF")
+    logged = dataclasses.replace(jobs, wait_time=simulated.wait_time)
+    return simulated, hpcgym.simulate(logged, "recorded")
+
+
+def test_on_nodes_starts_and_waits_are_those_of_the_log() -> None:
+    simulated, replayed = on_nodes()
+    assert np.array_equal(replayed.start_time, simulated.start_time)
+    for by in (None, "partition"):
+        meant, found = (one.metrics(by=by) for one in (simulated, replayed))
+        for metric in ("mean_wait_time", "mean_bsld", "max_wait_time"):
+            assert np.array_equal(found[metric], meant[metric]), metric
+    assert overfull(replayed).n_jobs == 0
+
+
+def test_on_nodes_what_needs_a_placement_is_refused_or_left_out() -> None:
+    simulated, replayed = on_nodes()
+    ask = [
+        lambda: replayed.metrics(by="resource"),
+        replayed.fragmentation,
+        replayed.usage,
+        replayed.placement_metrics,
+    ]
+    for asked in ask:
+        with pytest.raises(HpcgymError, match="recorded starts, which name none"):
+            asked()
+    assert not {"n_nodes", "n_groups", "nodes"} & set(replayed.to_frame())
+    assert set(metrics_on_nodes(replayed)) == {
+        name for name in metrics_on_nodes(simulated) if name.startswith(BY_PARTITION)
+    }
 
 
 def test_other_simulators_may_stand_as_policies_too() -> None:

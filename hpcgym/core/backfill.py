@@ -50,6 +50,11 @@ class Mode:
         """Raise a PolicyError where the mode cannot run a policy."""
 
     @property
+    def works_on_nodes(self) -> bool:
+        """Tell whether it schedules a machine of nodes."""
+        return False
+
+    @property
     def requeues(self) -> bool:
         """Tell whether it takes jobs off the machine, which then wait again."""
         return False
@@ -87,11 +92,6 @@ class Backfill(Mode):
     `hpcgym.core.parts` says what such a file holds.
 
     """
-
-    @property
-    def works_on_nodes(self) -> bool:
-        """Tell whether its passes place jobs on the nodes of a machine."""
-        return False
 
     @property
     def guards(self) -> bool | None:

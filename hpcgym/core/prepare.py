@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Backfill, as_backfill
+from hpcgym.core.backfill import Backfill, OwnSimulator, as_backfill, as_mode
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
@@ -328,7 +328,10 @@ def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
         WorkloadError: A job has no placement on its empty partition, or asks for more time than the
             partition allows.
     """
-    mode = as_backfill(settings.backfill)
+    chosen = as_mode(settings.backfill)
+    if isinstance(chosen, OwnSimulator) and chosen.works_on_nodes:
+        return
+    mode = as_backfill(chosen)
     if workload.machine is None:
         mode.refuse_on_counts()
         return

@@ -34,17 +34,20 @@ def metrics_on_nodes(schedule: Schedule) -> dict[str, float]:
 
     They are the utilisation of each resource that the machine has, such as `utilisation_cpus`;
     `fragmentation`; `share_one_group`; and, where there are several partitions, the mean bounded
-    slowdown of each, such as `mean_bsld_in_gpu`, NaN where none of its jobs has one.
+    slowdown of each, such as `mean_bsld_in_gpu`, NaN where none of its jobs has one. Recorded
+    starts name no nodes, so only the last are there.
 
     Source: Specification, section 13, "Metrics".
     """
     machine = schedule.workload.machine
     if machine is None:
         return {}
-    utilisation = schedule.metrics(by="resource")["utilisation"].dropna()
-    found = {f"utilisation_{name}": float(share) for name, share in utilisation.items()}
-    found["fragmentation"] = schedule.fragmentation()
-    found["share_one_group"] = schedule.placement_metrics()["share_one_group"]
+    found = {}
+    if schedule.placement is not None:
+        utilisation = schedule.metrics(by="resource")["utilisation"].dropna()
+        found = {f"utilisation_{name}": float(share) for name, share in utilisation.items()}
+        found["fragmentation"] = schedule.fragmentation()
+        found["share_one_group"] = schedule.placement_metrics()["share_one_group"]
     if len(machine.partitions) > 1:
         bsld = schedule.metrics(by="partition")["mean_bsld"].reindex(machine.partition_names)
         found |= {f"{BY_PARTITION}{name}": float(mean) for name, mean in bsld.items()}

@@ -1,0 +1,184 @@
+"""Waits that a real Slurm recorded beside those of simulations of the same jobs.
+
+Slurm's backfilling plans for whole nodes: where a waiting job is to start later, no job that may
+still run then starts on its nodes, though cpus would be left. `WholeNodes` plans so, in plain
+Python, to tell how much of the misfit that is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hpcgym.core.workload import Workload
+from hpcgym.machine import Machine
+from hpcgym.schedule import simulate
+from hpcgym.trace import load_workload
+from hpcgym.trace.accounting import read_accounting
+from research.toy_slurm import CPUS_A_NODE, N_NODES
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "FCFS, EASY": {},
+    "FCFS, EASY, shortest backfilled first": {"backfill_order": "SPF"},
+    "FCFS, depth:k=2": {"backfill": "depth:k=2"},
+    "FCFS, conservative": {"backfill": "conservative"},
+    "FCFS, no backfilling": {"backfill": "none"},
+    "SAF, EASY": {"policy": "SAF"},
+}
+AS_IMPORTED = "FCFS, conservative, cpus on any node"
+WHOLE = "FCFS, conservative, whole nodes reserved"
+LATE = "the same, a cpu free 1 s after an end"
+RESAMPLES = 10_000
+COLUMNS = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
+COLUMNS += ["spread"]
+
+IntArray = NDArray[np.int64]
+
+
+def workload_of(path: Path, *, on_one_node: bool = True) -> Workload:
+    """Read a recorded run as jobs on the nodes of the toy cluster, by submission.
+
+    An import cannot tell that a job asked for one node, since 1 is also what it asks for by
+    default; `on_one_node` says so.
+    """
+    runs = read_accounting(path).runs[COLUMNS]
+    if on_one_node:
+        alone = ~runs["spread"]
+        runs["cpus"] = runs["cpus"].where(~alone, runs["cpus"] * runs["chunks"])
+        runs["chunks"] = runs["chunks"].where(~alone, 1)
+    nodes = Machine.from_dict({"nodes": [{"count": N_NODES, "cpus": CPUS_A_NODE}]})
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / f"{path.stem}.csv"
+        runs.to_csv(table, index=False)
+        return load_workload(table, machine=nodes)
+
+
+@dataclass
+class WholeNodes:
+    """FCFS with a reservation of whole nodes for every job that waits; one pass each second.
+
+    Attributes:
+        jobs: Each of them runs in chunks, each on a node of its own.
+        lag: How long after its end the cpus of a job are free, s.
+    """
+
+    jobs: Workload
+    lag: int = 0
+    start: dict[int, int] = field(default_factory=dict)
+    nodes: dict[int, list[int]] = field(default_factory=dict)
+
+    def waits(self) -> IntArray:
+        """Schedule all jobs and return their waits, s."""
+        submit, n_jobs = self.jobs.submit_time, len(self.jobs)
+        now = 0
+        while len(self.start) < n_jobs:
+            self.make_pass(now)
+            now += 1
+        return np.array([self.start[job] for job in range(n_jobs)]) - submit
+
+    def make_pass(self, now: int) -> None:
+        """Start, in order of submission, what may start now, and reserve for the others."""
+        jobs, reserved = self.jobs, list[tuple[int, int, int]]()
+        waiting = np.flatnonzero(jobs.submit_time <= now).tolist()
+        for job in (one for one in waiting if one not in self.start):
+            ends = {self.expected_end(one, now) for one in self.running(now)}
+            for at in sorted({now} | ends | {end for _, _, end in reserved}):
+                until = at + int(jobs.requested_time[job])
+                fit = [
+                    node
+                    for node in range(N_NODES)
+                    if self.free(node, at, now) >= jobs.processors[job] // self.n_nodes(job)
+                    and all(node != one or at >= b or until <= a for one, a, b in reserved)
+                ]
+                if len(fit) < self.n_nodes(job):
+                    continue
+                taken = fit[: self.n_nodes(job)]
+                if at == now:
+                    self.start[job], self.nodes[job] = now, taken
+                else:
+                    reserved += [(node, at, until) for node in taken]
+                break
+
+    def n_nodes(self, job: int) -> int:
+        """Return on how many nodes a job runs."""
+        chunks = self.jobs.chunks
+        return 1 if chunks is None else int(chunks[job])
+
+    def running(self, now: int) -> list[int]:
+        """Return the jobs that hold cpus."""
+        runs = self.jobs.run_time
+        return [job for job, start in self.start.items() if start + runs[job] + self.lag > now]
+
+    def expected_end(self, job: int, now: int) -> int:
+        """Return when a running job is expected to end, later than now."""
+        return max(self.start[job] + int(self.jobs.requested_time[job]), now + 1)
+
+    def free(self, node: int, at: int, now: int) -> int:
+        """Return the cpus of a node that running jobs are expected to leave free at an instant."""
+        held = [
+            int(self.jobs.processors[job]) // self.n_nodes(job)
+            for job in self.running(now)
+            if node in self.nodes[job] and (at == now or self.expected_end(job, now) > at)
+        ]
+        return CPUS_A_NODE - sum(held)
+
+
+def simulated(path: Path) -> dict[str, IntArray]:
+    """Return the waits of each job of a run, s: as recorded, then by each setting."""
+    jobs = workload_of(path)
+    found = {"recorded": jobs.wait_time}
+    for name, setting in SETTINGS.items():
+        found[name] = simulate(jobs, **setting).wait_time
+    anywhere = workload_of(path, on_one_node=False)
+    found[AS_IMPORTED] = simulate(anywhere, backfill="conservative").wait_time
+    return found | {WHOLE: WholeNodes(jobs).waits(), LATE: WholeNodes(jobs, lag=1).waits()}
+
+
+def means_by_run(runs: Mapping[str, Mapping[str, IntArray]]) -> pd.DataFrame:
+    """Return the mean wait of each run, a row each, by setting, s."""
+    return pd.DataFrame(
+        {run: {name: waits.mean() for name, waits in of.items()} for run, of in runs.items()}
+    ).T
+
+
+def compared(runs: Mapping[str, Mapping[str, IntArray]], seed: int = 0) -> pd.DataFrame:
+    """Compare each setting with what was recorded, over runs.
+
+    Returns:
+        A row for each setting: `mean` wait; `difference`, simulated - recorded, with `low` and
+        `high` of its 95 % interval by resampling runs; `ratio` of the sums; `off`, the mean
+        absolute difference of a job; `likeness`, the mean over runs of the correlation of waits.
+    """
+    means = means_by_run(runs)
+    differences = means.sub(means["recorded"], axis=0)
+    drawn = np.random.default_rng(seed).integers(0, len(means), (RESAMPLES, len(means)))
+    rows = {}
+    for name in means:
+        low, high = np.percentile(differences[name].to_numpy()[drawn].mean(axis=1), [2.5, 97.5])
+        pairs = [(of["recorded"], of[name]) for of in runs.values()]
+        rows[name] = {
+            "mean": means[name].mean(),
+            "difference": differences[name].mean(),
+            "low": low,
+            "high": high,
+            "ratio": means[name].sum() / means["recorded"].sum(),
+            "off": np.mean([np.abs(one - other).mean() for one, other in pairs]),
+            "likeness": np.mean([np.corrcoef(one, other)[0, 1] for one, other in pairs]),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def markdown(table: pd.DataFrame, heads: Sequence[str]) -> str:
+    """Return a frame as a Markdown table of numbers, with the index in front."""
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for name, row in table.iterrows():
+        cells = " | ".join(f"{value:.2f}" for value in row)
+        lines.append(f"| {name} | {cells} |")
+    return "\n".join(lines)
