@@ -278,6 +278,11 @@ Allowed: count, cpus, gpus, memory_mb, group
         """Name of each partition."""
         return tuple(one.name for one in self.partitions)
 
+    @property
+    def has_partitions(self) -> bool:
+        """Whether partitions are stated; False where there is only the one of all nodes, "all"."""
+        return self.partitions != (Partition("all", f"0-{self.n_nodes - 1}"),)
+
     @cached_property
     def members(self) -> NDArray[np.bool_]:
         """Whether a partition has a node, shape (n_partitions, n_nodes)."""

@@ -280,6 +280,7 @@ def show_report(
 
     `kill` tells whether jobs are killed at their requests.
     """
+    say_reading(report.name, report.reading)
     if not brief:
         _say(context, report)
     for step in report.steps:
@@ -287,6 +288,12 @@ def show_report(
             _say(context, f"{report.name}: ignored, of {step.jobs} jobs: {step.detail}")
     if kill and report.cut_warning:
         warn(report.cut_warning)
+
+
+def say_reading(name: str, reading: str) -> None:
+    """Print on standard error what was read of a log that is accounting, and left out."""
+    if reading:
+        echo(f"hpcgym: {name}: {reading}", err=True)
 
 
 def named(part: object) -> object:

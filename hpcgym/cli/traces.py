@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.options import log_at, read_machine
+from hpcgym.cli.options import log_at, read_machine, say_reading
 from hpcgym.cli.show import Format, echo, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
 from hpcgym.text_table import Kind
@@ -127,6 +127,7 @@ def check_trace(
     from hpcgym.trace.catalogue import find_log
 
     log = read_log(find_log(log_at(context, file)), on_bad_line="drop")
+    say_reading(log.name, log.reading)
     found = check_log(log, machine_processors=processors)
     say(found, how)
     if how != "table":
@@ -216,10 +217,14 @@ def show_statistics(
     how: Format = "table",
 ) -> None:
     """Compare logs: load by week, wide jobs, run times and requests, habits of users."""
-    from hpcgym.trace import load_workload
+    from hpcgym.trace import load_with_report
     from hpcgym.trace.statistics import workload_statistics
 
-    found = {file: workload_statistics(load_workload(log_at(context, file))) for file in files}
+    found = {}
+    for file in files:
+        workload, report = load_with_report(log_at(context, file))
+        say_reading(report.name, report.reading)
+        found[file] = workload_statistics(workload)
     hyphen = "-\n" if how == "table" else "-"  # long names break there
     heads = {file: Path(file).name.replace("-", hyphen) for file in found}
     rows: list[dict[str, object]] = [

@@ -16,9 +16,9 @@ from hpcgym.machine import Machine
 from hpcgym.scenario import spec
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import CleaningReport, clean
+from hpcgym.trace.load import read_log
 from hpcgym.trace.resample import resample
 from hpcgym.trace.split import WEEK_S, Past, logged_end_time, weeks, window, windows
-from hpcgym.trace.tables import read_log
 
 LabelledWorkload: TypeAlias = tuple[str, Workload]
 """Label, such as "week 7", and jobs of one episode."""
@@ -231,7 +231,7 @@ def _located(trace: spec.TraceSpec) -> tuple[Path, tuple[int, int]]:
 def _cleaned(path: Path, stamp: tuple[int, int], trace: spec.TraceSpec, takes: Takes) -> Cleaned:
     """Read and clean a log; `stamp` is in the key of the cache only."""
     return clean(
-        read_log(path, on_bad_line=trace.on_bad_line),
+        read_log(path, on_bad_line=trace.on_bad_line, machine=takes.nodes),
         machine_processors=takes.processors,
         missing_request=trace.missing_request,
         max_request=trace.max_request_s,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError
 from hpcgym.machine import Machine
 from hpcgym.trace.accounting import hashed, read_accounting
-from hpcgym.trace.accounting.write import as_swf
+from hpcgym.trace.accounting.as_log import as_log, is_accounting
 from hpcgym.trace.catalogue import find_log
-from hpcgym.trace.clean import CleaningOptions, clean
-from hpcgym.trace.swf import unpacked_name
+from hpcgym.trace.clean import MissingRequest, clean
+from hpcgym.trace.swf import GUESSED_SIZE, SwfLog
+from hpcgym.trace.tables import SUFFIXES, read_table
 
 IntArray = NDArray[np.int64]
 NameArray = NDArray[np.object_]
@@ -83,7 +84,9 @@ class Reading:
 
 
 def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None = None) -> SiteLog:
-    """Read accounting, keep the jobs whose start is recorded, and clean them.
+    """Read accounting, a table of jobs or a log; keep the jobs whose start is recorded.
+
+    Several files are accounting, and are read as one log.
 
     Raises:
         TraceError: A file cannot be read, states no starts, or holds too few jobs.
@@ -91,20 +94,13 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
     how = how or Reading()
     named = [files] if isinstance(files, str | Path) else files
     paths = [find_log(file) for file in named]
-    accounting = read_accounting(
-        paths,
+    log, lines, ineligible_share = _read(paths, how)
+    workload, report = clean(
+        log,
+        missing_request=cast(MissingRequest, how.missing_request),
         machine=how.machine,
-        timezone=how.timezone,
-        counted_from=how.counted_from,
-        rename=None if how.keep_names else partial(hashed, secrets.token_bytes()),
+        machine_processors=how.processors,
     )
-    log = as_swf(accounting, Path(unpacked_name(paths[0])).stem)
-    options: CleaningOptions = {"missing_request": how.missing_request}  # type: ignore[typeddict-item]
-    if how.machine is not None:
-        options["machine"] = how.machine
-    elif how.processors is not None:
-        options["machine_processors"] = how.processors
-    workload, report = clean(log, **options)
     known = workload.wait_time >= 0
     if np.count_nonzero(known) < 2 * FEWEST_JOBS:
         raise TraceError(
@@ -112,18 +108,41 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
             f"recorded waits with simulated ones, and needs {2 * FEWEST_JOBS} at least"
         )
     jobs = workload.select(known)
-    assert jobs.source_row is not None  # `clean` states it
-    runs = accounting.runs.iloc[jobs.source_row]
-    columns = {"user": "user", "account": "group", "partition": "partition"}
-    read = str(accounting).splitlines() + [line.strip() for line in str(report).splitlines()[1:]]
+    read = [*lines, *(line.strip() for line in str(report).splitlines()[1:])]
     if not known.all():
         read.append(f"without a recorded start, left out: {np.count_nonzero(~known)}")
     return SiteLog(
         jobs,
-        {name: runs[column].to_numpy(dtype=object) for name, column in columns.items()},
+        {name: _names(log, column, jobs, how) for name, column in _GROUPS.items()},
         jobs.unix_start or 0,
         jobs.unix_start is not None,
         tuple(read),
-        accounting.is_guess and how.machine is None and how.processors is None,
-        accounting.ineligible_share,
+        GUESSED_SIZE in report.machine_source,
+        ineligible_share,
     )
+
+
+_GROUPS = {"user": "user", "account": "group", "partition": "partition"}
+"""Kinds of groups by the column of a log that names them."""
+
+
+def _read(paths: Sequence[Path], how: Reading) -> tuple[SwfLog, list[str], float | None]:
+    """Return a log, what was read and left out, and the share of waiting in vain for any order."""
+    if len(paths) == 1 and str(paths[0]).endswith(SUFFIXES) and not is_accounting(paths[0]):
+        return read_table(paths[0]), [f"{paths[0]}: a table of jobs"], None
+    accounting = read_accounting(
+        paths, machine=how.machine, timezone=how.timezone, counted_from=how.counted_from
+    )
+    log = as_log(accounting, paths[0], how.machine)
+    return log, str(accounting).splitlines(), accounting.ineligible_share
+
+
+def _names(log: SwfLog, column: str, jobs: Workload, how: Reading) -> NameArray:
+    """Return the name of each job's group, hashed by a key that is not kept unless names stay."""
+    assert jobs.source_row is not None  # `clean` states it
+    names = log.named(column)[jobs.source_row]
+    if how.keep_names:
+        return names
+    key = secrets.token_bytes()
+    known = {name: hashed(key, column, name) if name else "" for name in set(names)}
+    return np.array([known[name] for name in names], dtype=object)

@@ -4,7 +4,7 @@ from hpcgym.trace.catalogue import TraceEntry, catalogue, download, entry, find_
 from hpcgym.trace.check import LogCheck, check_log
 from hpcgym.trace.clean import CleaningReport, Flurry, clean
 from hpcgym.trace.estimates import tsafrir_estimates
-from hpcgym.trace.load import load_with_report, load_workload
+from hpcgym.trace.load import load_with_report, load_workload, read_log
 from hpcgym.trace.lublin import lublin_workload
 from hpcgym.trace.resample import jitter, join_weeks, resample, resample_week, scale_load
 from hpcgym.trace.sessions import session_workload
@@ -12,7 +12,7 @@ from hpcgym.trace.split import between, months, weeks, window, windows
 from hpcgym.trace.statistics import weekly_loads, workload_statistics
 from hpcgym.trace.swf import SwfLog, log_of, read_swf, write_swf
 from hpcgym.trace.synthetic import synthetic_workload
-from hpcgym.trace.tables import read_log, read_table
+from hpcgym.trace.tables import read_table
 
 __all__ = [
     "CleaningReport",

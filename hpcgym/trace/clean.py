@@ -21,7 +21,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
 from hpcgym.machine import Machine
 from hpcgym.text_table import printable
-from hpcgym.trace.swf import SwfLog, place_of
+from hpcgym.trace.swf import GUESSED_SIZE, SwfLog, place_of
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
 StepAction = Literal["dropped", "changed", "kept", "ignored"]
@@ -92,6 +92,7 @@ class CleaningReport:
         time_offset: Submit time that became 0, s on the log's clock.
         cut_work: Share of the work that is lost where jobs are killed at their requests.
         steps: Every step, also those that met no job.
+        reading: What was read, left out and taken for granted, where the log is accounting.
     """
 
     name: str
@@ -103,6 +104,7 @@ class CleaningReport:
     time_offset: int
     cut_work: float
     steps: tuple[CleaningStep, ...]
+    reading: str = ""
 
     @property
     def cut_warning(self) -> str | None:
@@ -284,6 +286,7 @@ def clean(
         time_offset=offset,
         cut_work=table.cut_work(),
         steps=tuple(table.steps),
+        reading=log.reading,
     )
     return workload, report
 
@@ -315,6 +318,8 @@ def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> t
     for key in ("MaxProcs", "MaxNodes"):
         size, text = log.header_number(key), log.header_value(key)
         if size is not None and size > 0:
+            if any(GUESSED_SIZE in note for note in log.header_values("Note")):
+                return size, f"a guess: {GUESSED_SIZE}"
             return size, ", whose ".join([f"{key} in the header", *unfit])
         unfit += [] if text is None else [f"{key} is {text!r}"]
     raise TraceError(

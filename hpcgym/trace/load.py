@@ -1,4 +1,4 @@
-"""Find, read and clean a log in one call."""
+"""Find, read and clean a log in one call, whatever its file is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,37 @@ from pathlib import Path
 from typing import Literal, Unpack
 
 from hpcgym.core.workload import Workload
+from hpcgym.errors import TraceError
+from hpcgym.machine import Machine
+from hpcgym.progress import steps
+from hpcgym.trace.accounting.as_log import as_log, is_accounting
+from hpcgym.trace.accounting.runs import read_accounting
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import CleaningOptions, CleaningReport, clean
-from hpcgym.trace.tables import read_log
+from hpcgym.trace.swf import SwfLog, read_swf
+from hpcgym.trace.tables import SUFFIXES, read_table
+
+
+def read_log(
+    path: str | Path, *, on_bad_line: str = "raise", machine: Machine | None = None
+) -> SwfLog:
+    """Read a log: accounting by its content, a table of jobs by its name's ending, else SWF.
+
+    Of accounting local times are this machine's, and jobs enter the queue when they are eligible;
+    `SwfLog.reading` says so. `machine` tells limits of partitions, and what whole nodes are.
+
+    Raises:
+        TraceError: As `read_table`, `read_swf` and `hpcgym.trace.accounting.read_accounting`.
+    """
+    if on_bad_line not in ("raise", "drop"):
+        raise TraceError(f'on_bad_line={on_bad_line!r}; allowed: "raise", "drop"')
+    path = Path(path)
+    if is_accounting(path):
+        return as_log(read_accounting(path, machine=machine), path, machine)
+    with steps(1, f"reading {path.name}"):
+        if str(path).endswith(SUFFIXES):
+            return read_table(path, on_bad_line=on_bad_line)
+        return read_swf(path, on_bad_line=on_bad_line)
 
 
 def load_workload(
@@ -17,7 +45,7 @@ def load_workload(
     on_bad_line: Literal["raise", "drop"] = "raise",
     **options: Unpack[CleaningOptions],
 ) -> Workload:
-    """Find, read and clean a log, given its name or its file: SWF, or a table of jobs.
+    """Find, read and clean a log, given its name or its file: SWF, a table of jobs, or accounting.
 
     `on_bad_line="drop"` leaves malformed lines out; `options` are keywords of `hpcgym.trace.clean`.
 
@@ -39,4 +67,5 @@ def load_with_report(
     **options: Unpack[CleaningOptions],
 ) -> tuple[Workload, CleaningReport]:
     """Do what `load_workload` does, and also report what the cleaning changed."""
-    return clean(read_log(find_log(name_or_path), on_bad_line=on_bad_line), **options)
+    path, machine = find_log(name_or_path), options.get("machine")
+    return clean(read_log(path, on_bad_line=on_bad_line, machine=machine), **options)

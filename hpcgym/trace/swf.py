@@ -12,13 +12,15 @@ import lzma
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as field_of
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.core.columns import COLUMNS
 from hpcgym.errors import TraceError
@@ -70,6 +72,9 @@ PACKINGS = {
 }
 """Packings that logs are read in, by the ending of a file's name."""
 
+GUESSED_SIZE = "the fewest on which the runs fit as recorded"
+"""What a note in the header says of a MaxProcs that nobody stated."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _HEADER_KEY = re.compile(r"\s*;+\s*([A-Za-z][A-Za-z0-9 _-]*?)\s*:\s*(.*?)\s*")
@@ -98,6 +103,8 @@ class SwfLog:
         requests: What jobs ask of nodes, where the log is a table that says so: the columns of
             `hpcgym.core.columns` that no field of SWF states, partitions by name, "" = the first.
             Its index is each record's line, or row in a Parquet file.
+        names: Names of the numbers 1, 2, ... in a column of `records`, such as "user".
+        reading: What was read, left out and taken for granted, where the file is accounting.
     """
 
     name: str
@@ -106,6 +113,8 @@ class SwfLog:
     records: pd.DataFrame
     bad_lines: tuple[BadLine, ...] = ()
     requests: pd.DataFrame | None = None
+    names: Mapping[str, tuple[str, ...]] = field_of(default_factory=dict)
+    reading: str = ""
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -114,6 +123,23 @@ class SwfLog:
     def __repr__(self) -> str:
         """Show the name and the size."""
         return f"SwfLog({self.name!r}, {len(self)} jobs)"
+
+    def named(self, column: str) -> NDArray[Any]:
+        """Return each job's user, group, executable, queue or partition by name; "" = unknown.
+
+        A number without a name is its own.
+        """
+        if column == "partition" and self.requests is not None and column not in self.names:
+            return np.array(self.requests["partition"], dtype=object)
+        known = dict(enumerate(self.names.get(column, ()), start=1)) or self._header_names(column)
+        numbers, places = np.unique(self.records[column].to_numpy(), return_inverse=True)
+        texts = [known.get(number, str(number) if number >= 0 else "") for number in numbers]
+        return np.array(texts, dtype=object)[places]
+
+    def _header_names(self, column: str) -> dict[int, str]:
+        """Return the names that comments such as "; User: 1 ana" give to numbers."""
+        pairs = (text.split(maxsplit=1) for text in self.header_values(column))
+        return {int(pair[0]): pair[1] for pair in pairs if len(pair) == 2 and pair[0].isdecimal()}
 
     def header_values(self, key: str) -> list[str]:
         """Return the text of every header line with a key, such as `Note`, in order of the file.
@@ -304,6 +330,19 @@ def read_bytes(path: Path) -> bytes:
         name = PACKINGS[path.suffix].name
         raise TraceError(f"{path}: named {path.suffix} but not {name}; unpacked logs end in .swf")
     return content
+
+
+def read_head(path: Path, size: int) -> bytes:
+    """Return the beginning of a file, unpacked; b"" where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(size)
+            packing = next((one for one in PACKINGS.values() if begin.startswith(one.magic)), None)
+            if packing is None:
+                return begin
+            return bytes(packing.opened(io.BytesIO(begin + file.read())).read(size))
+    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+        return b""
 
 
 def _advice(content: bytes) -> str:

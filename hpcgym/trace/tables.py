@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from hpcgym.core import columns as job_columns
 from hpcgym.errors import TraceError, unknown_name
-from hpcgym.progress import steps
 from hpcgym.trace.swf import (
     FIELDS,
     LARGEST_NUMBER,
@@ -28,7 +27,6 @@ from hpcgym.trace.swf import (
     BadLine,
     SwfLog,
     read_bytes,
-    read_swf,
     unpacked_name,
 )
 
@@ -74,37 +72,6 @@ COLUMNS = (*NUMBERS, *FLAGS, *CHOICES, "partition", *NAMES)
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
-def read_log(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
-    """Read a log: a table of jobs by its name's ending, everything else in SWF.
-
-    Raises:
-        TraceError: As `read_table` and `hpcgym.trace.swf.read_swf`.
-    """
-    with steps(1, f"reading {Path(path).name}"):
-        try:
-            if str(path).endswith(SUFFIXES):
-                return read_table(path, on_bad_line=on_bad_line)
-            return read_swf(path, on_bad_line=on_bad_line)
-        except TraceError as error:
-            raise TraceError(f"{error}{_import_hint(Path(path))}") from None
-
-
-def _import_hint(path: Path) -> str:
-    """Say how to import a file that is accounting, or ""."""
-    from hpcgym.trace.accounting.formats import recognised  # reads all such formats
-
-    try:
-        found = recognised(read_bytes(path)[:_HEAD].decode("latin-1"))
-    except TraceError:
-        return ""
-    if found is None or found.name == "SWF":
-        return ""
-    return f". It is {found.name}; make a log of it: hpcgym traces import {path} -o jobs.csv"
-
-
-_HEAD = 65_536
-
-
 def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     """Read a table of jobs; `job_id, submit_time, run_time, requested_time, chunks` are needed.
 
@@ -143,11 +110,15 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     if not len(kept):
         raise TraceError(f"{path}: no job in this file")
     columns = {key: values[kept] for key, values in columns.items()}
-    return _as_log(path, columns, lines[kept], bad_lines)
+    return _as_log(path, columns, lines[kept], bad_lines, _names_of(frame))
 
 
 def _as_log(
-    path: Path, columns: Mapping[str, Any], lines: NDArray[Any], bad_lines: tuple[BadLine, ...]
+    path: Path,
+    columns: Mapping[str, Any],
+    lines: NDArray[Any],
+    bad_lines: tuple[BadLine, ...],
+    names: Mapping[str, tuple[str, ...]],
 ) -> SwfLog:
     """Lay columns out as a log, with what jobs ask of nodes beside it."""
     import pandas as pd
@@ -159,7 +130,14 @@ def _as_log(
     further = {key: columns[key] for key in FURTHER if key in columns}
     requests = pd.DataFrame(further, index=lines)
     name = Path(unpacked_name(path)).stem
-    return SwfLog(name, path, (), records, bad_lines, requests)
+    return SwfLog(name, path, (), records, bad_lines, requests, names)
+
+
+def _names_of(frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Return the names that the numbers of columns stand for, where cells have names."""
+    columns = {key: frame[key][frame[key].notna()] for key in NAMES if key in frame}
+    named = {key: column for key, column in columns.items() if np.isnan(_floats(column)).any()}
+    return {key: tuple(_texts(column)[1]) for key, column in named.items()}
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

@@ -4,7 +4,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from hpcgym.trace import read_swf, read_table
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+from hpcgym.machine import Machine, NodeType, Partition
+from hpcgym.trace import read_log, read_swf, read_table
+from hpcgym.trace.accounting import anonymise, read_accounting, to_workload
 
 Command = Callable[..., str]
 ROOT = Path(__file__).parents[2]
@@ -63,10 +69,81 @@ def test_a_log_in_swf_explains_its_numbers_and_says_that_its_machine_is_a_guess(
     assert log.header_values("Note") == ["MaxProcs is the fewest on which the runs fit as recorded"]
 
 
-def test_commands_that_take_a_log_say_how_to_import_accounting(refuse: Command) -> None:
-    for name in ("sacct-minimal.txt", "sacct.json.gz"):
-        said = refuse("simulate", SLURM / name)
-        assert f"hpcgym traces import {SLURM / name} -o jobs.csv" in said
+@pytest.mark.parametrize("name", ["sacct-allocations.txt", "sacct.json.gz"])
+def test_commands_that_take_a_log_take_accounting_and_nodes_as_slurm_prints_them(
+    name: str, run: Command, tmp_path: Path
+) -> None:
+    nodes, jobs = tmp_path / "nodes.txt", tmp_path / "jobs.csv"
+    texts = ((SLURM / f"scontrol-{kind}.txt").read_text() for kind in ("partition", "node"))
+    nodes.write_text("\n".join(texts))
+    run("traces", "import", SLURM / name, "-o", jobs, "--machine", nodes)
+    figures = re.compile(r"(?:wait|bsld|utilisation).*")
+    for machine in ([], ["--machine", nodes]):
+        size = [] if machine else ["--processors", 32]
+        shown, imported = (
+            run("simulate", log, *machine, *size, "--by", "class") for log in (SLURM / name, jobs)
+        )
+        if machine:  # without nodes accounting keeps whole nodes, which a table loses
+            assert figures.findall(shown) == figures.findall(imported)
+        assert "120 of 120 jobs kept" in shown
+    said = CliRunner().invoke(app, ["simulate", str(SLURM / name)]).stderr
+    assert "120 runs in 123 rows; left out 2 cancelled before its start, 1 still waiting;" in said
+    assert "waits from eligible time" in said
+
+
+def test_jobs_of_a_partition_that_the_machine_lacks_are_counted(
+    run: Command, tmp_path: Path
+) -> None:
+    machine = Machine((NodeType(2, 16, 4),), (Partition("batch", "0-1"), Partition("gpu", "0")))
+    found = read_accounting(SLURM / "sacct-allocations.txt", machine=machine)
+    assert found.ledger.left_out["partition 'debug' is not of the machine"].rows == 1
+    assert len(to_workload(found, machine)) == len(found.runs) == 119
+    unnamed = Machine((NodeType(2, 16, 4),))
+    found = read_accounting(SLURM / "sacct-allocations.txt", machine=unnamed)
+    workload = to_workload(found, unnamed)
+    assert len(workload) == 120
+    assert workload.source is not None and "debug" in workload.source.named("partition")
+
+
+def test_a_machine_that_nobody_stated_is_called_a_guess(run: Command, tmp_path: Path) -> None:
+    guess = "a guess: the fewest on which the runs fit as recorded"
+    text = SLURM / "sacct-allocations.txt"
+    assert f"machine    32 processors ({guess})" in run("simulate", text)
+    for command in (
+        ["evaluate", "--log", text, "--agents", "FCFS,SAF"],
+        ["plot", text, "-o", tmp_path / "jobs.png"],
+    ):
+        assert guess in run(*command)
+    run("traces", "import", text, "-o", tmp_path / "jobs.swf")
+    assert guess in run("simulate", tmp_path / "jobs.swf")
+    assert "120" in run("traces", "check", text)
+    assert "jobs" in run("traces", "statistics", text)
+
+
+def test_names_of_accounting_survive_in_a_workload_and_can_be_hidden() -> None:
+    found = read_accounting(SLURM / "sacct-allocations.txt")
+    workload = to_workload(found, processors=64)
+    source = workload.source
+    assert source is not None and workload.machine_processors == 64
+    assert workload.wait_time.tolist() == found.runs["wait_time"].tolist()
+    for column, name in (("user", "ana"), ("group", "chem"), ("partition", "gpu")):
+        names = source.named(column)[workload.source_row]
+        assert names.tolist() == found.runs[column].tolist()
+        assert name in names
+    hidden = anonymise(found.runs, key=b"k")
+    assert hidden.equals(anonymise(found.runs, key=b"k"))
+    assert not set(hidden["user"]) & set(found.runs["user"])
+    assert hidden["partition"].equals(found.runs["partition"])
+
+
+def test_names_in_a_table_and_in_comments_of_a_log_are_known_too(
+    run: Command, tmp_path: Path
+) -> None:
+    for name in ("jobs.csv", "jobs.swf"):
+        run("traces", "import", SLURM / "sacct-allocations.txt", "-o", tmp_path / name)
+        log = read_log(tmp_path / name)
+        assert {"root", "ana", "ben", "chi"} == set(log.named("user"))
+        assert {"batch", "debug", "gpu"} == set(log.named("partition"))
 
 
 def test_imports_are_refused_in_one_line_that_says_what_is_allowed(

@@ -10,7 +10,8 @@ from hpcgym.trace.accounting import long_swf, pbs, sacct_json, sacct_text, slurm
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.rows import Block, Ledger, Source
 
-_HEAD = 65_536
+HEAD = 65_536
+"""Characters of a text that its format is recognised by."""
 
 
 class Format(NamedTuple):
@@ -32,7 +33,7 @@ FORMATS = (
 
 def recognised(text: str) -> Format | None:
     """Return the format of a text, or None."""
-    head = text[:_HEAD]
+    head = text[:HEAD]
     return next((one for one in FORMATS if "\0" not in head and one.recognises(head)), None)
 
 
@@ -45,7 +46,7 @@ def format_of(source: Source) -> Format:
     if found := recognised(source.text):
         return found
     known = ", ".join(one.name for one in FORMATS)
-    first = source.text[:_HEAD].strip().partition("\n")[0][:60]
+    first = source.text[:HEAD].strip().partition("\n")[0][:60]
     raise TraceError(
         f"{source.path}: it begins with {first!r}, as no format does that is known: {known}. Text "
         f"of sacct begins with names of fields, JobID among them; print it by: {slurm.COMMAND}"

@@ -24,11 +24,22 @@ NAMED = ("user", "group", "executable", "queue", "partition")
 
 def recognises(head: str) -> bool:
     """Tell whether the first line that is no comment begins with four numbers, and is long."""
-    for line in head.split("\n"):
-        if fields := line.partition(";")[0].split():
-            numbers = all(_NUMBER.fullmatch(text) for text in fields[:4])
-            return len(fields) >= len(SWF_FIELDS) and numbers
-    return False
+    fields = _first(head)
+    return len(fields) >= len(SWF_FIELDS) and all(map(_NUMBER.fullmatch, fields[:4]))
+
+
+def is_plain(head: str) -> bool:
+    """Tell whether a text of this format is a log in SWF as it stands, or a damaged one."""
+    fields = _first(head)
+    texts = dict(zip(SWF_FIELDS, fields, strict=False))
+    odd = {key for key, text in texts.items() if not _NUMBER.fullmatch(text)}
+    return len(fields) == len(SWF_FIELDS) and (not odd or not odd <= set(NAMED))
+
+
+def _first(head: str) -> list[str]:
+    """Return the fields of the first line that is no comment."""
+    lines = head.split("\n")
+    return next(filter(None, (line.partition(";")[0].split() for line in lines)), [])
 
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:

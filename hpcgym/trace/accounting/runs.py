@@ -31,7 +31,7 @@ from hpcgym.trace.accounting.rows import (
     Source,
     as_arrays,
 )
-from hpcgym.trace.swf import LARGEST_NUMBER
+from hpcgym.trace.swf import GUESSED_SIZE, LARGEST_NUMBER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,7 @@ class Accounting:
         runs: A row for each run, by `submit_time`, with the columns of a table of jobs, `wait_time`
             among them, `status` as in SWF, and `charged`, the processors that it held. Times are
             seconds since 1970; names are the site's.
+        lines: The line of each run in its file, from 1.
         formats: Each file with the name of its format.
         ledger: How many rows there were, and how many were left out, by reason.
         machine_processors: Those of the machine or of a header, or the fewest on which the runs
@@ -61,6 +62,7 @@ class Accounting:
     """
 
     runs: pd.DataFrame
+    lines: NDArray[np.int64]
     formats: tuple[tuple[str, str], ...]
     ledger: Ledger
     machine_processors: int | None
@@ -69,6 +71,17 @@ class Accounting:
     zone: str
     counted_from: str
     ineligible_share: float | None = None
+
+    @property
+    def in_short(self) -> str:
+        """Say in one line what was read, left out and taken for granted."""
+        formats = ", ".join(dict.fromkeys(name for _, name in self.formats))
+        left = sorted(self.ledger.left_out.items(), key=lambda item: -item[1].rows)
+        parts = [f"{formats}: {len(self.runs)} runs in {self.ledger.rows} rows"]
+        if left:
+            parts.append("left out " + ", ".join(f"{reason.rows} {why}" for why, reason in left))
+        parts.append(f"times {f'local, of {self.zone}' if self.zone else 'since 1970, UTC'}")
+        return "; ".join([*parts, f"waits from {self.counted_from} time"])
 
     def __str__(self) -> str:
         """Say what was read, left out, taken for granted and recorded."""
@@ -82,7 +95,7 @@ class Accounting:
         for what, rows in self.ledger.notes.items():
             lines.append(f"noted      {rows}  {what}")
         lines.append(f"times      {f'local, of {self.zone}' if self.zone else 'since 1970, UTC'}")
-        guess = "a guess: the fewest on which the runs fit as recorded" if self.is_guess else ""
+        guess = f"a guess: {GUESSED_SIZE}" if self.is_guess else ""
         size = self.machine_processors
         said = "unknown: state --processors" if size is None else f"{size} processors"
         lines.append(f"machine    {said}{f' ({guess})' if guess else ''}")
@@ -112,8 +125,9 @@ def read_accounting(
 
     Args:
         paths: Files, packed or not; their content says which format each has.
-        machine: States limits of partitions, and cpus of nodes. Without it a limit of a partition
-            is the largest request, and whole nodes are known by the largest charge for a node.
+        machine: States limits of partitions, and cpus of nodes; rows of other partitions are left
+            out. Without it a limit of a partition is the largest request, and whole nodes are known
+            by the largest charge for a node.
         timezone: Zone of local times, such as "Europe/Berlin"; default this machine's.
         rename: Given a column and a name in it, returns the name to keep.
 
@@ -148,6 +162,8 @@ def read_accounting(
     table = {key: np.concatenate([block[key] for block in blocks] or [[]]) for key in _KEYS}
     says_eligible = bool((table["eligible"] != UNKNOWN).any())
     table = _settle(table, files, ledger)
+    if machine is not None and machine.has_partitions:
+        table = _in_partitions(table, machine, files, ledger)
     if not len(table["line"]):
         raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
     waits = _job_waits(table, counted_from)
@@ -155,13 +171,14 @@ def read_accounting(
     _find_exclusive(table, machine, ledger)
     late = (table["start"] != UNKNOWN) & (table["eligible"] > table["start"])
     ledger.note("eligible after its start: the start is taken", int(late.sum()))
-    runs = _runs(pd.DataFrame(table), counted_from)
+    runs, lines = _runs(pd.DataFrame(table), counted_from)
     size, is_guess = ledger.machine_processors if machine is None else machine.cpus, False
     if size is None and (runs["wait_time"] >= 0).any():
         size, is_guess = fewest_processors(runs), True
     zone = clock.name if clock.used else ""
     return Accounting(
         runs,
+        lines,
         tuple(formats),
         ledger,
         size,
@@ -174,6 +191,16 @@ def read_accounting(
 
 
 _KEYS = (*FIELDS, "file")
+
+
+def _in_partitions(table: Block, machine: Machine, files: Sequence[Path], ledger: Ledger) -> Block:
+    """Leave rows out whose partition the machine does not have; "" is its first."""
+    known, keep = {"", *machine.partition_names}, np.ones(len(table["line"]), dtype=bool)
+    for name in sorted(set(table["partition"]) - known):
+        wrong = table["partition"] == name
+        _leave_out(table, wrong, f"partition {name!r} is not of the machine", files, ledger)
+        keep &= ~wrong
+    return {key: values[keep] for key, values in table.items()}
 
 
 def _renamed(key: str, names: NDArray[Any], rename: Callable[[str, str], str]) -> NDArray[Any]:
@@ -360,8 +387,8 @@ def _find_exclusive(table: Block, machine: Machine | None, ledger: Ledger) -> No
     ledger.note("charged more than asked, yet no whole nodes", int((more & ~whole).sum()))
 
 
-def _runs(table: pd.DataFrame, counted_from: str) -> pd.DataFrame:
-    """Lay rows out as a table of jobs, in order of their submit times."""
+def _runs(table: pd.DataFrame, counted_from: str) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """Lay rows out as a table of jobs, in order of their submit times; return their lines too."""
     entered = table[counted_from]
     started = table["start"] != UNKNOWN
     entered = entered.where(~started | (entered <= table["start"]), table["start"])
@@ -375,7 +402,7 @@ def _runs(table: pd.DataFrame, counted_from: str) -> pd.DataFrame:
     table = table.sort_values(["submit_time", "job_id", "file", "line"], ignore_index=True)
     shown = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
     shown += ["gpus", "memory_mb", "spread", "exclusive", *NAMES, "status", "charged"]
-    return table[shown]
+    return table[shown], table["line"].to_numpy()
 
 
 def fewest_processors(runs: pd.DataFrame) -> int:
