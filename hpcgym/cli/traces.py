@@ -143,7 +143,8 @@ def import_traces(
         typer.Argument(metavar="FILE...", help="What sacct printed, records of PBS, or long SWF."),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to: .csv or .swf, also with .gz.")
+        Path,
+        typer.Option("--output", "-o", help="Where to: .csv or .swf, also with .gz, or .parquet."),
     ],
     machine: Annotated[
         Path | None,

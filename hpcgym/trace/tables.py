@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import columns as job_columns
 from hpcgym.errors import TraceError, unknown_name
+from hpcgym.trace.parquet import read_parquet
 from hpcgym.trace.swf import (
     FIELDS,
     LARGEST_NUMBER,
@@ -49,6 +50,7 @@ NUMBERS = {
     "job_id": Column(1 - LARGEST_NUMBER, None),
     "submit_time": Column(0, None, whole=False),
     "wait_time": Column(-1, -1, whole=False),
+    "start_time": Column(-1, -1, whole=False),
     "run_time": Column(-1, -1, whole=False),
     "requested_time": Column(-1, -1, whole=False),
     "chunks": Column(1, None),
@@ -77,7 +79,7 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
 
     There may also be `cpus`, `gpus` and `memory_mb` of a chunk, `spread` and `exclusive` (true or
     false), `partition` by name, and `user`, `group`, `executable` and `queue`, as numbers or names.
-    `wait_time` is the wait that was recorded.
+    `wait_time` is the wait that was recorded, and `start_time` states it as the start.
     `after` is the id of the job before a job, with `think_time` between them; `condition` what of
     that job it waits for, "end", "success" or "failure"; `fails` whether a job fails though it ends
     by itself; `eligible` the instant from which it may be scheduled. `on_bad_line="drop"` leaves
@@ -92,12 +94,14 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
         raise TraceError(f'on_bad_line={on_bad_line!r}; allowed: "raise", "drop"')
     path = Path(path)
     is_csv = path.suffix != ".parquet"
-    frame = _read_csv(path) if is_csv else _read_parquet(path)
+    frame = _read_csv(path) if is_csv else read_parquet(path)
     _check_columns(path, frame)
     frame.index += 2 if is_csv else 1
     frame = frame[frame.notna().any(axis=1)]  # without blank lines
     lines = frame.index.to_numpy()
     columns, faults = _parsed(frame)
+    if "start_time" in frame:
+        columns["wait_time"] = _waits(columns["submit_time"], columns["start_time"], faults)
     left_out = {key for key, column in FURTHER.items() if column.optional and key not in frame}
     columns = {key: values for key, values in columns.items() if key not in left_out}
     columns["processors"] = _processors(columns["chunks"], columns["cpus"], faults)
@@ -170,31 +174,6 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise TraceError(f"{path}:{found[2]}: {what}") from None
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file with pyarrow."""
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise TraceError(
-            f"{path}: reading Parquet needs pyarrow: pip install pyarrow; or write the table as CSV"
-        ) from None
-    try:
-        table = pyarrow.parquet.read_table(path)
-        frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)  # not as floats
-    except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())
-        raise TraceError(f"{path}: cannot be read: {reason}") from None
-    except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError) as error:
-        # pandas' notes inside the file raise what Python's own parsers do
-        reason = " ".join(str(error).split())
-        raise TraceError(f"{path}: not a Parquet file: {reason}") from None
-    for column in table.schema:
-        if pyarrow.types.is_nested(column.type):
-            kind = f"cells of type {column.type}"
-            raise TraceError(f"{path}: {column.name} has {kind}; allowed: one value in each")
-    return frame.reset_index(drop=True)
-
-
 def _check_columns(path: Path, frame: pd.DataFrame) -> None:
     """Refuse columns that are missing or unknown, and two of one name."""
     given = [str(column).strip() for column in frame.columns]
@@ -202,6 +181,8 @@ def _check_columns(path: Path, frame: pd.DataFrame) -> None:
     for column in given:
         if column not in COLUMNS:  # pandas renames the second `cpus` to `cpus.1`
             raise TraceError(f"{path}: {unknown_name('column', column, COLUMNS)}")
+    if {"wait_time", "start_time"} <= set(given):
+        raise TraceError(f"{path}: the columns wait_time and start_time say one thing; give one")
     if missing := [column for column in REQUIRED if column not in given]:
         raise TraceError(
             f"{path}: the columns {', '.join(missing)} are missing; it has {', '.join(given)}"
@@ -246,6 +227,14 @@ def _default(key: str, n: int) -> NDArray[Any]:
     if key in CHOICES:
         return np.full(n, FURTHER[key].default, dtype=np.int64)
     return np.full(n, NUMBERS[key].default if key in NUMBERS else -1, dtype=np.int64)
+
+
+def _waits(submit: NDArray[Any], start: NDArray[Any], faults: dict[int, str]) -> NDArray[Any]:
+    """Return the waits of jobs by their starts, -1 unknown; note starts before submissions."""
+    known = start >= 0
+    for row in np.flatnonzero(known & (start < submit)).tolist():
+        faults.setdefault(row, f"start_time is {start[row]}, before submit_time, {submit[row]}")
+    return np.where(known, np.maximum(start - submit, 0), -1)
 
 
 def _processors(

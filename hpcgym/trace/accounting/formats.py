@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hpcgym.errors import TraceError
-from hpcgym.trace.accounting import long_swf, pbs, sacct_json, sacct_text, slurm
+from hpcgym.trace.accounting import (
+    long_swf,
+    pbs,
+    sacct_json,
+    sacct_text,
+    site_tables,
+    slurm,
+)
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.rows import Block, Ledger, Source
 
@@ -26,6 +33,7 @@ FORMATS = (
     Format("text of sacct", sacct_text.recognises, sacct_text.blocks),
     Format("JSON of Slurm", sacct_json.recognises, sacct_json.blocks),
     Format("accounting of PBS", pbs.recognises, pbs.blocks),
+    Format("table of a site", site_tables.recognises, site_tables.blocks),
     Format("SWF", long_swf.recognises, long_swf.blocks),
 )
 """The first that recognises a file reads it."""

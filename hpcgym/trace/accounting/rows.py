@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpcgym.trace.parquet import MAGIC, read_parquet
 from hpcgym.trace.swf import read_bytes
 
 Block = dict[str, Any]
@@ -73,12 +74,14 @@ class Source(NamedTuple):
 
     @classmethod
     def read(cls, path: str | Path) -> Source:
-        """Read a file, packed or not, in UTF-8 or else Latin-1.
+        """Read a file, packed or not, in UTF-8 or else Latin-1; of Parquet as CSV.
 
         Raises:
-            TraceError: As `hpcgym.trace.swf.read_bytes`.
+            TraceError: As `hpcgym.trace.swf.read_bytes` and `hpcgym.trace.parquet.read_parquet`.
         """
         content = read_bytes(Path(path))
+        if content.startswith(MAGIC):
+            return cls(Path(path), read_parquet(Path(path), drop_nested=True).to_csv(index=False))
         try:
             return cls(Path(path), content.decode("utf-8-sig"))
         except UnicodeDecodeError:

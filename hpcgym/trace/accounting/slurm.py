@@ -125,7 +125,11 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
         _refuse(key, cells, refused, fault)
         read[key], read[f"{key}_late"] = moments, late
     elapsed = _first_of(cells, {"elapsedraw": _known_whole, "elapsed": seconds}, fault)
-    limits = {"timelimitraw": limit_of_minutes, "timelimit": limit_of}
+    limits = {
+        "timelimitraw": limit_of_minutes,
+        "timelimit": limit_of,
+        "timelimitseconds": _known_whole,
+    }
     read["run_time"], read["requested_time"] = elapsed, _first_of(cells, limits, fault)
     states = read_distinct(cells.get("state", [""] * n), _state)[0]
     read["status"] = [RAN.get(state, UNKNOWN) for state in states]

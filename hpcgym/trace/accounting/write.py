@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import secrets
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from hpcgym.trace.swf import write_swf
 if TYPE_CHECKING:
     import pandas as pd
 
-SUFFIXES = (".csv", ".csv.gz", ".swf", ".swf.gz")
+SUFFIXES = (".csv", ".csv.gz", ".swf", ".swf.gz", ".parquet")
 """Endings of the names of files that can be written."""
 
 HASHED = ("user", "group", "executable")
@@ -30,17 +31,20 @@ def check_suffix(path: str | Path) -> None:
     """Refuse a file that is neither a table of jobs nor a log.
 
     Raises:
-        OutputError: Its name ends otherwise.
+        OutputError: Its name ends otherwise, or it is Parquet and pyarrow is not installed.
     """
     if not str(path).endswith(SUFFIXES):
         raise OutputError(f"{path}: allowed endings: {', '.join(SUFFIXES)}")
+    if str(path).endswith(".parquet") and find_spec("pyarrow") is None:
+        raise OutputError(f"{path}: writing Parquet needs pyarrow: pip install pyarrow")
 
 
 def write_accounting(path: str | Path, accounting: Accounting, *, force: bool = False) -> None:
-    """Write runs by the ending of the file's name: `.csv` or `.swf`, also with `.gz`.
+    """Write runs by the ending of the name: `.csv` or `.swf`, also with `.gz`, or `.parquet`.
 
     Raises:
-        OutputError: The name ends otherwise, a file is there, or it cannot be written.
+        OutputError: The name ends otherwise, a file is there, or it cannot be written. Or it is
+            Parquet, and pyarrow is not installed.
     """
     check_suffix(path)
     path = Path(path)
@@ -48,6 +52,10 @@ def write_accounting(path: str | Path, accounting: Accounting, *, force: bool = 
         write_swf(path, as_log(accounting, path), force=force)
         return
     table = accounting.runs.drop(columns=["status", "charged"])
+    if path.suffix == ".parquet":
+        with writing(path, force=force) as target:
+            table.to_parquet(target, index=False)
+        return
     table = table.assign(**{key: table[key].map({True: "true", False: "false"}) for key in _FLAGS})
     content = table.to_csv(index=False, lineterminator="\n").encode()
     if path.suffix == ".gz":
