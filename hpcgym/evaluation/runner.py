@@ -97,9 +97,9 @@ def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
                 dependencies_of(workload, settings, settings.no_waits)
                 if workload.machine is not None:
                     refuse_on_nodes(workload, settings)
-            if workload.machine is not None and not isinstance(agent, RuleAgent):
-                if action := agent.env_keywords.get("action"):
-                    kind_of(action).refuse_on_nodes()
+            action = None if isinstance(agent, RuleAgent) else agent.env_keywords.get("action")
+            if workload.machine is not None and action is not None:
+                kind_of(action).refuse_on_nodes()
         except (PolicyError, ScenarioError) as error:
             found[agent.name] = str(error)
     return found
