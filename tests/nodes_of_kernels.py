@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 import hpcgym
 import reference_nodes
+import reference_nodes_capped
 import reference_nodes_log
 from hpcgym.core.requests import Requests, refused
 from hpcgym.core.simulator import Simulator
@@ -69,14 +71,16 @@ def settings_of(
     kill: bool = True,
     conservative: bool = False,
     planned: float | None = None,
+    mode: str | None = None,
 ) -> dict[str, Any]:
-    """Return keywords of `reference_nodes.simulate` as those of `hpcgym.simulate`."""
+    """Return keywords of a reference's `simulate` as those of `hpcgym.simulate`."""
     if conservative or depth == math.inf:
         backfill, backfill_order = "conservative", None
         backfill += f":planned={planned}" if planned else ""
     else:
         backfill = {0: "none", 1: "easy"}.get(int(depth), f"depth:k={depth}")
         backfill_order = backfill_order if depth else None
+        backfill = backfill if mode is None else mode
     return {
         "policy": order_of(order),
         "backfill": backfill,
@@ -152,6 +156,8 @@ def first_difference_on_log(
 ) -> str:
     """Compare a workload's schedule with that of a reference; return "" where all is equal."""
     got = result_of(hpcgym.simulate(workload, **settings_of(**settings)))
+    if "mode" in settings:
+        kind = partial(reference_nodes_capped.simulate_log, day_start=workload.week_start)
     return first_difference(by_reference(workload, kind, **settings), got)
 
 

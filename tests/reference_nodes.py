@@ -380,7 +380,7 @@ class Simulation:
 
         A zero-second job that starts ends at t too, so another round follows.
         """
-        ended = [j for j in self.running if self.end(j) == t]
+        ended = sorted(j for j in self.running if self.end(j) == t)
         for j in ended:
             self.finish(j)
         submitted = []

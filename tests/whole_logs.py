@@ -41,6 +41,9 @@ ON_NODES = [
     {"placement": placement, **settings}
     for settings in ({"depth": 1}, {"depth": 2}, {"conservative": True, "planned": 50})
     for placement in ("lowest", "best-effort-local")
+] + [
+    {"placement": "lowest", "order": "SMITH-URGENT", "threshold": 200_000, "mode": mode}
+    for mode in ("easy:cap=0.97", "cost-benefit", "cost-benefit:cap=0.97")
 ]
 """Schedulers to try on machines of nodes, as keywords of `reference_nodes.simulate`."""
 
@@ -81,6 +84,7 @@ def digest() -> str:
         "reference_index",
         "reference_capped",
         "reference_nodes",
+        "reference_nodes_capped",
         "reference_nodes_log",
         "nodes_of_kernels",
     )

@@ -35,6 +35,7 @@ class Action:
         AFTER_PASS: Whether decisions come after a pass, where the mode asks, and not before it.
         SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
         SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.
+        ON_NODES: Whether there are such actions on machines of nodes.
         policies: Policies that its kernel finds in `ActionSpec.rule`.
         size: `SIZE`, as a number.
     """
@@ -49,6 +50,7 @@ class Action:
     AFTER_PASS: ClassVar[bool] = False
     SHOWS_CONTROLS: ClassVar[bool] = False
     SHOWS_TRIALS: ClassVar[bool] = False
+    ON_NODES: ClassVar[bool] = True
 
     def __init__(self, n_slots: int, policies: Sequence[str] | None = None) -> None:
         self.policies = self.policies_of(policies)
@@ -73,6 +75,15 @@ class Action:
     @classmethod
     def refuse(cls, mode: Backfill) -> None:
         """Raise a ScenarioError where no action can be taken under a backfilling mode."""
+
+    @classmethod
+    def refuse_on_nodes(cls) -> None:
+        """Raise a ScenarioError unless there are such actions on machines of nodes."""
+        if not cls.ON_NODES:
+            raise ScenarioError(
+                f"action {cls.NAME!r} counts processors; a machine of nodes takes 'weights', "
+                "'policy', 'order' and 'job'"
+            )
 
     def masks(self, slot: NDArray[np.int64], jobs: NDArray[np.float32]) -> NDArray[np.int8]:
         """Return 1 for each part of an action that serves now, 0 for the others.

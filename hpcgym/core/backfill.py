@@ -123,6 +123,10 @@ class Backfill(Mode):
         """Return the moments that its part hears of, bits of `ON_*` and what follows these."""
         return loaders.module(self.part).HEARS if self.part else 0
 
+    def asked(self, on_nodes: bool) -> tuple[int, int]:
+        """Return `number` and `hears` of the part that makes passes, or that those of nodes ask."""
+        return self.number, self.hears
+
     @property
     def broken(self) -> dict[int, str]:
         """Return what its part's checks of debug runs find, by their negative answers."""
@@ -259,8 +263,14 @@ class Easy(Backfill):
     @property
     def works_on_nodes(self) -> bool:
         """Tell whether its passes place jobs on the nodes of a machine."""
-        is_plain = self.trial is None or self.trial.is_plain
-        return is_plain and self.cap == math.inf and self.NAME == Easy.NAME
+        is_without = self.cap == math.inf and self.NAME == Easy.NAME
+        return self.trial is None or (is_without and bool(self.trial.is_plain))
+
+    def asked(self, on_nodes: bool) -> tuple[int, int]:
+        """Return `number` and `hears` of its part; on nodes a cap and costs have another."""
+        if not on_nodes or self.part != CAPPED:
+            return super().asked(on_nodes)
+        return s.BACKFILL_PART + loaders.place_of(ON_NODES), loaders.module(ON_NODES).HEARS
 
     @property
     def guards(self) -> bool:
@@ -302,6 +312,9 @@ TRIALS = "hpcgym.core.parts.trials"
 
 CAPPED = "hpcgym.core.parts.cost_benefit"
 """Part that makes passes under a cap."""
+
+ON_NODES = "hpcgym.core.parts.cost_on_nodes"
+"""Part that the passes of nodes ask about a cap, and costs."""
 
 MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
     "backfill",

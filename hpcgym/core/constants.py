@@ -122,8 +122,9 @@ CPUS, GPUS, MEMORY = 0, 1, 2
 N_RESOURCES = 3
 # Columns of `Jobs.need`: what a chunk needs of each resource, then how the job may be placed.
 NEED_SPREAD, NEED_EXCLUSIVE, NEED_PARTITION = 3, 4, 5
-# Columns of `Jobs.limit`: most nodes of a job, 0 = no limit; component; rank of the tier, from 0.
-LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER = 0, 1, 2
+# Columns of `Jobs.limit`: most nodes of a job, 0 = no limit; component; rank of the tier, from 0;
+# cpus of the component.
+LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER, LIMIT_CPUS = 0, 1, 2, 3
 (
     PLACE_LOWEST,
     PLACE_TIGHTEST,
@@ -148,6 +149,10 @@ ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k
 NEXT_INSTANT, ON_INSTANT = 2**8, 2**9
 ON_TRIAL_END, AFTER_PASS, SHOW_TRIALS = 2**10, 2**11, 2**12
 ON_LOSE = 2**13  # events only
+# What the pass of a component of nodes asks of a mode with a cap or costs, if it hears the first.
+IS_BLOCKED, ON_COMPONENT, ADD_COST, PAYS = 2**14, 2**15, 2**17, 2**18
+EASY_ON_NODES = ON_TRIAL_END | IS_BLOCKED
+"""A mode that hears one of these makes one reservation in each partition, as EASY does."""
 COUNT_COMING = 2**16  # jobs that come now, of an event only
 # What the event at `Sim.looks_ahead` is asked besides, as is `MAKE_PASS`.
 FITS_AHEAD, RESERVE_AHEAD, FREE_AHEAD = 2**20, 2**21, 2**22

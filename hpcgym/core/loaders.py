@@ -87,6 +87,7 @@ PARTS = [
     "hpcgym.core.parts.outages",
     "hpcgym.core.parts.dependencies",
     "hpcgym.core.parts.node_outages",
+    "hpcgym.core.parts.cost_on_nodes",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 

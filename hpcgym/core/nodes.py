@@ -65,7 +65,15 @@ def columns_of(workload: Workload) -> dict[str, Any]:
         "group": machine.node_group,
         "member": machine.members.astype(np.uint8),
         "limit": np.ascontiguousarray(
-            np.stack([machine.max_nodes, machine.component, _tier_ranks(machine)], axis=1)
+            np.stack(
+                [
+                    machine.max_nodes,
+                    machine.component,
+                    _tier_ranks(machine),
+                    _cpus_of_components(machine),
+                ],
+                axis=1,
+            )
         ),
         "shown_partition": shown_partitions(machine),
         "largest_node": capacity.max(axis=0),
@@ -118,6 +126,15 @@ def _tier_ranks(machine: Machine) -> NDArray[np.int64]:
         tiers = np.unique(-machine.tier[inside], return_inverse=True)[1]
         ranks[inside] = tiers.ravel()
     return ranks
+
+
+def _cpus_of_components(machine: Machine) -> NDArray[np.int64]:
+    """Return the cpus of each partition's component, shape (n_partitions,)."""
+    cpus = np.zeros(len(machine.component), dtype=np.int64)
+    for component in range(machine.n_components):
+        inside = machine.component == component
+        cpus[inside] = machine.node_cpus[machine.members[inside].any(axis=0)].sum()
+    return cpus
 
 
 class Placement(NamedTuple):

@@ -88,8 +88,8 @@ class PreparedEpisode:
     @cached_property
     def size(self) -> Room:
         """Return how much room its jobs, users, nodes and reservations need in a state."""
-        tries = self.setting.hears & s.ON_TRIAL_END != 0  # then the pass is EASY's
-        is_deep = self.setting.backfill > s.BACKFILL_EASY and not tries
+        is_easy = self.setting.hears & s.EASY_ON_NODES != 0
+        is_deep = self.setting.backfill > s.BACKFILL_EASY and not is_easy
         depth = float(self.backfill_parameter[0]) if is_deep else 1.0
         n_users = len(self.workload.history.completed)
         sizes, waits = sizes_of(self.table, depth), self.dependencies is not None
@@ -239,6 +239,7 @@ def prepare(
         backfill_policy = None
     others = list(extra_policies)
     requeue = who_may_be_killed(workload, mode, events)
+    number, hears = mode.asked(workload.machine is not None)
     if may_lose(events, workload) and reward_rate is not None:
         raise PolicyError(
             f"jobs of {workload.name} must not be started again (column requeue), and event "
@@ -267,11 +268,12 @@ def prepare(
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
         **_columns_of_history(run_time, workload.history),
         requeue=requeue,
-        mode_pass=mode.number if mode.part else 0,
+        mode_pass=number if mode.part else 0,
         **columns_of_events(events, workload),
         **columns_of(workload),
     )
     setting, weight = rules_of(policy, backfill_policy, settings)
+    setting.backfill, setting.hears = number, hears
     if dependencies is not None:
         setting.events_hear |= dependencies.hears
     setting.n_jobs = n
@@ -337,8 +339,9 @@ def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
         return
     if not mode.works_on_nodes:
         raise PolicyError(
-            f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy, "
-            "easy+trial without cap, young and overhead, depth:k=2, conservative"
+            f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy "
+            "and cost-benefit with a cap or without, easy+trial without cap, young and overhead, "
+            "depth:k=2, conservative"
         )
     if settings.event_semantics != "batch":
         raise PolicyError(

@@ -194,11 +194,8 @@ class EnvConfig:
         self.action_spec = partial(action_spec_of, action, base, divisor, kept.row())
         self.action_spec()  # refuses policies that a step cannot run
         space_of = flat_space if self.observation == "flat" else observation_space
-        if self.machine is not None and kind.SHOWS_TRIALS:
-            raise ScenarioError(
-                f"action {self.action!r} counts the processors of trials; on a machine of nodes "
-                "trials go by the rule of 'easy+trial', so choose another action"
-            )
+        if self.machine is not None:
+            kind.refuse_on_nodes()
         self._kind, self.controls = kind, kind.SHOWS_CONTROLS
         shown = self.slots, self.machine, self.controls, self.own_fields, kind.SHOWS_TRIALS
         self.observation_space: spaces.Space[Any] = space_of(*shown)

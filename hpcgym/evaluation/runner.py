@@ -13,11 +13,12 @@ import numpy as np
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
+from hpcgym.core.action import kind_of
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.prepare import refuse_on_nodes
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_whole
+from hpcgym.errors import EvaluationError, PolicyError, ScenarioError, refuse_unless_whole
 from hpcgym.evaluation.content import content_digest
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.store import Row, digest
@@ -96,7 +97,10 @@ def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
                 dependencies_of(workload, settings, settings.no_waits)
                 if workload.machine is not None:
                     refuse_on_nodes(workload, settings)
-        except PolicyError as error:
+            action = None if isinstance(agent, RuleAgent) else agent.env_keywords.get("action")
+            if workload.machine is not None and action is not None:
+                kind_of(action).refuse_on_nodes()
+        except (PolicyError, ScenarioError) as error:
             found[agent.name] = str(error)
     return found
 

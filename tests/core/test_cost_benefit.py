@@ -25,7 +25,6 @@ from hpcgym.core.index_policy import urgent_policy
 from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import PolicyError
-from hpcgym.scenario.episodes import Episodes
 from research.benchmark import saturated
 from strategies import busy_workloads, policies
 
@@ -309,9 +308,6 @@ def test_settings_refuse_what_the_modes_cannot_do(mode):
         SchedulerSettings(backfill=mode, event_semantics="pyss")
     with pytest.raises(PolicyError, match="plans with a backfill that keeps nothing"):
         SchedulerSettings("DYNP", backfill=mode)
-    nodes = Episodes("hetero-64-weeks").workload(0)
-    with pytest.raises(PolicyError, match="counts processors; on a machine of nodes these work"):
-        hpcgym.simulate(nodes, backfill=mode)
 
 
 def test_urgency_by_its_numbers():

@@ -123,7 +123,7 @@ def test_a_week_of_the_bundled_scenario_is_played_as_simulate_does() -> None:
 
 @pytest.mark.parametrize("action", ["trials", "lend"])
 def test_actions_about_trials_are_refused_on_nodes(action: str) -> None:
-    with pytest.raises(ScenarioError, match=f"action '{action}' counts the processors of trials"):
+    with pytest.raises(ScenarioError, match=f"action '{action}' counts processors"):
         SchedulingEnv(HETERO, action=action, backfill="easy+trial")
 
 

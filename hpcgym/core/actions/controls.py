@@ -40,6 +40,7 @@ class Controls(Action):
     SIZE = len(CONTROLS)
     LASTS = True
     SHOWS_CONTROLS = True
+    ON_NODES = False
 
     def policies_of(self, names: Sequence[str] | None) -> list[Policy]:
         """Return the policy whose urgency is set."""

@@ -34,6 +34,7 @@ class Index(Action):
     SIZE = len(NUMBERS)
     LASTS = True
     USUAL_DECIDE = 14_400  # 42 times a week
+    ON_NODES = False
     USUAL_SLOTS = 8  # it names none of the jobs, and what a network may learn by heart is less
 
     def policies_of(self, names: Sequence[str] | None) -> list[Policy]:

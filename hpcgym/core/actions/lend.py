@@ -25,6 +25,7 @@ class TrialChoice(Action):
     TAKES = ("invalid",)
     AFTER_PASS = True
     SHOWS_TRIALS = True
+    ON_NODES = False
 
     @classmethod
     def usual_mode(cls, scenarios: str | Mode) -> str | Mode:

@@ -243,6 +243,10 @@ class Sim(Columned):
     n_cancelled: Counter  # jobs that are done without having come, the last ones
     n_foreseen: Counter  # entries of `foreseen` in use
     idle_until: Counter  # when trials that begin now are over, s; 0 but while jobs go on trial
+    n_walked: Counter  # jobs in `component_walk` when the pass of a component begins
+    delayed: Counter  # job whose reservation a start would delay, within a pass
+    delayed_until: Counter  # its shadow time, s
+    lacking: Counter  # chunks of it that would lack room then
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s

@@ -149,19 +149,28 @@ def all_fit(sim: CostBenefitSim) -> bool:
 
 
 @kernel(inlined=True)
-def is_blocked(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
-    """Tell whether the cap blocks a waiting job; writes what `expect_now` writes."""
+def is_blocked_of(jobs: Jobs, sim: CostBenefitSim, job: int, machine: int) -> bool:
+    """Tell whether the cap, a share of so many processors, blocks a waiting job.
+
+    Writes what `expect_now` writes.
+    """
     held = sim.capped
     q = jobs.processors[job]
-    most = sim.cap * sim.machine_processors
+    most = sim.cap * machine
     # One long job may always run, however wide: else it could never start.
     return (
         held > 0
         and held + q > most
         and sim.binds == 1
-        and q <= sim.widest * sim.machine_processors
+        and q <= sim.widest * machine
         and is_capped(jobs, sim, job)
     )
+
+
+@kernel(inlined=True)
+def is_blocked(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
+    """Tell whether the cap blocks a waiting job; writes what `expect_now` writes."""
+    return is_blocked_of(jobs, sim, job, sim.machine_processors)
 
 
 @kernel(inlined=True)
@@ -382,6 +391,12 @@ def kappa_behind(jobs: Jobs, sim: CostBenefitSim, head: int) -> float:
     return sim.kappa * min(2.0 * left / sim.threshold, 1.0)
 
 
+@kernel(inlined=True)
+def delay_of(run_time: float, left: int) -> float:
+    """Return by how much a run time with a mean exceeds the time left, s, in the mean."""
+    return run_time * math.exp(-float(left) / run_time)  # it is taken to be exponential
+
+
 @kernel
 def pays(jobs: Jobs, sim: CostBenefitSim, job: int, head: int, rate: float, benefit: float) -> bool:
     """Tell whether a job that would delay the head should start all the same.
@@ -389,9 +404,7 @@ def pays(jobs: Jobs, sim: CostBenefitSim, job: int, head: int, rate: float, bene
     `rate` is what waiting costs the wider jobs, and `benefit` what a start now gains for a job with
     E[1/D] = 1. Writes what `expect_now` writes.
     """
-    run_time = expected_run_time(jobs, sim, job)
-    # An exponential run time with this mean exceeds the time left by so much in the mean.
-    delay = run_time * math.exp(-float(sim.shadow - sim.now) / run_time)
+    delay = delay_of(expected_run_time(jobs, sim, job), sim.shadow - sim.now)
     lacking = (jobs.processors[job] - sim.extra) / jobs.processors[head]
     return rate * delay * min(lacking, 1.0) <= expected_rate(jobs, sim, job) * benefit
 

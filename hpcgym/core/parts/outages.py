@@ -127,7 +127,10 @@ class Outage(Event):
         """Refuse modes whose passes know no outages."""
         if self.nodes:
             is_known = isinstance(mode, Backfill) and mode.works_on_nodes
-            modes = "'easy', 'easy+trial', 'depth', 'conservative' and 'none' on machines of nodes"
+            modes = (
+                "'easy' and 'cost-benefit', with a cap or without, 'easy+trial', 'depth', "
+                "'conservative' and 'none' on machines of nodes"
+            )
         else:
             is_known = isinstance(mode, (Easy, NoBackfill))
             modes = "'easy' and 'cost-benefit', with a cap or trials or without, and 'none'"

@@ -22,15 +22,21 @@ changed. A reservation walks the events up to its start. A trial in step 3 costs
 reservation. Equal requests share its answer until a job starts; under "lowest" and "tightest", so
 do most jobs of one shape with more chunks.
 
-Source: Specification, section 13, "Machine" and "EASY and depth k".
+Under a cap a job that is blocked is left out of all steps. Where costs are weighed, a job of step 3
+that may not start otherwise starts if the mode finds that this pays.
+
+Source: Specification, section 13, "Machine", "EASY and depth k" and "Cap and costs on nodes".
 """
 
 import numpy as np
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.calendar import add_release, remove_release
 from hpcgym.core.engine.life import is_on_trial, promote, start_waiting
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
+from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
 from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of, use_of
 from hpcgym.core.kernels.nodes.timeline import (
     OTHER_PLAN,
@@ -40,6 +46,7 @@ from hpcgym.core.kernels.nodes.timeline import (
     advance,
     begin_cursor,
     depth_of,
+    is_easys,
     place_before_outages,
     place_from,
     place_now,
@@ -210,17 +217,29 @@ def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> No
     lower_spares(jobs, sim, job, n)
 
 
+@kernel(inlined=True)
+def is_blocked(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether a cap has the pass go on as if a job did not wait."""
+    hears = sim.hears & s.IS_BLOCKED != 0
+    return hears and ask_mode(jobs.mode_pass, jobs, sim, s.IS_BLOCKED, job) == 1
+
+
 @kernel
 def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
-    """Start jobs of the walk until one has no placement now (step 1); return how many started.
+    """Start jobs of the walk until one has no placement now (step 1); return its place, n if none.
 
     Return less than 0 if the picked job started.
     """
+    some_wait = False
     for place in range(n):
         job = sim.component_walk[place]
+        if is_blocked(jobs, sim, job):
+            some_wait = True
+            continue
         if not has_placement(jobs, sim, job):
             return place
-        start_chosen(jobs, sim, job, place_in_fact(jobs, sim, job), False)
+        # It counts as backfilled if one before it in queue order keeps waiting.
+        start_chosen(jobs, sim, job, place_in_fact(jobs, sim, job), some_wait)
         if job == sim.pick:
             return -1
     return n
@@ -228,11 +247,12 @@ def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
 
 @kernel
 def next_placeable(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
-    """Return the first place of the walk from `first` on whose job has a placement now, else n."""
-    place = first
-    while place < n and not has_placement(jobs, sim, sim.component_walk[place]):
-        place += 1
-    return place
+    """Return the first place of the walk from `first` on whose job may start now, else n."""
+    for place in range(first, n):
+        job = sim.component_walk[place]
+        if has_placement(jobs, sim, job) and not is_blocked(jobs, sim, job):
+            return place
+    return n
 
 
 @kernel
@@ -250,7 +270,7 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
     """
     sim.planned_of[:] = 0
     left = 0
-    hopeful = first  # no job of the walk between here and there has a placement
+    hopeful = first  # no job of the walk between here and there may start
     for place in range(first, n):
         if left == 0:
             hopeful = next_placeable(jobs, sim, max(hopeful, place), n)
@@ -264,6 +284,8 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
             if is_placeable:
                 sim.scratch[left] = job
                 left += 1
+            continue
+        if is_blocked(jobs, sim, job):
             continue
         placed = -1
         if is_placeable:
@@ -357,58 +379,6 @@ def count_begun(sim: Sim, until: int) -> int:
     return count
 
 
-@kernel(inlined=True)
-def mark_of(sim: Sim, reach: int) -> int:
-    """Return a number for this state and the reservations that begin before a job's end."""
-    return sim.refused_state * (sim.n_jobs + 1) + reach
-
-
-@kernel
-def is_refused(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
-    """Tell whether this is known to be refused in step 3 since a job last started."""
-    # The nodes of one on trial are not those where others of its request were refused, and outages
-    # to come refuse others by their estimates.
-    if is_on_trial(sim, job) or sim.n_foreseen > 0:
-        return False
-    shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % s.N_REACHES
-    if sim.refused_at[jobs.request[job], column] == mark:
-        return True
-    is_known = sim.refused_more_at[shape, column] == mark
-    return is_known and jobs.chunks[job] >= sim.refused_chunks[shape, column]
-
-
-@kernel
-def more_is_worse(jobs: Jobs, sim: Sim, shape: int, failed: int) -> bool:
-    """Tell whether more chunks of a shape, too, leave a reservation without a placement.
-
-    They do where its rule takes for them the same nodes and further ones, none of which the
-    reservations before the failed one can have. The job refused is the first of the other plan.
-    """
-    is_lowest = sim.placement == s.PLACE_LOWEST
-    if not (is_lowest or sim.placement == s.PLACE_TIGHTEST) or not is_sum_enough(jobs, sim, shape):
-        return False
-    if failed > 0 and not is_lowest:
-        return False
-    partition = jobs.need[shape, s.NEED_PARTITION]
-    last = sim.planned_node[OTHER_PLAN, sim.plan_on[OTHER_PLAN, 0] - 1]
-    for number in range(failed):
-        other = jobs.need[jobs.shape[sim.plan_job[PLAN, number]], s.NEED_PARTITION]
-        for node in range(last, len(jobs.capacity)):
-            if jobs.member[partition, node] == 1 and jobs.member[other, node] == 1:
-                return False
-    return True
-
-
-@kernel
-def note_refusal(jobs: Jobs, sim: Sim, job: int, reach: int, failed: int) -> None:
-    """Write that a job is refused in this state; a reservation failed beside it."""
-    shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % s.N_REACHES
-    sim.refused_at[jobs.request[job], column] = mark
-    if more_is_worse(jobs, sim, shape, failed):
-        sim.refused_more_at[shape, column] = mark
-        sim.refused_chunks[shape, column] = jobs.chunks[job]
-
-
 @kernel
 def place_beside(jobs: Jobs, sim: Sim, job: int, reach: int, n: int) -> int:
     """Place a job of step 3 so that reservations keep their times; return its nodes, -1 if none.
@@ -425,21 +395,73 @@ def place_beside(jobs: Jobs, sim: Sim, job: int, reach: int, n: int) -> int:
 
 
 @kernel
-def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int) -> None:
-    """Start the jobs left that leave every reservation its time (step 3)."""
+def place_left(jobs: Jobs, sim: Sim, job: int) -> int:
+    """Place a job of step 3 that has a placement now; return its nodes, -1 if it may not start.
+
+    Writes the plan and `chosen_*`.
+    """
+    reach = count_begun(sim, begins_at(sim, job) + jobs.estimate[job])
+    if reach > 0 and (is_too_wide(jobs, sim, job, reach) or is_refused(jobs, sim, job, reach)):
+        return -1
+    placed = place_in_fact(jobs, sim, job)
+    return place_beside(jobs, sim, job, reach, placed) if reach > 0 else placed
+
+
+@kernel
+def start_if_it_pays(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Start a job that would delay a reservation, if the mode finds that this pays.
+
+    Until the pass ends it is listed as one that ends now, so that no reservation counts with it.
+    """
+    number = try_beside(jobs, sim, job, place_in_fact(jobs, sim, job))
+    other = sim.plan_job[PLAN, number]
+    sim.delayed, sim.delayed_until = other, sim.plan_start[PLAN, number]
+    lacking = jobs.chunks[other] - sim.cursor[TRIAL, s.CURSOR_TOTAL]
+    # There is room for all, but the rule has no placement: then no chunk counts as placed.
+    sim.lacking = lacking if lacking > 0 else jobs.chunks[other]
+    if ask_mode(jobs.mode_pass, jobs, sim, s.PAYS, job) == 1:
+        occupy(jobs, sim, job, choose_planned(sim, OTHER_PLAN, 0))
+        start_waiting(jobs, sim, job, True)
+        remove_release(sim, job, sim.now + jobs.estimate[job])
+        add_release(sim, job, sim.now)
+        sim.refused_state += 1
+
+
+@kernel
+def list_true_releases(jobs: Jobs, sim: Sim) -> None:
+    """List when the jobs that `start_if_it_pays` has started are expected to end."""
+    place = sim.n_releases - 1
+    while place >= 0 and sim.release_time[place] <= sim.now:
+        job = sim.release_job[place]
+        if sim.start_time[job] == sim.now:
+            remove_release(sim, job, sim.now)
+            add_release(sim, job, sim.now + jobs.estimate[job])  # the others move up by a place
+        else:
+            place -= 1
+
+
+@kernel
+def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int, weighs: bool) -> None:
+    """Start the jobs left that leave every reservation its time, or whose start pays (step 3)."""
     sim.refused_state += 1
     for place in range(left):
         job = sim.component_walk[place]
-        if not has_placement(jobs, sim, job):
+        if not has_placement(jobs, sim, job) or is_blocked(jobs, sim, job):
             continue
-        reach = count_begun(sim, begins_at(sim, job) + jobs.estimate[job])
-        if reach > 0 and (is_too_wide(jobs, sim, job, reach) or is_refused(jobs, sim, job, reach)):
-            continue
-        placed = place_in_fact(jobs, sim, job)
-        if reach > 0:
-            placed = place_beside(jobs, sim, job, reach, placed)
+        placed = place_left(jobs, sim, job)
         if placed > 0:
             start_chosen(jobs, sim, job, placed, True)
+        elif weighs:
+            start_if_it_pays(jobs, sim, job)
+
+
+@kernel
+def add_costs(jobs: Jobs, sim: Sim, n: int) -> None:
+    """Tell the mode of the waiting jobs of the walk that have no placement now."""
+    for place in range(n):
+        job = sim.component_walk[place]
+        if sim.start_time[job] < -1 and not has_placement(jobs, sim, job):
+            ask_mode(jobs.mode_pass, jobs, sim, s.ADD_COST, job)
 
 
 @kernel
@@ -471,7 +493,11 @@ def component_pass(jobs: Jobs, sim: Sim, component: int, waiting: int) -> bool:
     """Make the pass of a component; return False if it stopped at the picked job."""
     n = list_component(jobs, sim, component, waiting)
     depth = depth_of(sim)
-    if sim.backfill > s.BACKFILL_EASY and sim.planned < n:
+    weighs = False
+    if sim.hears & s.IS_BLOCKED != 0:
+        sim.n_walked = n
+        weighs = ask_mode(jobs.mode_pass, jobs, sim, s.ON_COMPONENT, component) == 1
+    if sim.backfill > s.BACKFILL_EASY and not is_easys(sim) and sim.planned < n:
         n = int(sim.planned)
     clear_plan(sim)
     started = start_in_order_on_nodes(jobs, sim, n)
@@ -479,8 +505,12 @@ def component_pass(jobs: Jobs, sim: Sim, component: int, waiting: int) -> bool:
         return False
     if started < n and depth > 0.0:
         left = walk_on(jobs, sim, started, n, depth)
+        if weighs and left > 0:
+            add_costs(jobs, sim, n)
         order_left(jobs, sim, left)
-        backfill_on_nodes(jobs, sim, left)
+        backfill_on_nodes(jobs, sim, left, weighs)
+        if weighs:
+            list_true_releases(jobs, sim)
     return True
 
 

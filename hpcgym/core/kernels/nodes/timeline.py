@@ -122,13 +122,17 @@ def show_change(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> None:
 
 
 @kernel(inlined=True)
+def is_easys(sim: Sim) -> bool:
+    """Tell whether the pass is EASY's: also with trials, a cap or costs, which have parts."""
+    return sim.backfill == s.BACKFILL_EASY or sim.hears & s.EASY_ON_NODES != 0
+
+
+@kernel(inlined=True)
 def depth_of(sim: Sim) -> float:
     """Return how many reservations a partition may have."""
     if sim.backfill == s.BACKFILL_NONE:
         return 0.0
-    # With trials the pass is EASY's, though their part is behind the mode.
-    is_easy = sim.backfill == s.BACKFILL_EASY or sim.hears & s.ON_TRIAL_END != 0
-    return 1.0 if is_easy else sim.depth
+    return 1.0 if is_easys(sim) else sim.depth
 
 
 @kernel(inlined=True)
