@@ -56,8 +56,7 @@ class Schedule:
         settings: The scheduler that made this, or None where an agent's decisions did.
         suspended_time: How long each was suspended after its start, s; None = never. Only gang
             scheduling suspends jobs.
-        placement: On which nodes each job ran; None where processors are counted, and of recorded
-            starts.
+        placement: On which nodes each job ran; None where that is not simulated.
         attempts: Starts that were in vain; None where nothing takes a job off the machine.
         outage: What the machine lacked, as `hpcgym.core.kernels.types.Jobs.outage`; None = nothing.
         eligible_time: Since when each could be scheduled, s, from where its wait counts; None =
@@ -271,15 +270,10 @@ class Schedule:
 
     def _needs_nodes(self, what: str) -> HpcgymError:
         """Return the error about what only a placement on nodes has."""
-        if self.workload.machine is not None:
-            return HpcgymError(
-                f"{self.workload.name}: {what} need to know on which nodes jobs ran; this schedule "
-                "is of recorded starts, which name none"
-            )
-        return HpcgymError(
-            f"{self.workload.name}: {what} need a machine of nodes; this schedule counts "
-            "processors. Give the workload a machine (machine=, --machine)"
-        )
+        why = "to know on which nodes jobs ran; recorded starts name none"
+        if self.workload.machine is None:
+            why = "a machine of nodes (machine=, --machine); this schedule counts processors"
+        return HpcgymError(f"{self.workload.name}: {what} need {why}")
 
     def series(
         self,

@@ -111,12 +111,20 @@ def n_in_queue(ids: Iterable[str]) -> int:
     return len(printed("squeue", "-h", "-o", "%i", "-j", listed).split()) if listed else 0
 
 
-def recorded(ids: Iterable[str], *options: str) -> str:
+def recorded_text(ids: Iterable[str]) -> str:
     """Return what the accounting holds of these jobs, as `hpcgym traces import` asks for it."""
-    fields = COMMAND.partition(" -o ")[2].replace("JobName", "NodeList,JobName")
-    shape = options or ("-P", "-o", fields)
-    os.environ["SLURM_TIME_FORMAT"] = "%s"
-    return printed("sacct", "-a", "-X", "--duplicates", "-j", ",".join(ids), *shape)
+    fields = COMMAND.partition(" -o ")[2].replace("ReqTRES", "NodeList,ReqTRES")
+    return printed("env", "SLURM_TIME_FORMAT=%s", *of_jobs(ids), "-P", "-o", fields)
+
+
+def recorded_json(ids: Iterable[str]) -> str:
+    """Return the same as JSON, which Slurm 22.05 leaves empty where SLURM_TIME_FORMAT is set."""
+    return printed(*of_jobs(ids), "--json")
+
+
+def of_jobs(ids: Iterable[str]) -> list[str]:
+    """Return the command that asks the accounting about jobs, without their steps."""
+    return ["sacct", "-a", "-X", "--duplicates", "-j", ",".join(ids)]
 
 
 def record_run(seed: int, folder: Path) -> Path:
@@ -128,5 +136,5 @@ def record_run(seed: int, folder: Path) -> Path:
         with writing(folder / f"load-{seed}.txt", force=True) as partial:
             partial.write_text(f"{load:.2f}\n")
         with writing(path) as partial:
-            partial.write_text(recorded(ids))
+            partial.write_text(recorded_text(ids))
     return path
