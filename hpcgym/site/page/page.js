@@ -226,19 +226,19 @@
   function timeTicks(begin, end, wanted) {
     const raw = (end - begin) / wanted;
     if (utc && raw > 20 * DAY) {
-      const every = [1, 2, 3, 6, 12].find((months) => months * 30 * DAY >= raw) || 12, found = [];
+      const every = [1, 2, 3, 6, 12].find((months) => months * 30 * DAY >= raw) || 12, instants = [];
       const first = new Date(begin * 1000);
       for (let month = 0; ; month++) {
         const at = Date.UTC(first.getUTCFullYear(), month, 1) / 1000;
-        if (at > end) return { at: found, parts: "month" };
-        if (at >= begin && month % every === 0) found.push(at);
+        if (at > end) return { at: instants, parts: "month" };
+        if (at >= begin && month % every === 0) instants.push(at);
       }
     }
     const steps = [HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 56 * DAY, 112 * DAY];
-    const step = steps.find((one) => one >= raw) || Math.ceil(raw / (364 * DAY)) * 364 * DAY;
-    const found = [];
-    for (let at = Math.ceil(begin / step) * step; at <= end; at += step) found.push(at);
-    return { at: found, parts: step < DAY ? "hour" : "day" };
+    const step = steps.find((seconds) => seconds >= raw) || Math.ceil(raw / (364 * DAY)) * 364 * DAY;
+    const instants = [];
+    for (let at = Math.ceil(begin / step) * step; at <= end; at += step) instants.push(at);
+    return { at: instants, parts: step < DAY ? "hour" : "day" };
   }
 
   const tickName = (at, parts) => (parts !== "hour" ? when(at, parts) : at % DAY ? when(at, "time") : when(at, "day"));
@@ -256,6 +256,7 @@
     const has_busy = Object.keys(busy).length > 0;
     const left = 46, top = 22, gap = 34, bottom = 24;
     const heights = [230, has_busy ? 110 : 0];
+    const base = top + heights[0] + (has_busy ? gap + heights[1] : 0);
     let low = 0, high = total, hover = null, drag = null, bucket = 1, width = 0;
 
     const canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": "Waiting jobs and busy processors over time. The table below has the means." });
@@ -264,14 +265,14 @@
     const x = (at) => left + ((at - low) / (high - low)) * (width - left - 4);
     const stepAt = (px) => low + ((px - left) / (width - left - 4)) * (high - low);
 
-    /** Return means over the steps from one number to another; null where nothing is known. */
+    /** Return means over the steps from a number on; null where nothing is known. */
     function mean(values, from) {
       let sum = 0, known = 0;
       for (let i = from; i < Math.min(from + bucket, values.length); i++) if (values[i] != null) { sum += values[i]; known++; }
       return known ? sum / known : null;
     }
 
-    const redraw = surface(canvas, top + heights[0] + (has_busy ? gap + heights[1] : 0) + bottom, (pen, wide) => {
+    const redraw = surface(canvas, base + bottom, (pen, wide) => {
       width = wide;
       bucket = Math.max(1, Math.ceil((high - low) / ((wide - left) / 2)));
       panel(pen, series, top, heights[0], "jobs waiting", null);
@@ -309,10 +310,10 @@
       pen.clip();
       lines.reverse();
       for (const [id, points] of lines) {
-        const place = ids.indexOf(id);
-        pen.strokeStyle = colour(`s${place % 6}`);
-        pen.lineWidth = place === 0 ? 1.9 : 1.5;
-        pen.setLineDash(dashes[place % 6]);
+        const slot = ids.indexOf(id);
+        pen.strokeStyle = colour(`s${slot % 6}`);
+        pen.lineWidth = slot === 0 ? 1.9 : 1.5;
+        pen.setLineDash(dashes[slot % 6]);
         pen.lineJoin = "round";
         pen.beginPath();
         let down = false;
@@ -327,7 +328,6 @@
     }
 
     function timeAxis(pen) {
-      const base = top + heights[0] + (has_busy ? gap + heights[1] : 0);
       const { at, parts } = timeTicks(begin + low * step, begin + high * step, (width - left) / 95);
       pen.textAlign = "center";
       let free = -Infinity;
@@ -343,7 +343,6 @@
     }
 
     function marks(pen) {
-      const base = top + heights[0] + (has_busy ? gap + heights[1] : 0);
       const cut = split == null ? -1 : (split - begin) / step;
       if (cut > low && cut < high) {
         pen.strokeStyle = colour("soft");
@@ -395,8 +394,8 @@
     }
 
     function swatch(id) {
-      const place = ids.indexOf(id), kinds = ["solid", "solid", "dashed", "dotted"];
-      return el("i", { class: "stroke", style: `border-color: var(--s${place % 6}); border-top-style: ${kinds[place] || "dashed"}` });
+      const slot = ids.indexOf(id), kinds = ["solid", "solid", "dashed", "dotted"];
+      return el("i", { class: "stroke", style: `border-color: var(--s${slot % 6}); border-top-style: ${kinds[slot] || "dashed"}` });
     }
 
     function look(from, to) {
@@ -412,6 +411,7 @@
 
     const px = (event) => event.clientX - canvas.getBoundingClientRect().left;
     canvas.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
       canvas.setPointerCapture(event.pointerId);
       drag = { from: px(event), to: px(event) };
     });
@@ -422,7 +422,8 @@
       say();
     });
     canvas.addEventListener("pointerup", () => {
-      const { from, to } = drag || { from: 0, to: 0 };
+      if (!drag) return;
+      const { from, to } = drag;
       drag = null;
       if (Math.abs(to - from) > 5) look(stepAt(Math.min(from, to)), stepAt(Math.max(from, to)));
       else openDay(stepAt(from));
@@ -437,8 +438,8 @@
 
     function openDay(at) {
       const near = (5 / (width - left)) * (high - low);
-      const found = (report.days || []).findIndex((day) => Math.abs((day.begin + DAY / 2 - begin) / step - at) < Math.max(near, DAY / step / 2));
-      if (found >= 0) document.dispatchEvent(new CustomEvent("open-day", { detail: found }));
+      const chosen = (report.days || []).findIndex((day) => Math.abs((day.begin + DAY / 2 - begin) / step - at) < Math.max(near, DAY / step / 2));
+      if (chosen >= 0) document.dispatchEvent(new CustomEvent("open-day", { detail: chosen }));
     }
 
     const toggles = ids.map((id) => {
@@ -471,7 +472,7 @@
     const all = [...new Set(days.flatMap((day) => Object.keys(day.schedules)))];
     const upper = all.includes("recorded") ? "recorded" : all[0];
     const lower = [report.best, "today", ...all].find((id) => id !== upper && all.includes(id));
-    const places = [upper, lower].filter((id) => id != null);
+    const shownIds = [upper, lower].filter((id) => id != null);
     const capacity = Math.max((report.queue || {}).capacity || 1,
       ...days.flatMap((day) => Object.values(day.schedules).flatMap((boxes) => boxes.map(([first, n]) => first + n))));
     const left = 46, top = 6, bottom = 22, height = 250;
@@ -479,13 +480,13 @@
     const marked = () => (pointed == null ? kept : pointed);
     const readout = el("div", { class: "readout", "aria-live": "polite" });
 
-    const charts = places.map((_, place) => {
+    const charts = shownIds.map((_, slot) => {
       const title = el("h3", {});
       const canvas = el("canvas", { tabindex: 0, role: "img" });
       let width = 0;
       const x = (seconds) => left + (clamp(seconds, 0, DAY) / DAY) * (width - left - 4);
       const y = (processor) => top + height - (processor / capacity) * height;
-      const boxes = () => days[at].schedules[places[place]] || [];
+      const boxes = () => days[at].schedules[shownIds[slot]] || [];
       const redraw = surface(canvas, top + height + bottom, (pen, wide) => {
         width = wide;
         axes(pen);
@@ -493,7 +494,7 @@
         const user = job == null ? null : jobs[job].user;
         const edge = colour("box-edge"), fills = CLASS_NAMES.map((_name, k) => colour(`k${k}`)), unknown = colour("faint");
         for (const [first, n, begin, end, which] of boxes()) {
-          const facts = jobs[which] || { waits: {} }, wait = (facts.waits || {})[places[place]];
+          const facts = jobs[which] || { waits: {} }, wait = (facts.waits || {})[shownIds[slot]];
           const x0 = x(begin), wide_ = Math.max(x(end) - x0, 1), y0 = y(first + n), tall = Math.max(y(first) - y0, 0.75);
           pen.globalAlpha = job == null || which === job ? 1 : user && facts.user === user ? 0.85 : 0.28;
           pen.fillStyle = which === job ? colour("mark") : wait == null ? unknown : fills[classOf(wait)];
@@ -545,7 +546,7 @@
         if (event.key === "Escape") { kept = null; point(null); }
         if (!step) return;
         event.preventDefault();
-        const order = [...new Set([...boxes()].sort((a, b) => a[2] - b[2]).map((one) => one[4]))];
+        const order = [...new Set([...boxes()].sort((a, b) => a[2] - b[2]).map((drawn) => drawn[4]))];
         const now = order.indexOf(marked());
         kept = order[now < 0 ? 0 : (now + step + order.length) % order.length];
         point(null);
@@ -574,8 +575,8 @@
 
     function show() {
       kept = pointed = null;
-      charts.forEach((chart, place) => {
-        const id = places[place], jobs = new Set(chart.boxes().map((one) => one[4])).size;
+      charts.forEach((chart, slot) => {
+        const id = shownIds[slot], jobs = new Set(chart.boxes().map((drawn) => drawn[4])).size;
         chart.title.textContent = nameOf(id);
         chart.canvas.setAttribute("aria-label", `${days[at].label}, ${nameOf(id)}: ${jobs} jobs on ${count(capacity)} processors. Arrow keys go from job to job.`);
         chart.redraw();
@@ -591,8 +592,8 @@
     const chooser = dayChoice.querySelector("select");
     const earlier = button("←", "Day before", () => go(at - 1)), later = button("→", "Day after", () => go(at + 1));
     const entries = all.map((id) => [id, nameOf(id)]);
-    const schedules = places.map((id, place) =>
-      select(place ? "Below" : "Above", entries, id, (value) => { places[place] = value; show(); }));
+    const schedules = shownIds.map((id, slot) =>
+      select(slot ? "Below" : "Above", entries, id, (value) => { shownIds[slot] = value; show(); }));
     box.append(
       el("div", { class: "controls" }, dayChoice, el("span", { class: "buttons" }, earlier, later), ...schedules),
       readout,
@@ -618,16 +619,16 @@
   function followScrolling(links) {
     const seen = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) {
-        const link = links.find((one) => one.hash === `#${target.id}`);
-        if (link) link.classList.toggle("here", isIntersecting);
+        const linked = links.find((link) => link.hash === `#${target.id}`);
+        if (linked) linked.classList.toggle("here", isIntersecting);
       }
     }, { rootMargin: "-10% 0px -75% 0px" });
     document.querySelectorAll("main > section").forEach((section) => seen.observe(section));
   }
 
   function withElement(id, make) {
-    const found = document.getElementById(id);
-    if (found) make(found);
+    const element = document.getElementById(id);
+    if (element) make(element);
   }
 
   document.querySelectorAll(".filtered").forEach(makeFiltered);
