@@ -109,7 +109,7 @@ class Page:
 
 @contextmanager
 def browser(profile):
-    """Yield a page of a browser of its own, which ends with the block.
+    """Yield a page of a new browser, which ends with the block.
 
     Args:
         profile: An empty folder for what the browser keeps.
@@ -169,10 +169,12 @@ def _page(commands, answers):
 
     threading.Thread(target=listen, daemon=True).start()
     (target,) = (
-        one["targetId"] for one in send("Target.getTargets")["targetInfos"] if one["type"] == "page"
+        info["targetId"]
+        for info in send("Target.getTargets")["targetInfos"]
+        if info["type"] == "page"
     )
-    found = send("Target.attachToTarget", targetId=target, flatten=True)
-    session["sessionId"] = found["sessionId"]
+    attached = send("Target.attachToTarget", targetId=target, flatten=True)
+    session["sessionId"] = attached["sessionId"]
     page = Page(send)
     events.append(page.heard)
     for domain in ("Page", "Runtime", "Log", "Network"):

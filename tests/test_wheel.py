@@ -42,6 +42,12 @@ def test_wheel_carries_neither_reruns_of_papers_nor_studies_nor_tests(installed)
     assert not (installed / "hpcgym" / "README.md").exists()  # its links lead to docs/
 
 
+def test_wheel_carries_what_the_page_of_a_report_is_made_of(installed):
+    folders = (root / "hpcgym" / "site" / "page" for root in (installed, ROOT))
+    carried, written = ({path.name for path in folder.iterdir()} for folder in folders)
+    assert carried == written > {"page.html", "page.css", "start.js"}
+
+
 def test_package_page_has_no_links_into_the_checkout(installed):
     (metadata,) = installed.glob("*.dist-info/METADATA")
     page = metadata.read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ WAIT_CLASSES = (1 / 60, 5 / 60, 0.25, 1, 4, 12, 24, 72)
 WAIT_CLASS_NAMES = ("< 1 min", "5 min", "15 min", "1 h", "4 h", "12 h", "24 h", "3 d", "more")
 
 FEW = 10
-"""Fewer jobs than these are shown faint."""
+"""Cells of fewer jobs are hatched."""
 
 
 def heat_maps(report: Report) -> Markup | None:
@@ -42,7 +42,7 @@ def heat_maps(report: Report) -> Markup | None:
             tag(
                 "p",
                 "Mean wait of jobs by how many cpus they ask for (down) and for how long (across). "
-                f"Cells of fewer than {FEW} jobs are faint.",
+                f"Cells of fewer than {FEW} jobs are hatched.",
                 class_="lede",
             ),
             tag("div", id="heat-choice", class_="controls js-only"),
@@ -85,8 +85,8 @@ GROUPS = {
 
 def groups(report: Report) -> Markup | None:
     """Return waits of groups of jobs, a tab for each kind of group."""
-    found = {by: rows for by in GROUPS if (rows := (report.get("groups") or {}).get(by))}
-    if not found:
+    tables = {by: rows for by in GROUPS if (rows := (report.get("groups") or {}).get(by))}
+    if not tables:
         return None
     panels = [
         tag(
@@ -97,7 +97,7 @@ def groups(report: Report) -> Markup | None:
             id=f"group-{by}",
             data_title=f"{GROUPS[by]} ({len(rows)})",
         )
-        for by, rows in found.items()
+        for by, rows in tables.items()
     ]
     words = (
         "Mean waits. What cannot be told from chance, or from what the simulation misses, is grey."

@@ -18,6 +18,9 @@ UNSAFE = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029
 
 DECIMALS = 4
 
+SCRIPTS = ("base.js", "tables.js", "heat.js", "canvas.js", "queue.js", "day.js", "start.js")
+"""In the order in which they need each other."""
+
 
 def page_html(report: Mapping[str, Any]) -> str:
     """Return a report of the schema "hpcgym-report-1" as a page, less the parts that it lacks."""
@@ -30,7 +33,7 @@ def page_html(report: Mapping[str, Any]) -> str:
         "first": first_screen(report),
         "sections": "\n".join(section.html for section in shown),
         "css": _part("page.css"),
-        "js": _part("page.js"),
+        "js": "\n".join(map(_part, SCRIPTS)),
         "data": _embedded(report),
     }
     return Template(_part("page.html")).substitute(kept)

@@ -37,11 +37,11 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, name, attributes):
         """Keep an element."""
-        found = dict(attributes)
-        self.elements.append((name, found))
-        self._within.append((name, found))
-        if name == "section" and "id" in found:
-            self.sections.append(found["id"])
+        known = dict(attributes)
+        self.elements.append((name, known))
+        self._within.append((name, known))
+        if name == "section" and "id" in known:
+            self.sections.append(known["id"])
         self.outside += [v for k, v in attributes if k in ("src", "href", "srcset", "action")]
 
     def handle_endtag(self, name):
@@ -108,8 +108,8 @@ def test_tables_are_there_without_scripts(small):
 def test_first_screen_has_the_answer_then_trust_then_one_table(small):
     shown = without_scripts(page_html(small))
     head = shown[: shown.index("</header>")]
-    places = [head.index(text) for text in ("1.4\u00a0h less", "Rough", "<table")]
-    assert places == sorted(places)
+    positions = [head.index(text) for text in ("1.4\u00a0h less", "Rough", "<table")]
+    assert positions == sorted(positions)
     assert head.count("<table") == 1
     assert "no backfilling" not in head
     assert "1.0 to 1.8 h" in head  # the interval of SAF's gain
@@ -213,3 +213,32 @@ def test_log_without_dates_is_told_by_its_days(small):
     )
     assert "day 1 to day 11" in shown
     assert "1970" not in shown
+
+
+INKS = {"ink": "paper", "soft": "paper", "faint": "paper", "link": "paper", "worse": "paper"}
+INKS |= {"better": "better-wash", "soft ": "card"}
+ON_COLOURS = {"on-low": ("h0", "h1", "h2", "h3", "h4", "k0", "k1"), "on-k2": ("k2",)}
+ON_COLOURS |= {"on-high": ("h6", "h7", "h8", "k3", "k4")}
+LEAST_CONTRAST = 4.5
+"""Of WCAG 2.2, level AA."""
+
+
+def luminance(colour):
+    """Return the relative luminance of "#rrggbb", as WCAG defines it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_what_is_behind_them(small, scheme):
+    style = re.search(r"<style>(.*?)</style>", page_html(small), re.S)[1]
+    blocks = re.findall(r":root \{(.*?)\}", style, re.S)
+    colours = {}
+    for block in blocks if scheme == "dark" else blocks[:1]:
+        colours |= re.findall(r"--([\w-]+): (#\w{6})", block)
+    pairs = [(ink.strip(), behind) for ink, behind in INKS.items()]
+    pairs += [(ink, behind) for ink, many in ON_COLOURS.items() for behind in many]
+    for ink, behind in pairs:
+        low, high = sorted(luminance(colours[name]) for name in (ink, behind))
+        assert (high + 0.05) / (low + 0.05) >= LEAST_CONTRAST, (ink, behind)
