@@ -30,9 +30,9 @@ from hpcgym.evaluation.store import digest
 from hpcgym.scenario.from_log import episodes_of_log
 from hpcgym.scenario.spec import SchedulerSpec
 from hpcgym.trace import clean, read_swf, resample, scale_load, write_swf
+from hpcgym.trace.load import read_log
 from hpcgym.trace.resample import jitter, join_weeks, resample_week
 from hpcgym.trace.swf import log_of
-from hpcgym.trace.load import read_log
 from strategies import one_of
 
 KINDS = ("ignore", "start", "feedback")
