@@ -130,12 +130,15 @@ def waits(row: Mapping[str, Any], keys: Sequence[str] = ("mean", "median", "p90"
 
 
 def gain(row: Mapping[str, Any]) -> Cell:
-    """Return by how much less a job waits, with its interval."""
+    """Return by how much less or more a job waits, with its interval."""
     value = row.get("gain_h")
     if not is_known(value):
         return Cell("", None, "n gain")
     between = row.get("interval_h")
-    small = tag("small", span(*between)) if between else None
+    small = None
+    if between:  # told the way the gain is: of hours less, or of hours more
+        low, high = between if value >= 0 else (-between[1], -between[0])
+        small = tag("small", span(low, high))
     return Cell(join([tag("b", change(value)), small]), value, "n gain")
 
 
