@@ -183,7 +183,7 @@ def share(value: float | None) -> str:
     """Return a share as per cent.
 
     Example:
-        >>> share(0.345), share(0.0041), share(0), share(None)
+        >>> share(0.346), share(0.0041), share(0), share(None)
         ('35%', '0.4%', '0%', '–')
     """
     if value is None or not math.isfinite(value):

@@ -130,12 +130,15 @@ def waits(row: Mapping[str, Any], keys: Sequence[str] = ("mean", "median", "p90"
 
 
 def gain(row: Mapping[str, Any]) -> Cell:
-    """Return by how much less a job waits, with its interval."""
+    """Return by how much less or more a job waits, with its interval."""
     value = row.get("gain_h")
-    if not is_known(value):
+    if value is None or not is_known(value):
         return Cell("", None, "n gain")
     between = row.get("interval_h")
-    small = tag("small", span(*between)) if between else None
+    small = None
+    if between:  # told the way the gain is: of hours less, or of hours more
+        low, high = between if value >= 0 else (-between[1], -between[0])
+        small = tag("small", span(low, high))
     return Cell(join([tag("b", change(value)), small]), value, "n gain")
 
 
@@ -150,7 +153,7 @@ def span(low: float, high: float) -> str:
     factor, digits, unit = (3600.0, 0, "s") if most * 60 < 1 else (60.0, 0, "min")
     if most >= 1:
         factor, digits, unit = (1.0, 1, "h") if most < 48 else (1 / 24, 1, "d")
-    ends = [f"{end * factor:.{digits}f}".replace("-", "−") for end in (low, high)]
+    ends = [f"{end * factor:z.{digits}f}".replace("-", "−") for end in (low, high)]
     return f"{ends[0]} to {ends[1]} {unit}"
 
 

@@ -235,3 +235,19 @@ def test_page_of_almost_nothing_is_quiet(page, tmp_path):
     page.open(path)
     assert page.run("document.documentElement.dataset.ready") == "true"
     assert_quiet(page, path)
+
+
+@pytest.mark.parametrize("hours", [1, 30, 5 * 8_760])
+@pytest.mark.parametrize("utc", [True, False], ids=["dates", "no dates"])
+def test_queue_and_day_are_drawn_for_logs_of_any_length(page, tmp_path, hours, utc):
+    report = drawn_report(hours=hours, users=1, days=1, jobs=1)
+    report["log"] |= {"utc": utc, "split": None}
+    path = tmp_path / "length.html"
+    path.write_text(page_html(report), encoding="utf-8")
+    page.open(path)
+    assert all(n > 3 for n in page.run(f"({INK})('canvas')"))
+    page.run("document.querySelectorAll('#queue button').forEach((b) => b.click())")
+    page.settle()
+    assert all(n > 3 for n in page.run(f"({INK})('canvas')"))
+    assert ("day" in page.run("document.querySelector('#queue .controls .count').innerText")) != utc
+    assert_quiet(page, path)

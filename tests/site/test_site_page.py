@@ -115,6 +115,11 @@ def test_first_screen_has_the_answer_then_trust_then_one_table(small):
     assert "1.0 to 1.8 h" in head  # the interval of SAF's gain
 
 
+def test_interval_of_a_loss_is_told_in_hours_more(small):
+    shown = without_scripts(page_html(small))
+    assert "<b>2.5 h more</b><small>2.1 to 2.9 h</small>" in shown
+
+
 def test_orders_a_scheduler_can_be_told_stand_apart_from_what_is_simulated_only(small):
     shown = without_scripts(page_html(small))
     told = shown.index("What a site&#x27;s scheduler can be told")
