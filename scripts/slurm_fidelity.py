@@ -12,9 +12,11 @@ import argparse
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import shown
-from research.slurm_fidelity import compared, markdown, means_by_run, simulated
+from research.slurm_fidelity import LATE_S, compared, markdown, means_by_run, punctual, simulated
 from research.toy_slurm import record_run
 
 HEADS = ["waits, s", "mean", "difference", "low", "high", "ratio", "off", "correlation"]
@@ -38,7 +40,13 @@ def main() -> None:
     means["load"] = [
         float(path.with_name(f"load-{path.stem[4:]}.txt").read_text()) for path in paths
     ]
-    print(markdown(means, ["run", *means]))
+    print(markdown(means, ["run", *means]), "\n")
+    for whole, what in ((True, "whole nodes"), (False, "the cpus they need")):
+        share = np.mean([punctual(path, whole=whole) for path in paths])
+        print(
+            f"{share:.0%} of the jobs started within {LATE_S} s of a plan that begins with what "
+            f"ran and reserves {what}."
+        )
 
 
 if __name__ == "__main__":

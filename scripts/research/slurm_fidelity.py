@@ -1,17 +1,18 @@
 """Waits that a real Slurm recorded beside those of simulations of the same jobs.
 
 Slurm's backfilling plans for whole nodes: where a waiting job is to start later, no job that may
-still run then starts on its nodes, though cpus would be left. `WholeNodes` plans so, in plain
-Python, to tell how much of the misfit that is.
+still run then starts on its nodes, though cpus would be left. `Plan` plans so, in plain Python, to
+tell how much of the misfit that is.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,7 @@ AS_IMPORTED = "FCFS, conservative, cpus on any node"
 WHOLE = "FCFS, conservative, whole nodes reserved"
 LATE = "the same, a cpu free 1 s after an end"
 RESAMPLES = 10_000
+LATE_S = 2
 COLUMNS = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
 COLUMNS += ["spread"]
 
@@ -60,16 +62,29 @@ def workload_of(path: Path, *, on_one_node: bool = True) -> Workload:
         return load_workload(table, machine=nodes)
 
 
+class Reservation(NamedTuple):
+    """What a waiting job is to hold of a node, from an instant until another."""
+
+    node: int
+    begin: int
+    end: int
+    cpus: int
+
+
 @dataclass
-class WholeNodes:
-    """FCFS with a reservation of whole nodes for every job that waits; one pass each second.
+class Plan:
+    """FCFS where every waiting job has a reservation, made anew at a pass each second.
 
     Attributes:
-        jobs: Each of them runs in chunks, each on a node of its own.
+        jobs: Each runs in chunks, each on a node of its own.
+        whole: Whether a reservation is of whole nodes, as Slurm's are, or of the cpus it needs.
         lag: How long after its end the cpus of a job are free, s.
+        start: When each job started that has, s.
+        nodes: Where it runs.
     """
 
     jobs: Workload
+    whole: bool = True
     lag: int = 0
     start: dict[int, int] = field(default_factory=dict)
     nodes: dict[int, list[int]] = field(default_factory=dict)
@@ -83,33 +98,52 @@ class WholeNodes:
             now += 1
         return np.array([self.start[job] for job in range(n_jobs)]) - submit
 
-    def make_pass(self, now: int) -> None:
-        """Start, in order of submission, what may start now, and reserve for the others."""
-        jobs, reserved = self.jobs, list[tuple[int, int, int]]()
-        waiting = np.flatnonzero(jobs.submit_time <= now).tolist()
-        for job in (one for one in waiting if one not in self.start):
-            ends = {self.expected_end(one, now) for one in self.running(now)}
-            for at in sorted({now} | ends | {end for _, _, end in reserved}):
-                until = at + int(jobs.requested_time[job])
-                fit = [
-                    node
-                    for node in range(N_NODES)
-                    if self.free(node, at, now) >= jobs.processors[job] // self.n_nodes(job)
-                    and all(node != one or at >= b or until <= a for one, a, b in reserved)
-                ]
-                if len(fit) < self.n_nodes(job):
-                    continue
-                taken = fit[: self.n_nodes(job)]
-                if at == now:
-                    self.start[job], self.nodes[job] = now, taken
-                else:
-                    reserved += [(node, at, until) for node in taken]
-                break
+    def make_pass(self, now: int) -> list[int]:
+        """Start what may start now, and return it."""
+        reserved: list[Reservation] = []
+        begun = []
+        submitted = np.flatnonzero(self.jobs.submit_time <= now).tolist()
+        for job in [one for one in submitted if one not in self.start]:
+            at, nodes = self.earliest(job, now, reserved)
+            if at == now:
+                self.start[job], self.nodes[job] = now, nodes
+                begun.append(job)
+            else:
+                end = at + int(self.jobs.requested_time[job])
+                reserved += [Reservation(node, at, end, self.cpus(job)) for node in nodes]
+        return begun
+
+    def earliest(self, job: int, now: int, reserved: list[Reservation]) -> tuple[int, list[int]]:
+        """Return when a job can start, and on which nodes, the lowest that serve."""
+        ends = {self.expected_end(one, now) for one in self.running(now)}
+        for at in sorted({now} | ends | {one.end for one in reserved}):
+            fit = [node for node in range(N_NODES) if self.fits(job, node, at, now, reserved)]
+            if len(fit) >= self.n_nodes(job):
+                return at, fit[: self.n_nodes(job)]
+        raise AssertionError("a job is wider than the machine")
+
+    def fits(self, job: int, node: int, at: int, now: int, reserved: list[Reservation]) -> bool:
+        """Tell whether a node has cpus for a job from an instant on, for its whole request."""
+        end, needed = at + int(self.jobs.requested_time[job]), self.cpus(job)
+        others = [one for one in reserved if one.node == node and one.begin < end and one.end > at]
+        if self.whole:
+            return not others and self.free(node, at, now) >= needed
+        instants = {at} | {one.begin for one in others if one.begin > at}
+        return all(
+            self.free(node, instant, now)
+            - sum(one.cpus for one in others if one.begin <= instant < one.end)
+            >= needed
+            for instant in instants
+        )
 
     def n_nodes(self, job: int) -> int:
         """Return on how many nodes a job runs."""
         chunks = self.jobs.chunks
         return 1 if chunks is None else int(chunks[job])
+
+    def cpus(self, job: int) -> int:
+        """Return the cpus that a job holds of each of its nodes."""
+        return int(self.jobs.processors[job]) // self.n_nodes(job)
 
     def running(self, now: int) -> list[int]:
         """Return the jobs that hold cpus."""
@@ -123,11 +157,43 @@ class WholeNodes:
     def free(self, node: int, at: int, now: int) -> int:
         """Return the cpus of a node that running jobs are expected to leave free at an instant."""
         held = [
-            int(self.jobs.processors[job]) // self.n_nodes(job)
+            self.cpus(job)
             for job in self.running(now)
             if node in self.nodes[job] and (at == now or self.expected_end(job, now) > at)
         ]
         return CPUS_A_NODE - sum(held)
+
+
+def punctual(path: Path, *, whole: bool) -> float:
+    """Return which share of jobs started when a plan would have started them, or `LATE_S` later.
+
+    At each second the plan begins with the jobs that Slurm had started, where it had, so a start
+    that differs does not count again in what follows from it.
+    """
+    jobs = workload_of(path)
+    start = (jobs.submit_time + jobs.wait_time).tolist()
+    nodes = nodes_of(path)
+    planned: dict[int, int] = {}
+    for now in range(max(start) + 1):
+        before = [job for job in range(len(jobs)) if start[job] < now]
+        known = {job: start[job] for job in before}
+        plan = Plan(jobs, whole, 0, known, {job: nodes[job] for job in before})
+        for job in plan.make_pass(now):
+            planned.setdefault(job, now)
+    return float(
+        np.mean(
+            [
+                0 <= start[job] - planned.get(job, start[job] + 1) <= LATE_S
+                for job in range(len(jobs))
+            ]
+        )
+    )
+
+
+def nodes_of(path: Path) -> list[list[int]]:
+    """Return the nodes on which jobs ran, by submission."""
+    rows = pd.read_csv(path, sep="|").sort_values(["Eligible", "JobIDRaw"])["NodeList"]
+    return [[int(one) - 1 for one in re.findall(r"[12]", names)] for names in rows]
 
 
 def simulated(path: Path) -> dict[str, IntArray]:
@@ -138,7 +204,7 @@ def simulated(path: Path) -> dict[str, IntArray]:
         found[name] = simulate(jobs, **setting).wait_time
     anywhere = workload_of(path, on_one_node=False)
     found[AS_IMPORTED] = simulate(anywhere, backfill="conservative").wait_time
-    return found | {WHOLE: WholeNodes(jobs).waits(), LATE: WholeNodes(jobs, lag=1).waits()}
+    return found | {WHOLE: Plan(jobs).waits(), LATE: Plan(jobs, lag=1).waits()}
 
 
 def means_by_run(runs: Mapping[str, Mapping[str, IntArray]]) -> pd.DataFrame:
