@@ -18,6 +18,8 @@ from hpcgym.site import details
 from hpcgym.site.comparison import RECORDED, TODAY, UNTOLD, Comparison, compare, option_rows
 from hpcgym.site.fidelity import JITTER_S, find_setting, trust
 from hpcgym.site.log import Reading, SiteLog, read_site_log
+from hpcgym.site.markup import hours
+from hpcgym.site.option_table import span
 from hpcgym.site.options import setting_text
 from hpcgym.text_table import duration
 
@@ -138,7 +140,7 @@ def _of_best(row: Mapping[str, Any], misfit_h: float) -> str:
     """Say what the best order would change, or why that cannot be told."""
     gain, interval = row["gain_h"], row["interval_h"]
     change = f"{hours(abs(gain))} {_less(gain)}"
-    between = "" if interval is None else f" (95 % interval {_signed(interval, gain)})"
+    between = "" if interval is None else f" (95% interval {_signed(interval, gain)})"
     if row["told"] != UNTOLD:
         return (
             f"Under {row['name']} they would wait {change}{between}; the simulation misses "
@@ -156,8 +158,7 @@ def _of_best(row: Mapping[str, Any], misfit_h: float) -> str:
 
 def _signed(interval: Sequence[float], gain: float) -> str:
     """Return an interval in the direction of a gain."""
-    low, high = sorted(one if gain >= 0 else -one for one in interval)
-    return f"{'-' if low < 0 else ''}{hours(abs(low))} to {hours(abs(high))}"
+    return span(*sorted(end if gain >= 0 else -end for end in interval))
 
 
 def _span(log: SiteLog) -> str:
@@ -178,17 +179,3 @@ def _group(group: Mapping[str, Any]) -> str:
     """Name a group of jobs."""
     by, name = str(group["by"]), str(group["name"])
     return {"cpus": f"{name} cpus", "limit": f"a limit of {name}"}.get(by, f"{by} {name}")
-
-
-def hours(value: float) -> str:
-    """Return hours as people say them.
-
-    Example:
-        >>> hours(0.01), hours(0.5), hours(2.345), hours(50)
-        ('36 s', '30 min', '2.3 h', '2.1 d')
-    """
-    if value * 60 < 1:
-        return f"{value * 3600:.0f} s"
-    if value < 1:
-        return f"{value * 60:.0f} min"
-    return f"{value:.1f} h" if value < 48 else f"{value / 24:.1f} d"

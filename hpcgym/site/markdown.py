@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hpcgym.site.answer import hours
+from hpcgym.site.markup import hours
 
 
 def markdown_of(report: Mapping[str, Any]) -> str:

@@ -128,7 +128,7 @@ def distance_h(waits: FloatArray, others: FloatArray, jobs: Mapping[str, BoolArr
     apart = n = 0.0
     for members in jobs.values():
         apart += float(np.abs(np.sort(waits[members]) - np.sort(others[members])).sum())
-        n += np.count_nonzero(members)
+        n += int(np.count_nonzero(members))
     return apart / n if n else 0.0
 
 

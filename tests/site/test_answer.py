@@ -18,18 +18,18 @@ def row(gain: float, interval: list[float] | None, told: str) -> dict[str, Any]:
     [
         (
             row(2.0, [1.0, 3.0], "better"),
-            "Under SAF they would wait 2.0 h less (95 % interval 1.0 h to 3.0 h); the simulation "
+            "Under SAF they would wait 2.0 h less (95% interval 1.0 to 3.0 h); the simulation "
             "misses 30 min.",
         ),
         (
             row(-2.0, [-3.0, -1.0], "worse"),
-            "Under SAF they would wait 2.0 h longer (95 % interval 1.0 h to 3.0 h); the simulation "
+            "Under SAF they would wait 2.0 h longer (95% interval 1.0 to 3.0 h); the simulation "
             "misses 30 min.",
         ),
         (
             row(2.0, [-1.0, 5.0], "not distinguishable"),
             "No order can be told from today's: under SAF, the best on the first half, jobs would "
-            "wait 2.0 h less, but weeks differ too much (95 % interval -1.0 h to 5.0 h).",
+            "wait 2.0 h less, but weeks differ too much (95% interval −1.0 to 5.0 h).",
         ),
         (
             row(0.25, None, "not distinguishable"),
