@@ -62,7 +62,7 @@ class Packing(NamedTuple):
 
     name: str
     magic: bytes
-    opened: Callable[[io.BytesIO], Any]
+    opened: Callable[[Any], Any]
 
 
 PACKINGS = {
@@ -332,6 +332,30 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
+def read_pieces(path: Path, size: int = 2**20) -> Iterator[bytes]:
+    """Yield what `read_bytes` returns, piece by piece.
+
+    Raises:
+        TraceError: As `read_bytes`.
+    """
+    note_input(path)
+    try:
+        with path.open("rb") as file:
+            begin = file.read(size)
+            packing = next((one for one in PACKINGS.values() if begin.startswith(one.magic)), None)
+            if packing is not None:
+                file.seek(0)
+                yield from _unpacked_pieces(path, packing.opened(file), packing)
+                return
+            if not begin or path.suffix in PACKINGS:
+                read_bytes(path)  # says what is wrong
+            while begin:
+                yield begin
+                begin = file.read(size)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
+
+
 def read_head(path: Path, size: int) -> bytes:
     """Return the beginning of a file, unpacked; b"" where it cannot be read."""
     try:
@@ -364,16 +388,22 @@ def _shortened(text: str) -> str:
 
 def _unpacked(path: Path, content: bytes, packing: Packing) -> bytes:
     """Unpack a file, and say in which line it is damaged."""
-    stream = packing.opened(io.BytesIO(content))
     unpacked = bytearray()
+    for piece in _unpacked_pieces(path, packing.opened(io.BytesIO(content)), packing):
+        unpacked += piece
+    return bytes(unpacked)
+
+
+def _unpacked_pieces(path: Path, stream: Any, packing: Packing) -> Iterator[bytes]:
+    """Yield pieces of an unpacked stream, and say in which line it is damaged."""
+    line = 1
     try:
-        while chunk := stream.read1():
-            unpacked += chunk
+        while piece := stream.read1():
+            line += piece.count(b"\n")
+            yield piece
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        line = unpacked.count(b"\n") + 1
         what = "ends early" if isinstance(error, EOFError) else "is damaged"
         raise TraceError(f"{path}:{line}: the {packing.name} stream {what} here") from None
-    return bytes(unpacked)
 
 
 def _comment_lines(content: bytes) -> Iterator[str]:

@@ -5,18 +5,16 @@ Source: Specification, section 14, "A log".
 
 from __future__ import annotations
 
-import codecs
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcgym.trace.accounting import long_swf
-from hpcgym.trace.accounting.formats import HEAD, recognised
-from hpcgym.trace.accounting.rows import NAMES
+from hpcgym.trace.accounting.formats import recognised
+from hpcgym.trace.accounting.rows import NAMES, Source
 from hpcgym.trace.accounting.runs import Accounting, held_processors
-from hpcgym.trace.parquet import MAGIC, column_names
-from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, read_head, unpacked_name
+from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, unpacked_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +27,7 @@ REQUESTS = ("chunks", "cpus", "gpus", "memory_mb", "spread", "exclusive", "parti
 
 def is_accounting(path: Path) -> bool:
     """Tell whether a file is accounting, by its content; SWF that is plain is a log already."""
-    begin = read_head(path, HEAD).removeprefix(codecs.BOM_UTF8)
-    is_parquet = begin.startswith(MAGIC)
-    head = ",".join(column_names(path)) if is_parquet else begin.decode("latin-1")
+    head = Source(path).head
     known = recognised(head)
     return known is not None and not (known.name == "SWF" and long_swf.is_plain(head))
 

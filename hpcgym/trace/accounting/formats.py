@@ -15,10 +15,7 @@ from hpcgym.trace.accounting import (
     slurm,
 )
 from hpcgym.trace.accounting.cells import Clock
-from hpcgym.trace.accounting.rows import Block, Ledger, Source
-
-HEAD = 65_536
-"""Characters of a text that its format is recognised by."""
+from hpcgym.trace.accounting.rows import HEAD, Block, Ledger, Source
 
 
 class Format(NamedTuple):
@@ -39,9 +36,8 @@ FORMATS = (
 """The first that recognises a file reads it."""
 
 
-def recognised(text: str) -> Format | None:
-    """Return the format of a text, or None."""
-    head = text[:HEAD]
+def recognised(head: str) -> Format | None:
+    """Return the format of a text by its beginning, or None."""
     return next((one for one in FORMATS if "\0" not in head and one.recognises(head)), None)
 
 
@@ -51,10 +47,11 @@ def format_of(source: Source) -> Format:
     Raises:
         TraceError: No format recognises it.
     """
-    if found := recognised(source.text):
+    if found := recognised(source.head):
         return found
+    text = source.text  # a file that cannot be read says so here
     known = ", ".join(one.name for one in FORMATS)
-    first = source.text[:HEAD].strip().partition("\n")[0][:60]
+    first = text[:HEAD].strip().partition("\n")[0][:60]
     raise TraceError(
         f"{source.path}: it begins with {first!r}, as no format does that is known: {known}. Text "
         f"of sacct begins with names of fields, JobID among them; print it by: {slurm.COMMAND}"

@@ -5,15 +5,17 @@ Source: Specification, section 14, "Reading".
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hpcgym.trace.parquet import MAGIC, read_parquet
-from hpcgym.trace.swf import read_bytes
+from hpcgym.trace.parquet import MAGIC, column_names, read_parquet
+from hpcgym.trace.swf import read_bytes, read_head, read_pieces
 
 Block = dict[str, Any]
 """Columns of `FIELDS`, a value for each row; `line` is needed, others have a default."""
@@ -62,30 +64,45 @@ FIELDS: dict[str, Any] = {
 NAMES = ("partition", "user", "group", "executable", "queue")
 TIMES = ("submit", "eligible", "start", "end")
 
+HEAD = 65_536
+"""Bytes of a file that its format is recognised by."""
+
 BLOCK_ROWS = 10_000
 SHOWN_PLACES = 3
 
 
-class Source(NamedTuple):
-    """A file of accounting: its path, and its text."""
+class Source:
+    """A file of accounting, packed or not, in UTF-8 or else Latin-1; of Parquet as CSV.
 
-    path: Path
-    text: str
+    Reading raises what `hpcgym.trace.swf.read_bytes` and `hpcgym.trace.parquet.read_parquet` do.
+    """
 
-    @classmethod
-    def read(cls, path: str | Path) -> Source:
-        """Read a file, packed or not, in UTF-8 or else Latin-1; of Parquet as CSV.
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
 
-        Raises:
-            TraceError: As `hpcgym.trace.swf.read_bytes` and `hpcgym.trace.parquet.read_parquet`.
-        """
-        content = read_bytes(Path(path))
+    @cached_property
+    def head(self) -> str:
+        """The beginning of the text; "" where the file cannot be read."""
+        begin = read_head(self.path, HEAD).removeprefix(codecs.BOM_UTF8)
+        if begin.startswith(MAGIC):
+            return ",".join(column_names(self.path))
+        return begin.decode("latin-1")
+
+    @cached_property
+    def text(self) -> str:
+        """The whole text."""
+        content = read_bytes(self.path)
         if content.startswith(MAGIC):
-            return cls(Path(path), read_parquet(Path(path), drop_nested=True).to_csv(index=False))
+            return str(read_parquet(self.path, drop_nested=True).to_csv(index=False))
         try:
-            return cls(Path(path), content.decode("utf-8-sig"))
+            return content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            return cls(Path(path), content.decode("latin-1"))
+            return content.decode("latin-1")
+
+    def pieces(self) -> Iterator[str]:
+        """Yield the text piece by piece, as UTF-8."""
+        decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
+        yield from map(decoder.decode, read_pieces(self.path))
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the lines that are not blank, without line end, with their numbers from 1."""

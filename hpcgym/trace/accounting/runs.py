@@ -149,7 +149,7 @@ def read_accounting(
     files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     with steps(len(files), "reading accounting", "files") as progress:
         for number, path in enumerate(files):
-            source = Source.read(path)
+            source = Source(path)
             found = format_of(source)
             formats.append((str(path), found.name))
             for block in found.blocks(source, clock, ledger):

@@ -1,6 +1,6 @@
 """Jobs that `sacct --json` or `squeue --json` prints: scalars, lists, objects for one thing.
 
-The text is decoded job by job, so memory is that of the text and of the rows.
+The text is read and decoded piece by piece, so memory is that of the rows.
 
 Source: Specification, section 14, "Reading".
 """
@@ -20,6 +20,8 @@ from hpcgym.trace.accounting.rows import BLOCK_ROWS, Block, Ledger, Source
 _JOBS = re.compile(r'"jobs"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 _MISSING = object()
+_LONGEST_TOKEN = 16
+"""Characters of `-Infinity`, of an escaped pair of characters, and some."""
 
 PATHS = {
     "jobidraw": ("job_id",),
@@ -78,26 +80,60 @@ def _block(
 
 
 def _jobs(source: Source) -> Iterator[tuple[int, Any]]:
-    """Yield each job with the line that it begins in."""
-    text, decoder = source.text, json.JSONDecoder()
-    found = _JOBS.search(text)
-    place = counted = 0 if found is None else found.end()
-    number = text.count("\n", 0, place) + 1
+    """Yield each job with the line that it begins in; only some of the text is held at a time."""
+    window, decoder = _Window(source.pieces()), json.JSONDecoder()
+    while (begin := _JOBS.search(window.text)) is None:
+        if not window.grow():
+            raise TraceError(f"{source.path}: no JSON here: no list of jobs")
+    window.move(begin.end())
     while True:
-        between = _BETWEEN.match(text, place)
-        place = place if between is None else between.end()
-        number += text.count("\n", counted, place)
-        counted = place
-        if text.startswith("]", place):
+        between = _BETWEEN.match(window.text, window.at)
+        window.move(window.at if between is None else between.end())
+        if window.at == len(window.text) and window.grow():
+            continue
+        if window.text.startswith("]", window.at):
             return
         try:
-            job, place = decoder.raw_decode(text, place)
+            job, end = decoder.raw_decode(window.text, window.at)
         except json.JSONDecodeError as error:
-            line = number + text.count("\n", counted, error.pos)
+            if window.may_be_cut(error) and window.grow():
+                continue
+            line = window.line + window.text.count("\n", window.at, error.pos)
             raise TraceError(f"{source.path}:{line}: no JSON here: {error.msg}") from None
         except RecursionError:
-            raise TraceError(f"{source.path}:{number}: a job nested too deeply") from None
-        yield number, job
+            raise TraceError(f"{source.path}:{window.line}: a job nested too deeply") from None
+        if end == len(window.text) and window.grow():
+            continue  # a number may go on
+        yield window.line, job
+        window.move(end)
+
+
+class _Window:
+    """A part of a text: `at` is the next character to read, and `line` the line that it is in."""
+
+    def __init__(self, pieces: Iterator[str]) -> None:
+        self._pieces = pieces
+        self.text, self.at, self.line = "", 0, 1
+
+    def move(self, at: int) -> None:
+        """Go on to a character."""
+        self.line += self.text.count("\n", self.at, at)
+        self.at = at
+
+    def grow(self) -> bool:
+        """Add as much as is left to read, at least; False at the end of the text."""
+        parts, wanted = [self.text[self.at :]], len(self.text) - self.at
+        for piece in self._pieces:
+            parts.append(piece)
+            wanted -= len(piece)
+            if wanted < 0:
+                break
+        self.text, self.at = "".join(parts), 0
+        return len(parts) > 1
+
+    def may_be_cut(self, error: json.JSONDecodeError) -> bool:
+        """Tell whether an error may come from the end of what is held."""
+        return error.msg.startswith("Unterminated") or error.pos > len(self.text) - _LONGEST_TOKEN
 
 
 def _cells(job: Mapping[str, Any]) -> dict[str, str]:

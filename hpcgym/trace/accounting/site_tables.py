@@ -86,8 +86,11 @@ def recognises(head: str) -> bool:
 
 
 def _names(head: str) -> list[str]:
-    """Return the names of columns in the first line."""
-    return [name.strip() for name in next(csv.reader([head.partition("\n")[0]]), [])]
+    """Return the names of columns in the first line; none where it is no CSV."""
+    try:
+        return [name.strip() for name in next(csv.reader([head.partition("\n")[0]]), [])]
+    except csv.Error:
+        return []
 
 
 def _layout(names: list[str]) -> Layout | None:

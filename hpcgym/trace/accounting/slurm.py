@@ -84,6 +84,7 @@ STATES = {
 }
 
 _ID_DIGITS = 16
+_NO_FAULT = ("", 1)
 _JOB = re.compile(r"(\d+)(?:_(?:(\d+)|\[(.*)\])|\+(\d+))?")
 
 
@@ -168,9 +169,15 @@ def _identify(cells: Block) -> list[tuple[str, int]]:
         cells["job"], cells["order"] = ids, list(map(int, ids))
         cells["number"] = list(map(int, raws))
         return [("", 1)] * len(ids)
-    faults = []
-    cells["job"], cells["number"], cells["order"] = [], [], []
+    faults: list[tuple[str, int]] = []
+    cells["job"], cells["number"], cells["order"] = list(ids), [], []
+    plain = _are_numbers(raws)
     for text, raw in zip(ids, raws, strict=True):
+        if plain and text.isdecimal() and len(text) < _ID_DIGITS:
+            faults.append(_NO_FAULT)
+            cells["number"].append(int(raw))
+            cells["order"].append(int(text))
+            continue
         fault, jobs, number, order = "", 1, UNKNOWN, UNKNOWN
         found = _JOB.fullmatch(text)
         if "." in text:
@@ -181,11 +188,10 @@ def _identify(cells: Block) -> list[tuple[str, int]]:
             fault, jobs = "array tasks that never started", tasks_in(found[3])
         else:
             order = int(found[1])
-            number = int(raw) if _are_numbers([raw]) else UNKNOWN
+            number = int(raw) if plain or _are_numbers([raw]) else UNKNOWN
             if number == UNKNOWN and _are_numbers([text]):
                 number = order
         faults.append((fault, jobs))
-        cells["job"].append(text)
         cells["number"].append(number)
         cells["order"].append(order)
     return faults
