@@ -292,6 +292,8 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
             placed = place_now(jobs, sim, PLAN, job)
         if placed > 0:
             start_chosen(jobs, sim, job, placed, True)
+        elif left == 0 and hopeful == place and next_placeable(jobs, sim, place + 1, n) == n:
+            return 0
         else:
             start = reserve_earliest(jobs, sim, job)
             sim.planned_of[partition] += 1

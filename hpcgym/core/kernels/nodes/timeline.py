@@ -266,13 +266,15 @@ def next_return(jobs: Jobs, sim: Sim, at: int, plan: int) -> int:
 
 
 @kernel
-def narrow_window(jobs: Jobs, sim: Sim, plan: int, shape: int, component: int, until: int) -> None:
+def narrow_window(jobs: Jobs, sim: Sim, plan: int, job: int, until: int) -> None:
     """Lower the rooms of the cursor `WINDOW` to the least before an instant.
 
-    The window is empty of events but for those before `until` that the cursor has before it.
+    The window is empty of events but for those before `until` that the cursor has before it. It
+    ends early where the rooms are too few for the job: they only fall.
     """
+    shape, component, wanted = jobs.shape[job], component_of(jobs, job), jobs.chunks[job]
     start = next_start(jobs, sim, WINDOW, plan)
-    while start < until:
+    while start < until and sim.cursor[WINDOW, s.CURSOR_TOTAL] >= wanted:
         first, outage = sim.cursor[WINDOW, s.CURSOR_START], sim.cursor[WINDOW, s.CURSOR_OUTAGE]
         advance(jobs, sim, WINDOW, plan, shape, component, start)
         for place in range(first, sim.cursor[WINDOW, s.CURSOR_START]):
@@ -298,7 +300,7 @@ def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
     shape = jobs.shape[job]
     begin_cursor(jobs, sim, WINDOW, shape)
     until = begins_at(sim, job) + jobs.estimate[job]
-    narrow_window(jobs, sim, plan, shape, component_of(jobs, job), until)
+    narrow_window(jobs, sim, plan, job, until)
     if is_on_trial(sim, job):
         return place_on_own(jobs, sim, WINDOW, job)
     return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
@@ -338,7 +340,7 @@ def place_from(jobs: Jobs, sim: Sim, plan: int, job: int, start: int) -> int:
     if next_start(jobs, sim, TRIAL, plan) >= until:
         return place_chunks(jobs, sim, TRIAL, shape, wanted)
     copy_cursor(jobs, sim)
-    narrow_window(jobs, sim, plan, shape, component_of(jobs, job), until)
+    narrow_window(jobs, sim, plan, job, until)
     return place_chunks(jobs, sim, WINDOW, shape, wanted)
 
 
