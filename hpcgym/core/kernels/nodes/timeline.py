@@ -17,6 +17,7 @@ Source: Specification, section 13, "EASY and depth k" and "Conservative".
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_on_trial
+from hpcgym.core.kernels.nodes.bound import find_hole
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
 from hpcgym.core.kernels.nodes.trials import begins_at, place_on_own
@@ -68,19 +69,19 @@ def begin_cursor(jobs: Jobs, sim: Sim, at: int, shape: int) -> None:
 
 
 @kernel
-def copy_cursor(jobs: Jobs, sim: Sim) -> None:
-    """Set the cursor `WINDOW` to where `TRIAL` is."""
-    forget_touched(sim, WINDOW)
+def copy_cursor(jobs: Jobs, sim: Sim, at: int, to: int) -> None:
+    """Set the cursor `to` to where the cursor `at` is."""
+    forget_touched(sim, to)
     for column in range(s.N_CURSOR_FIELDS):
-        sim.cursor[WINDOW, column] = sim.cursor[TRIAL, column]
-    for place in range(sim.cursor[TRIAL, s.CURSOR_TOUCHED]):
-        node = sim.touched_node[TRIAL, place]
-        sim.touched_node[WINDOW, place] = node
-        sim.is_touched[WINDOW, node] = 1
+        sim.cursor[to, column] = sim.cursor[at, column]
+    for place in range(sim.cursor[at, s.CURSOR_TOUCHED]):
+        node = sim.touched_node[at, place]
+        sim.touched_node[to, place] = node
+        sim.is_touched[to, node] = 1
         for resource in range(s.N_RESOURCES):
-            sim.later[WINDOW, node, resource] = sim.later[TRIAL, node, resource]
+            sim.later[to, node, resource] = sim.later[at, node, resource]
     for node in range(len(jobs.capacity)):
-        sim.row[WINDOW, node] = sim.row[TRIAL, node]
+        sim.row[to, node] = sim.row[at, node]
 
 
 @kernel(inlined=True)
@@ -339,7 +340,7 @@ def place_from(jobs: Jobs, sim: Sim, plan: int, job: int, start: int) -> int:
     until = start + jobs.estimate[job]
     if next_start(jobs, sim, TRIAL, plan) >= until:
         return place_chunks(jobs, sim, TRIAL, shape, wanted)
-    copy_cursor(jobs, sim)
+    copy_cursor(jobs, sim, TRIAL, WINDOW)
     narrow_window(jobs, sim, plan, job, until)
     return place_chunks(jobs, sim, WINDOW, shape, wanted)
 
@@ -373,6 +374,20 @@ def add_reservation(jobs: Jobs, sim: Sim, plan: int, job: int, start: int, n: in
 
 
 @kernel
+def begin_before(jobs: Jobs, sim: Sim, job: int, start: int) -> None:
+    """Set the cursor `TRIAL` past all events before an instant, with the rooms of then.
+
+    Writes both cursors. No row follows the cursor `WINDOW`, so it is the one that moves.
+    """
+    shape = jobs.shape[job]
+    begin_cursor(jobs, sim, WINDOW, shape)
+    advance(jobs, sim, WINDOW, PLAN, shape, component_of(jobs, job), start - 1)
+    for place in range(sim.cursor[WINDOW, s.CURSOR_TOUCHED]):
+        show_change(jobs, sim, WINDOW, shape, sim.touched_node[WINDOW, place])
+    copy_cursor(jobs, sim, WINDOW, TRIAL)
+
+
+@kernel
 def reserve_earliest(jobs: Jobs, sim: Sim, job: int) -> int:
     """Reserve for a job at the earliest instant that has a placement; return that instant, s.
 
@@ -380,12 +395,21 @@ def reserve_earliest(jobs: Jobs, sim: Sim, job: int) -> int:
     """
     shape = jobs.shape[job]
     component = component_of(jobs, job)
-    begin_cursor(jobs, sim, TRIAL, shape)
+    is_bounded = depth_of(sim) == float("inf")
+    least = find_hole(jobs, sim, job, sim.now) if is_bounded else sim.now
+    if least > sim.now:
+        begin_before(jobs, sim, job, least)
+    else:
+        begin_cursor(jobs, sim, TRIAL, shape)
     while True:
         # On an empty partition every job has a placement, so the search ends.
         start = next_return(jobs, sim, TRIAL, PLAN)
         advance(jobs, sim, TRIAL, PLAN, shape, component, start)
+        if start < least:
+            continue
         n = place_from(jobs, sim, PLAN, job, start)
         if n > 0:
             add_reservation(jobs, sim, PLAN, job, start, n)
             return start
+        if is_bounded:
+            least = find_hole(jobs, sim, job, start + 1)
