@@ -35,6 +35,7 @@ from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
 from hpcgym.core.engine.life import is_on_trial, promote, start_waiting
+from hpcgym.core.kernels.nodes.bound import make_bound
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
 from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of, use_of
@@ -62,6 +63,7 @@ from hpcgym.core.kernels.nodes.trials import (
     take_idle,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order, make_backfill_order
+from hpcgym.core.kernels.passes.profile import is_free_now, take_interval
 from hpcgym.core.kernels.queue.entries import is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.queue.selection import sort_listed
@@ -245,12 +247,22 @@ def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
     return n
 
 
+@kernel(inlined=True)
+def may_start_now(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether the cpus of its component are enough for a job's whole estimate from now on."""
+    return is_free_now(sim, jobs.processors[job], jobs.estimate[job])
+
+
 @kernel
 def next_placeable(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
     """Return the first place of the walk from `first` on whose job may start now, else n."""
     for place in range(first, n):
         job = sim.component_walk[place]
-        if has_placement(jobs, sim, job) and not is_blocked(jobs, sim, job):
+        if (
+            has_placement(jobs, sim, job)
+            and (depth_of(sim) < np.inf or may_start_now(jobs, sim, job))
+            and not is_blocked(jobs, sim, job)
+        ):
             return place
     return n
 
@@ -269,6 +281,9 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
     Return how many jobs are left for step 3, listed in `scratch`. Writes the plan.
     """
     sim.planned_of[:] = 0
+    is_bounded = depth == np.inf
+    if is_bounded:
+        make_bound(jobs, sim, sim.component_walk[first])
     left = 0
     hopeful = first  # no job of the walk between here and there may start
     for place in range(first, n):
@@ -288,14 +303,20 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
         if is_blocked(jobs, sim, job):
             continue
         placed = -1
-        if is_placeable:
+        if is_placeable and (not is_bounded or may_start_now(jobs, sim, job)):
             placed = place_now(jobs, sim, PLAN, job)
         if placed > 0:
             start_chosen(jobs, sim, job, placed, True)
+            if is_bounded:
+                take_interval(jobs, sim, job, sim.now)
+        elif left == 0 and hopeful == place and next_placeable(jobs, sim, place + 1, n) == n:
+            return 0
         else:
             start = reserve_earliest(jobs, sim, job)
             sim.planned_of[partition] += 1
-            if depth < np.inf:
+            if is_bounded:
+                take_interval(jobs, sim, job, start)
+            else:
                 spare = spare_beside(jobs, sim, job, start)
                 sim.plan_spare[sim.n_reservations - 1] = spare
     return left

@@ -17,6 +17,7 @@ Source: Specification, section 13, "EASY and depth k" and "Conservative".
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_on_trial
+from hpcgym.core.kernels.nodes.bound import find_hole
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
 from hpcgym.core.kernels.nodes.trials import begins_at, place_on_own
@@ -68,19 +69,19 @@ def begin_cursor(jobs: Jobs, sim: Sim, at: int, shape: int) -> None:
 
 
 @kernel
-def copy_cursor(jobs: Jobs, sim: Sim) -> None:
-    """Set the cursor `WINDOW` to where `TRIAL` is."""
-    forget_touched(sim, WINDOW)
+def copy_cursor(jobs: Jobs, sim: Sim, at: int, to: int) -> None:
+    """Set the cursor `to` to where the cursor `at` is."""
+    forget_touched(sim, to)
     for column in range(s.N_CURSOR_FIELDS):
-        sim.cursor[WINDOW, column] = sim.cursor[TRIAL, column]
-    for place in range(sim.cursor[TRIAL, s.CURSOR_TOUCHED]):
-        node = sim.touched_node[TRIAL, place]
-        sim.touched_node[WINDOW, place] = node
-        sim.is_touched[WINDOW, node] = 1
+        sim.cursor[to, column] = sim.cursor[at, column]
+    for place in range(sim.cursor[at, s.CURSOR_TOUCHED]):
+        node = sim.touched_node[at, place]
+        sim.touched_node[to, place] = node
+        sim.is_touched[to, node] = 1
         for resource in range(s.N_RESOURCES):
-            sim.later[WINDOW, node, resource] = sim.later[TRIAL, node, resource]
+            sim.later[to, node, resource] = sim.later[at, node, resource]
     for node in range(len(jobs.capacity)):
-        sim.row[WINDOW, node] = sim.row[TRIAL, node]
+        sim.row[to, node] = sim.row[at, node]
 
 
 @kernel(inlined=True)
@@ -266,13 +267,15 @@ def next_return(jobs: Jobs, sim: Sim, at: int, plan: int) -> int:
 
 
 @kernel
-def narrow_window(jobs: Jobs, sim: Sim, plan: int, shape: int, component: int, until: int) -> None:
+def narrow_window(jobs: Jobs, sim: Sim, plan: int, job: int, until: int) -> None:
     """Lower the rooms of the cursor `WINDOW` to the least before an instant.
 
-    The window is empty of events but for those before `until` that the cursor has before it.
+    The window is empty of events but for those before `until` that the cursor has before it. It
+    ends early where the rooms are too few for the job: they only fall.
     """
+    shape, component, wanted = jobs.shape[job], component_of(jobs, job), jobs.chunks[job]
     start = next_start(jobs, sim, WINDOW, plan)
-    while start < until:
+    while start < until and sim.cursor[WINDOW, s.CURSOR_TOTAL] >= wanted:
         first, outage = sim.cursor[WINDOW, s.CURSOR_START], sim.cursor[WINDOW, s.CURSOR_OUTAGE]
         advance(jobs, sim, WINDOW, plan, shape, component, start)
         for place in range(first, sim.cursor[WINDOW, s.CURSOR_START]):
@@ -298,7 +301,7 @@ def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
     shape = jobs.shape[job]
     begin_cursor(jobs, sim, WINDOW, shape)
     until = begins_at(sim, job) + jobs.estimate[job]
-    narrow_window(jobs, sim, plan, shape, component_of(jobs, job), until)
+    narrow_window(jobs, sim, plan, job, until)
     if is_on_trial(sim, job):
         return place_on_own(jobs, sim, WINDOW, job)
     return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
@@ -337,8 +340,8 @@ def place_from(jobs: Jobs, sim: Sim, plan: int, job: int, start: int) -> int:
     until = start + jobs.estimate[job]
     if next_start(jobs, sim, TRIAL, plan) >= until:
         return place_chunks(jobs, sim, TRIAL, shape, wanted)
-    copy_cursor(jobs, sim)
-    narrow_window(jobs, sim, plan, shape, component_of(jobs, job), until)
+    copy_cursor(jobs, sim, TRIAL, WINDOW)
+    narrow_window(jobs, sim, plan, job, until)
     return place_chunks(jobs, sim, WINDOW, shape, wanted)
 
 
@@ -371,6 +374,20 @@ def add_reservation(jobs: Jobs, sim: Sim, plan: int, job: int, start: int, n: in
 
 
 @kernel
+def begin_before(jobs: Jobs, sim: Sim, job: int, start: int) -> None:
+    """Set the cursor `TRIAL` past all events before an instant, with the rooms of then.
+
+    Writes both cursors. No row follows the cursor `WINDOW`, so it is the one that moves.
+    """
+    shape = jobs.shape[job]
+    begin_cursor(jobs, sim, WINDOW, shape)
+    advance(jobs, sim, WINDOW, PLAN, shape, component_of(jobs, job), start - 1)
+    for place in range(sim.cursor[WINDOW, s.CURSOR_TOUCHED]):
+        show_change(jobs, sim, WINDOW, shape, sim.touched_node[WINDOW, place])
+    copy_cursor(jobs, sim, WINDOW, TRIAL)
+
+
+@kernel
 def reserve_earliest(jobs: Jobs, sim: Sim, job: int) -> int:
     """Reserve for a job at the earliest instant that has a placement; return that instant, s.
 
@@ -378,12 +395,21 @@ def reserve_earliest(jobs: Jobs, sim: Sim, job: int) -> int:
     """
     shape = jobs.shape[job]
     component = component_of(jobs, job)
-    begin_cursor(jobs, sim, TRIAL, shape)
+    is_bounded = depth_of(sim) == float("inf")
+    least = find_hole(jobs, sim, job, sim.now) if is_bounded else sim.now
+    if least > sim.now:
+        begin_before(jobs, sim, job, least)
+    else:
+        begin_cursor(jobs, sim, TRIAL, shape)
     while True:
         # On an empty partition every job has a placement, so the search ends.
         start = next_return(jobs, sim, TRIAL, PLAN)
         advance(jobs, sim, TRIAL, PLAN, shape, component, start)
+        if start < least:
+            continue
         n = place_from(jobs, sim, PLAN, job, start)
         if n > 0:
             add_reservation(jobs, sim, PLAN, job, start, n)
             return start
+        if is_bounded:
+            least = find_hole(jobs, sim, job, start + 1)
