@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hpcgym
+from hpcgym.machine import Machine
 from hpcgym.site import report_on
 
 N_JOBS = 3_000
@@ -16,12 +17,11 @@ N_JOBS = 3_000
 
 @pytest.fixture(scope="session")
 def site_log(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Write the log of a site that schedules by some order, as (policy, **settings) -> file."""
-    jobs = hpcgym.load_workload("synthetic-busy-weeks")
-    jobs = jobs.select(range(N_JOBS))
+    """Write the log of a site, as (policy, machine, **settings of its scheduler) -> file."""
     folder = tmp_path_factory.mktemp("site")
 
-    def write(policy: str, **settings: Any) -> Path:
+    def write(policy: str, *, machine: Machine | None = None, **settings: Any) -> Path:
+        jobs = hpcgym.load_workload("synthetic-busy-weeks", machine=machine).select(range(N_JOBS))
         file = folder / f"{policy}-{len(list(folder.iterdir()))}.swf"
         hpcgym.simulate(jobs, policy, kill_at_limit=False, **settings).write(file)
         return file

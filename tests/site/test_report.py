@@ -15,12 +15,15 @@ import pytest
 
 import hpcgym
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Machine, NodeType
 from hpcgym.site import Reading, report_on
 from hpcgym.site.comparison import weekly_interval
 from hpcgym.site.outcome import Outcome, distance_h
 from hpcgym.trace import read_swf
+from hpcgym.trace.accounting import read_accounting, write_accounting
 
 Jobs = list[dict[str, int]]
+SLURM = Path(__file__).parents[1] / "data" / "slurm"
 
 
 def rows_of(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -178,6 +181,35 @@ def test_names_are_hashed_unless_they_are_asked_for(tmp_path: Path, fcfs_log: Pa
     kept = report_on(file, Reading(keep_names=True))
     assert {job["user"] for job in kept["changed"]} == {"zoe-q"}
     assert "run-q" not in json.dumps(kept)
+
+
+def test_a_table_of_jobs_says_what_the_accounting_that_it_was_made_of_says(tmp_path: Path) -> None:
+    sacct, table = SLURM / "sacct-allocations.txt", tmp_path / "jobs.csv"
+    write_accounting(table, read_accounting(sacct, timezone="UTC"))
+    first = report_on(sacct, Reading(timezone="UTC", keep_names=True))
+    second = report_on(table, Reading(processors=32, keep_names=True))
+    assert second["log"]["machine_is_guess"] is False
+    assert rows_of(second)["recorded"]["wait"] == rows_of(first)["recorded"]["wait"]
+    for by in ("user", "account", "partition"):
+        named = [
+            [(row["name"], row["n"], row["recorded"]) for row in report["groups"][by]]
+            for report in (first, second)
+        ]
+        assert named[0] == named[1]
+
+
+def test_a_machine_of_nodes_is_simulated_as_such(site_log: Callable[..., Path]) -> None:
+    machine = Machine((NodeType(16, cpus=8),))
+    report = report_on(site_log("FCFS", machine=machine), Reading(machine=machine))
+    assert report["log"]["machine"] == "16 nodes, 128 cpus"
+    assert report["trust"]["setting"] == "FCFS, backfill easy, no threshold"
+    assert report["trust"]["misfit_h"] == 0
+    assert {row["group"] for row in report["options"]} >= {"today", "order", "mode"}
+    on_nodes = {row["id"]: row["wait"]["mean"] for row in report["options"]}
+    jobs = hpcgym.load_workload(site_log("FCFS", machine=machine), machine=machine)
+    made = hpcgym.simulate(jobs, "SAF", threshold=200_000, kill_at_limit=False)
+    judged = jobs.submit_time >= jobs.submit_time[len(jobs) // 2]
+    assert on_nodes["saf"] == pytest.approx(made.wait_time[judged].mean() / 3600)
 
 
 def test_a_log_without_recorded_starts_is_refused(tmp_path: Path) -> None:
