@@ -220,10 +220,15 @@ def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> No
 
 
 @kernel(inlined=True)
+def has_cap(sim: Sim) -> bool:
+    """Tell whether a cap may block jobs."""
+    return sim.hears & s.IS_BLOCKED != 0
+
+
+@kernel
 def is_blocked(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether a cap has the pass go on as if a job did not wait."""
-    hears = sim.hears & s.IS_BLOCKED != 0
-    return hears and ask_mode(jobs.mode_pass, jobs, sim, s.IS_BLOCKED, job) == 1
+    """Tell whether the cap that there is has the pass go on as if a job did not wait."""
+    return ask_mode(jobs.mode_pass, jobs, sim, s.IS_BLOCKED, job) == 1
 
 
 @kernel
@@ -232,10 +237,10 @@ def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
 
     Return less than 0 if the picked job started.
     """
-    some_wait = False
+    caps, some_wait = has_cap(sim), False
     for place in range(n):
         job = sim.component_walk[place]
-        if is_blocked(jobs, sim, job):
+        if caps and is_blocked(jobs, sim, job):
             some_wait = True
             continue
         if not has_placement(jobs, sim, job):
@@ -256,12 +261,13 @@ def may_start_now(jobs: Jobs, sim: Sim, job: int) -> bool:
 @kernel
 def next_placeable(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
     """Return the first place of the walk from `first` on whose job may start now, else n."""
+    caps, is_bounded = has_cap(sim), depth_of(sim) == np.inf
     for place in range(first, n):
         job = sim.component_walk[place]
         if (
             has_placement(jobs, sim, job)
-            and (depth_of(sim) < np.inf or may_start_now(jobs, sim, job))
-            and not is_blocked(jobs, sim, job)
+            and not (is_bounded and not may_start_now(jobs, sim, job))
+            and not (caps and is_blocked(jobs, sim, job))
         ):
             return place
     return n
@@ -300,7 +306,7 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
                 sim.scratch[left] = job
                 left += 1
             continue
-        if is_blocked(jobs, sim, job):
+        if has_cap(sim) and is_blocked(jobs, sim, job):
             continue
         placed = -1
         if is_placeable and (not is_bounded or may_start_now(jobs, sim, job)):
@@ -415,7 +421,7 @@ def place_beside(jobs: Jobs, sim: Sim, job: int, reach: int, n: int) -> int:
     return placed
 
 
-@kernel
+@kernel(inlined=True)
 def place_left(jobs: Jobs, sim: Sim, job: int) -> int:
     """Place a job of step 3 that has a placement now; return its nodes, -1 if it may not start.
 
@@ -467,7 +473,7 @@ def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int, weighs: bool) -> None:
     sim.refused_state += 1
     for place in range(left):
         job = sim.component_walk[place]
-        if not has_placement(jobs, sim, job) or is_blocked(jobs, sim, job):
+        if not has_placement(jobs, sim, job) or (has_cap(sim) and is_blocked(jobs, sim, job)):
             continue
         placed = place_left(jobs, sim, job)
         if placed > 0:
@@ -515,7 +521,7 @@ def component_pass(jobs: Jobs, sim: Sim, component: int, waiting: int) -> bool:
     n = list_component(jobs, sim, component, waiting)
     depth = depth_of(sim)
     weighs = False
-    if sim.hears & s.IS_BLOCKED != 0:
+    if has_cap(sim):
         sim.n_walked = n
         weighs = ask_mode(jobs.mode_pass, jobs, sim, s.ON_COMPONENT, component) == 1
     if sim.backfill > s.BACKFILL_EASY and not is_easys(sim) and sim.planned < n:
