@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.options import Force, Resume, refuse_idle, with_options
+from hpcgym.cli.options import Force, On, Resume, refuse_idle, with_options
 from hpcgym.cli.show import Format, say, show_rows
 from hpcgym.text_table import Kind
 
@@ -44,6 +44,7 @@ def record_episodes(
         Path | None,
         typer.Option("--output", "-o", help="Folder of data sets; default Minari's own."),
     ] = None,
+    executor: On = None,
     how: Format = "table",
     **again: bool,
 ) -> None:
@@ -68,6 +69,7 @@ def record_episodes(
         folder=output,
         n_slots=n_slots,
         observation=observation,
+        executor=executor,
         **again,
     )
     kinds: dict[str, Kind] = {"agent": "name", "week": "word"}

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import gymnasium
 import numpy as np
@@ -37,6 +38,9 @@ from hpcgym.errors import (
     refuse_unless_whole,
     unknown_name,
 )
+from hpcgym.evaluation.chunks import Fresh, Work
+from hpcgym.evaluation.execution import Execution
+from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.runner import AnyAgent, loaded
 from hpcgym.evaluation.store import Store, digest, digest_of_weeks
 from hpcgym.output import make_folder, unfinished_folder, unfinished_of
@@ -45,6 +49,9 @@ from hpcgym.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Task: TypeAlias = tuple[AnyAgent, str, int]
+"""An episode: agent, label of the week, seed."""
 
 ACTIONS = ("own", "policy", "order", "job")
 
@@ -80,12 +87,14 @@ def record(
     epsilon: float = 0.0,
     seed: int = 0,
     folder: str | Path | None = None,
+    executor: AnyExecutor = None,
     resume: bool = False,
     force: bool = False,
 ) -> Recording:
     """Play each agent on each week, and write the episodes as a Minari data set.
 
-    A recording that is cut off keeps its finished episodes in a hidden folder beside its place.
+    A recording that is cut off keeps its finished episodes in a hidden folder beside its place. With
+    an executor it keeps those before the first that is not finished.
 
     Args:
         agents: As of `hpcgym.evaluate`; all must play in the same environment.
@@ -98,6 +107,7 @@ def record(
         epsilon: Share of decisions that are taken at random in place of the agent's.
         seed: Seed of the first episode; each later one has the next.
         folder: Folder of data sets; default Minari's own.
+        executor: As of `hpcgym.evaluate`; the data set is the same.
         resume: Whether to go on from what a recording kept that was cut off.
         force: Whether to replace a data set of this name and, without `resume`, what was kept.
 
@@ -119,11 +129,8 @@ def record(
     played = every if weeks is None else every.select(weeks)
     of_file = str(scenario).endswith(".toml")  # which the data set must name from anywhere
     source = str(Path(scenario).resolve() if of_file else scenario)
-    made = gymnasium.make("HPCBatch-v0", scenario=source, **keywords)
-    env = cast(SchedulingEnv, made.unwrapped)
-    kind, rules = env.action, keywords.get("policies", ())
-    stage = _Stage(env, kind, rules, epsilon)
-    how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
+    stage = _Stage(source, keywords, epsilon)
+    how = {"scenario": source, "action": stage.kind, "epsilon": epsilon, "seed": seed}
     key = digest(played.workload(0), digest_of_weeks(played), how, chosen, keywords)
     make_folder(place.parent)
     with unfinished_folder(place) as partial:
@@ -132,9 +139,11 @@ def record(
             _clear(partial)
         kept = _Kept(partial, key)
         try:
-            data = kept.open(storage, made.spec)
-            tasks = list(product(chosen, played.labels))
-            rows = stage.fill(data, tasks, seed, kept)
+            data = kept.open(storage, stage.made.spec)
+            pairs = enumerate(product(chosen, played.labels), seed)
+            tasks = [(agent, week, drawn) for drawn, (agent, week) in pairs]
+            with executor_of(executor) as workers:
+                rows = stage.fill(data, tasks, kept, Execution(workers))
             data.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
             kept.put_at(place)
         except KeyboardInterrupt:
@@ -364,29 +373,72 @@ class _Stage:
     """Where agents play, and how their actions are written.
 
     Attributes:
-        kind: Kind of action of the environment.
-        rules: What a "policy" action chooses among.
+        scenario: A name or a path.
+        keywords: Of the environment.
         epsilon: Share of decisions taken at random.
     """
 
-    env: SchedulingEnv
-    kind: str
-    rules: Sequence[str]
+    scenario: str
+    keywords: Mapping[str, Any]
     epsilon: float
 
+    @cached_property
+    def made(self) -> gymnasium.Env[Any, Any]:
+        """The environment as Gymnasium makes it."""
+        return gymnasium.make("HPCBatch-v0", scenario=self.scenario, **self.keywords)
+
+    @property
+    def env(self) -> SchedulingEnv:
+        """The environment itself."""
+        return cast(SchedulingEnv, self.made.unwrapped)
+
+    @property
+    def kind(self) -> str:
+        """Kind of action of the environment."""
+        return self.env.action
+
+    @property
+    def rules(self) -> Sequence[str]:
+        """What a "policy" action chooses among."""
+        rules: Sequence[str] = self.keywords.get("policies", ())
+        return rules
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the environment, which another process makes anew."""
+        return {key: one for key, one in self.__dict__.items() if key != "made"}
+
     def fill(
-        self, data: Any, tasks: Sequence[tuple[AnyAgent, str]], seed: int, kept: _Kept
+        self, data: Any, tasks: Sequence[Task], kept: _Kept, execution: Execution
     ) -> list[dict[str, Any]]:
-        """Play agents on weeks, add the episodes to a storage, and return a row about each."""
-        with steps(len(tasks), self.env.episodes.scenario.name, "episodes") as work:
-            for number, (agent, week) in enumerate(tasks):
-                if number >= len(kept.rows):
-                    episode, row, end = self.play(agent, week, seed + number)
-                    data.update_episodes([episode])
-                    data.update_episode_metadata([end | row], [number])
-                    kept.add(row)
+        """Play episodes, add them to a storage in order, and return a row about each."""
+        left = tasks[len(kept.rows) :]
+        keys = ["" if execution.executor is None else self.key(task) for task in left]
+        shares = getattr(execution.executor, "shares", ())
+        name = self.env.episodes.scenario.name
+        fresh = execution.fresh(Work(self.run, self.key, self.named), left, keys)
+        with closing(fresh), steps(len(tasks), name, "episodes", shares=shares) as work:
+            work.advance(len(kept.rows))
+            for episode, row, end in _in_order(fresh):
+                data.update_episodes([episode])
+                data.update_episode_metadata([end | row], [len(kept.rows)])
+                kept.add(row)
                 work.advance()
         return kept.rows
+
+    def run(self, task: Task) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """Play the episode of a task."""
+        return self.play(*task)
+
+    def key(self, task: Task) -> str:
+        """Return the digest of all that decides an episode."""
+        episodes = self.env.episodes
+        week = episodes.workload(episodes.labels.index(task[1]))
+        return digest(week, episodes.settings, self.keywords, self.epsilon, task)
+
+    def named(self, task: Task) -> str:
+        """Return what messages call an episode."""
+        agent, week, seed = task
+        return f"{agent.name}, {week}, seed {seed}"
 
     def play(
         self, agent: AnyAgent, week: str, seed: int
@@ -443,6 +495,17 @@ class _Stage:
         score = np.zeros(self.env.n_slots, dtype=np.float32)
         score[first] = np.linspace(-1, 1, len(first), dtype=np.float32)
         return score, None
+
+
+def _in_order(fresh: Fresh) -> Iterator[Any]:
+    """Yield results in the order of their tasks, and hold back those that are early."""
+    early: dict[int, Any] = {}
+    n_given = 0
+    for task, made in fresh:
+        early[task] = made
+        while n_given in early:
+            yield early.pop(n_given)
+            n_given += 1
 
 
 def _stacked(parts: Sequence[Any]) -> Any:

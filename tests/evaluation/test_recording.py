@@ -11,12 +11,13 @@ import pytest
 
 minari = pytest.importorskip("minari")
 
+from hostile import Hostile  # noqa: E402
 from hpcgym import simulate  # noqa: E402
 from hpcgym.agent.base import NamedAgent  # noqa: E402
 from hpcgym.agent.weights import ConstantAction  # noqa: E402
 from hpcgym.core.policy import as_policy  # noqa: E402
 from hpcgym.errors import EvaluationError, HpcgymError, OutputError, PolicyError  # noqa: E402
-from hpcgym.evaluation import record, recording  # noqa: E402
+from hpcgym.evaluation import chunks, record, recording  # noqa: E402
 from hpcgym.scenario.episodes import Episodes  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
@@ -217,6 +218,19 @@ def test_a_recording_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="nothing to resume"):
         record(folder=cut_off, resume=True, **given)
     assert os.listdir(cut_off) == ["busy-v0"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_workers_that_reorder_repeat_and_die_record_the_same_files(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "INTERRUPT_S", 0.0)
+    given = {"agents": ["SAF", "SMITH-HISTORY"], "scenario": BUSY, "name": "busy-v0"}
+    given |= {"weeks": "1-3", "epsilon": 0.1}
+    whole = record(folder=tmp_path / "whole", **given)
+    hostile = Hostile(seed, lost=0.2)
+    made = record(folder=tmp_path / "shared", executor=hostile, **given)
+    assert hostile.done > 0
+    assert made.frame.equals(whole.frame)
+    assert files_in(made.path) == files_in(whole.path)
 
 
 def test_an_episode_that_is_gone_is_played_again(tmp_path, monkeypatch):
