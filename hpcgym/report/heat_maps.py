@@ -51,12 +51,12 @@ def draw_hours(schedules: Labelled, view: View) -> Figure:
     charts[0].set_title(f"submissions, {int(counts.sum()):,} jobs", loc="left", fontsize=9)
     means = {}
     for label, schedule in schedules.items():
-        own, chosen = (
+        calendar, chosen = (
             hours_of(schedule.workload, schedule.jobs.submit_time),
             view.submitted(schedule),
         )
         means[label] = _mean(
-            own.weekday[chosen], own.hour[chosen], schedule.bsld()[chosen], (7, 24)
+            calendar.weekday[chosen], calendar.hour[chosen], schedule.bsld()[chosen], (7, 24)
         )
     _draw_means(figure, charts[1:], means)
     for axes in charts:

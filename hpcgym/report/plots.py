@@ -83,7 +83,7 @@ def plot_schedules(
         schedule.refuse_unfinished(f"a picture of {label}")
     view = View.of(labelled, days, jobs)
     if kind != "gantt":  # which shows attempts in vain, too
-        labelled = {label: useful_part(one) for label, one in labelled.items()}
+        labelled = {label: useful_part(schedule) for label, schedule in labelled.items()}
     figure = KINDS[kind](labelled, view)
     if path is not None:
         save(figure, path, force=force, dpi=dpi)

@@ -52,7 +52,7 @@ class _Table:
     def __post_init__(self) -> None:
         """Refuse values of another type or out of range, and whatever `check` refuses."""
         hints = get_type_hints(type(self))
-        for key in (one.name for one in fields(self)):  # type: ignore[arg-type]
+        for key in (declared.name for declared in fields(self)):  # type: ignore[arg-type]
             _check_type(self.TABLE, key, getattr(self, key), hints[key])
         for key, lowest in self.LEAST.items():
             value = getattr(self, key)
