@@ -142,7 +142,7 @@ def allocate_processors(
             free.give_back(held[job])
         else:
             held[job] = free.take(int(processors[job]))
-    rows = [(job, *interval) for job, own in sorted(held.items()) for interval in own]
+    rows = [(job, *interval) for job, intervals in sorted(held.items()) for interval in intervals]
     return _joined(rows, len(start_time))
 
 
@@ -162,10 +162,12 @@ def allocate_on_nodes(
     ends = np.flatnonzero(np.diff(placement.node[by_node])) + 1
     for entries in np.split(by_node, ends):
         here, node = job[entries], int(placement.node[entries[0]]) if len(entries) else 0
-        own = allocate_processors(start_time[here], end_time[here], cpus[entries], int(sizes[node]))
+        allocation = allocate_processors(
+            start_time[here], end_time[here], cpus[entries], int(sizes[node])
+        )
         offset = int(first_cpu[node])
-        for at, one in enumerate(here.tolist()):
-            rows += [(one, offset + low, offset + high) for low, high in own.of(at)]
+        for at, job_row in enumerate(here.tolist()):
+            rows += [(job_row, offset + low, offset + high) for low, high in allocation.of(at)]
     return _joined(sorted(rows), len(workload))
 
 

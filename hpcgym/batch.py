@@ -346,9 +346,13 @@ def _many_settings(
                 f"{n_workloads} workloads, got {n_given or repr(estimates)}"
             )
         every = list(estimates)
-    many = [SchedulerSettings(estimates=own, **others) for own in every]
+    many = [SchedulerSettings(estimates=estimate, **others) for estimate in every]
     refuse_own(as_backfill(many[0].backfill), "simulate_many", "use hpcgym.simulate")
-    online = {one.predictor.kind for one in many if one.predictor and one.predictor.online}
+    online = {
+        settings.predictor.kind
+        for settings in many
+        if settings.predictor and settings.predictor.online
+    }
     if "asked" in online:
         raise PolicyError(
             "estimates are a function in Python, which simulate_many cannot ask; use "
@@ -377,14 +381,14 @@ def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orde
     has_keys = np.array([policy.rule == s.RULE_KEYS for policy in policies])
     networks = [network_of([policy, *others]) for policy in policies]
     distinct = {network.tobytes(): network for network in networks if len(network)}
-    place = {text: row for row, text in enumerate(distinct)}
+    row_of = {text: row for row, text in enumerate(distinct)}
     return _Orders(
         tuple(policy.name for policy in policies),
         SettingRows(np.stack([setting.rows for setting, _ in rules])),
         np.stack([weight for _, weight in rules]),
         np.where(has_keys, np.cumsum(has_keys) - 1, -1),
         np.array(list(distinct.values())).reshape(-1, s.N_NETWORK),
-        np.array([place.get(network.tobytes(), -1) for network in networks]),
+        np.array([row_of.get(network.tobytes(), -1) for network in networks]),
     )
 
 
@@ -398,8 +402,8 @@ def _blocks_of(ready: Sequence[_Ready], n_policies: int, threads: int) -> list[_
     """Cut the cells into blocks, short enough to share among the threads."""
     most = max(len(ready) * n_policies // (8 * threads), 1)
     blocks = []
-    for row, one in enumerate(ready):
-        size = min(max(BLOCK_JOBS // len(one.episode.workload), 1), most)
+    for row, prepared in enumerate(ready):
+        size = min(max(BLOCK_JOBS // len(prepared.episode.workload), 1), most)
         firsts = range(0, n_policies, size)
         blocks += [_Block(row, first, min(first + size, n_policies)) for first in firsts]
     return blocks
@@ -413,13 +417,13 @@ def _run_all(
     threads = min(threads, len(blocks))
     idle: SimpleQueue[_Worker] = SimpleQueue()
     for _ in range(threads):
-        idle.put(_Worker([one.episode for one in ready]))
+        idle.put(_Worker([prepared.episode for prepared in ready]))
 
     def run(block: _Block) -> None:
-        one = ready[block.workload]
+        prepared = ready[block.workload]
         worker = idle.get()
         try:
-            measured = worker.run(one, orders, block)
+            measured = worker.run(prepared, orders, block)
         finally:
             idle.put(worker)
         for metric, values in metrics.items():

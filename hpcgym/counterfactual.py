@@ -194,7 +194,7 @@ class Branches:
     def __init__(self, simulator: Simulator, *, threads: int = 1) -> None:
         settings, episode = simulator.settings, simulator.episode
         mode = as_backfill(settings.backfill)
-        orders = [one for one in (episode.policy, episode.backfill_policy) if one is not None]
+        orders = [order for order in (episode.policy, episode.backfill_policy) if order is not None]
         for policy in orders:
             if policy.is_python:
                 raise PolicyError(
@@ -277,22 +277,22 @@ class Branches:
         merges = self._may_merge and until != "end"
 
         def run(group: int) -> int:
-            rows, place = groups[group], sum(map(len, groups[:group])) + group
-            own = twins[place : place + len(rows) + 1]
-            found = merged_at[rows].copy()
+            rows, begin = groups[group], sum(map(len, groups[:group])) + group
+            branches = twins[begin : begin + len(rows) + 1]
+            merged = merged_at[rows].copy()
             ran = [chosen[row] for row in rows]
             status = kernels.run_branches(
-                _addresses([(jobs or twin._jobs).address for twin in own]),
-                _addresses([twin._sim.address for twin in own]),
-                np.array([_KINDS[one.kind] for one in ran], dtype=np.int64),
-                np.array([one.job for one in ran], dtype=np.int64),
+                _addresses([(jobs or twin._jobs).address for twin in branches]),
+                _addresses([twin._sim.address for twin in branches]),
+                np.array([_KINDS[option.kind] for option in ran], dtype=np.int64),
+                np.array([option.job for option in ran], dtype=np.int64),
                 *_rules_of(ran),
                 end,
                 limit,
                 merges,
-                found,
+                merged,
             )
-            merged_at[rows] = found
+            merged_at[rows] = merged
             return int(status)
 
         if n_groups == 1:
@@ -493,14 +493,14 @@ def _changes(
     has_merged = merged_at >= 0
     # From where a branch has merged, its starts are the base's.
     joined = np.where(has_merged[:, np.newaxis] & (branched < 0), base, branched)
-    one, other = np.broadcast_arrays(base, joined)
+    start, other = np.broadcast_arrays(base, joined)
     if limit >= 0:
-        one, other = (
+        start, other = (
             np.maximum(np.minimum(np.where(each < 0, limit, each), limit), table.submit_time)
-            for each in (one, other)
+            for each in (start, other)
         )
-    counts = (one >= 0) & (other >= 0)
-    change = np.where(counts, _slowdown(table, other) - _slowdown(table, one), 0.0)
+    counts = (start >= 0) & (other >= 0)
+    change = np.where(counts, _slowdown(table, other) - _slowdown(table, start), 0.0)
     starts, base_starts = np.maximum(joined, -1), np.maximum(base, -1)
     if plan is not None:
         back = np.argsort(plan.source)
@@ -534,7 +534,7 @@ def _features(simulator: Simulator, jobs: NDArray[np.int64]) -> NDArray[np.float
     at_room = np.searchsorted(room, needed) if needed > free else n
     until_room = max(int(release[at_room]) - now, 0) if at_room < n else 0
     area = np.log(q * estimate)
-    own = (
+    of_job = (
         *(np.log(q), np.log(estimate), wait, q / machine, q <= free),
         *(np.log1p(np.arange(len(jobs))), expected[:, 0], expected[:, 1], area - area[0]),
     )
@@ -543,6 +543,6 @@ def _features(simulator: Simulator, jobs: NDArray[np.int64]) -> NDArray[np.float
         *(free / machine, np.log1p(len(jobs)), q.sum() / machine, np.log1p(until_room)),
     )
     features = np.empty((len(jobs), len(FEATURES)))
-    for column, values in enumerate((*own, *shared)):
+    for column, values in enumerate((*of_job, *shared)):
         features[:, column] = values
     return features

@@ -91,10 +91,10 @@ def names_of(nodes: object, error: type[HpcgymError]) -> tuple[str, ...]:
     """Return nodes that are given as a number, a text such as "0-3,7" or several of these."""
     several = nodes if isinstance(nodes, Sequence) and not isinstance(nodes, str) else [nodes]
     names: list[str] = []
-    for one in several:
-        if not isinstance(one, str | int | np.integer) or isinstance(one, bool):
+    for given in several:
+        if not isinstance(given, str | int | np.integer) or isinstance(given, bool):
             raise error(
                 f"outage: nodes must be ids, ranges or names of groups, as in 0-3/7, got {nodes!r}"
             )
-        names += [name.strip() for name in re.split("[,/]", str(one))]
+        names += [name.strip() for name in re.split("[,/]", str(given))]
     return tuple(names)

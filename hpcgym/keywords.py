@@ -20,8 +20,8 @@ T = TypeVar("T")
 def texts_of(declared: type[Any]) -> dict[str, str]:
     """Return the lines of a dataclass's docstring that explain each field, by its name."""
     lines = re.finditer(r"^ {8}(\w+): .*\n(?:\n* {9,}.*\n)*", declared.__doc__ or "", re.MULTILINE)
-    texts = {found[1]: found[0] for found in lines}
-    return {one.name: texts.get(one.name, "") for one in fields(declared)}
+    texts = {match[1]: match[0] for match in lines}
+    return {field.name: texts.get(field.name, "") for field in fields(declared)}
 
 
 def documented(declared: type[Any]) -> Callable[[T], T]:
@@ -43,10 +43,13 @@ def takes(declared: type[Any], but: Container[str] = ()) -> Callable[[T], T]:
         *named, _ = signature.parameters.values()
         further = [
             inspect.Parameter(
-                one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=field.type,
             )
-            for one in fields(declared)
-            if one.name not in but and one.name not in signature.parameters
+            for field in fields(declared)
+            if field.name not in but and field.name not in signature.parameters
         ]
         changed = signature.replace(parameters=[*named, *further])
         function.__signature__ = changed  # type: ignore[attr-defined]

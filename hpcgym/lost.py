@@ -46,11 +46,11 @@ def kinds_of(simulator: Simulator) -> dict[str, Any]:
 
 def without_run(schedule: Any) -> BoolArray:
     """Tell which jobs of a schedule are done without a useful run, shape (n_jobs,)."""
-    found = np.zeros(len(schedule), dtype=np.bool_)
+    lost = np.zeros(len(schedule), dtype=np.bool_)
     for kind in KINDS:
         if getattr(schedule, kind) is not None:
-            found |= getattr(schedule, kind)
-    return found
+            lost |= getattr(schedule, kind)
+    return lost
 
 
 def counts(schedule: Any, jobs: BoolArray | slice = slice(None)) -> dict[str, float]:

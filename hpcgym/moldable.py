@@ -107,10 +107,10 @@ def read_shapes(path: str | Path, workload: Workload) -> list[list[Shape]]:
         raise WorkloadError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise WorkloadError(f"{path}: not a CSV file in UTF-8: {error}") from None
-    own = zip(workload.processors, workload.requested_time, workload.run_time, strict=True)
+    logged = zip(workload.processors, workload.requested_time, workload.run_time, strict=True)
     return [
         shapes[int(job)] or [Shape(*map(int, shape))]
-        for job, shape in zip(workload.job_id, own, strict=True)
+        for job, shape in zip(workload.job_id, logged, strict=True)
     ]
 
 
@@ -221,8 +221,8 @@ class _MoldingSimulator(Simulator):
     def _open(self) -> None:
         """Copy the sizes and times of the job table, which choices change."""
         super()._open()
-        own = ("processors", "run_time", "requested_time", "size_class")
-        copied = {key: getattr(self._table, key).copy() for key in own}
+        changed = ("processors", "run_time", "requested_time", "size_class")
+        copied = {key: getattr(self._table, key).copy() for key in changed}
         self._table = self._table._replace(**copied, ended_run_time=copied["run_time"])
         self._jobs = Struct(self._table)
 

@@ -47,10 +47,10 @@ def keeping_inputs(paths: Iterable[str | Path | int]) -> Iterator[None]:
 def note_input(path: str | Path | int) -> None:
     """Note a file that is read, where a command keeps its inputs."""
     with suppress(OSError, ValueError):
-        found = None if _read is None else os.stat(path)
-        if _read is not None and found is not None and stat.S_ISREG(found.st_mode):
+        status = None if _read is None else os.stat(path)
+        if _read is not None and status is not None and stat.S_ISREG(status.st_mode):
             name = "standard input" if path == 0 else str(path)
-            _read.setdefault((found.st_dev, found.st_ino), name)
+            _read.setdefault((status.st_dev, status.st_ino), name)
 
 
 def ensure_writable(path: str | Path, *, force: bool = False) -> None:
@@ -134,13 +134,15 @@ def output_folder(path: str | Path) -> Iterator[Path]:
         []
     """
     folder = Path(path)
-    missing = [one for one in (folder, *folder.parents) if not os.path.exists(one)]
+    missing = [
+        directory for directory in (folder, *folder.parents) if not os.path.exists(directory)
+    ]
     try:
         yield make_folder(folder)
     except BaseException:
         with suppress(OSError):
-            for one in missing:
-                one.rmdir()
+            for directory in missing:
+                directory.rmdir()
         raise
 
 
@@ -167,8 +169,8 @@ def _target_of(path: str | Path, *, force: bool) -> Path:
 
 def _name_of_input(target: Path) -> str | None:
     """Return by what name the command reads a file, or None where it does not."""
-    found = target.stat()
-    return (_read or {}).get((found.st_dev, found.st_ino))
+    status = target.stat()
+    return (_read or {}).get((status.st_dev, status.st_ino))
 
 
 @contextmanager
@@ -235,11 +237,11 @@ def locked(target: Path) -> Iterator[None]:
     Raises:
         OutputError: Another process has it, or the file cannot be made.
     """
-    place = target.with_name(f".{target.name}-lock")
+    lock_path = target.with_name(f".{target.name}-lock")
     try:
-        file = _lock_file(place)
+        file = _lock_file(lock_path)
     except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {_reason(error)}") from error
+        raise OutputError(f"{lock_path}: cannot be written: {_reason(error)}") from error
     if file is None:
         raise OutputError(
             f"{target.parent}: another process writes here at the moment; wait for its end, or "
@@ -249,21 +251,21 @@ def locked(target: Path) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            place.unlink()  # while it is locked: who opened it meanwhile sees that it is gone
+            lock_path.unlink()  # while it is locked: who opened it meanwhile sees that it is gone
         os.close(file)
 
 
-def _lock_file(place: Path) -> int | None:
+def _lock_file(lock_path: Path) -> int | None:
     """Make, open and lock a file; None where another process has it."""
     while True:
-        file = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+        file = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o666)
         if fcntl is None:
             return file
         if not _lock(file):
             os.close(file)
             return None
         with suppress(FileNotFoundError):
-            if os.fstat(file).st_ino == place.stat().st_ino:
+            if os.fstat(file).st_ino == lock_path.stat().st_ino:
                 return file
         os.close(file)
 

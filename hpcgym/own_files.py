@@ -34,9 +34,9 @@ def text_digest(module: ModuleType) -> str:
     path = Path(file or "").resolve()
     if not path.is_file() or _PACKAGE in path.parents:
         return ""
-    for place, part in enumerate(path.parts):
+    for position, part in enumerate(path.parts):
         if part in _INSTALLED:
-            return _version_of(path.parts[place + 1].partition(".")[0])
+            return _version_of(path.parts[position + 1].partition(".")[0])
     if any(root in path.parents for root in _STANDARD):
         return ""
     if changed_after(with_imports(path), loaded_at.get(module.__name__, _BEGUN)):
@@ -46,16 +46,16 @@ def text_digest(module: ModuleType) -> str:
 
 def digest_of(path: Path) -> str:
     """Digest the text of a file and of what it imports beside it."""
-    found = hashlib.sha256()
-    for one in sorted(with_imports(path)):
-        content = one.read_bytes()
-        found.update(f"{one.name} {len(content)} ".encode() + content)
-    return found.hexdigest()
+    digest = hashlib.sha256()
+    for file in sorted(with_imports(path)):
+        content = file.read_bytes()
+        digest.update(f"{file.name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
 
 
 def changed_after(paths: set[Path], instant: float) -> bool:
     """Tell whether one of some files was written after an instant."""
-    return any(one.stat().st_mtime > instant for one in paths)
+    return any(path.stat().st_mtime > instant for path in paths)
 
 
 def with_imports(file: Path) -> set[Path]:
@@ -63,13 +63,13 @@ def with_imports(file: Path) -> set[Path]:
     root = file.parent
     while (root / "__init__.py").is_file():
         root = root.parent
-    found: set[Path] = set()
+    reached: set[Path] = set()
     todo = {file}
     while todo:
-        one = todo.pop()
-        found.add(one)
-        todo |= _imported_once(one, root, one.stat().st_mtime_ns) - found
-    return found
+        path = todo.pop()
+        reached.add(path)
+        todo |= _imported_once(path, root, path.stat().st_mtime_ns) - reached
+    return reached
 
 
 @cache
@@ -92,12 +92,12 @@ def _imported(file: Path, root: Path) -> Iterator[Path]:
             names = [(start, f"{node.module or ''}.{name.name}") for name in node.names]
         else:
             continue
-        for place, name in names:
+        for folder, name in names:
             for part in filter(None, name.split(".")):
-                place = place / part
-                for one in (place / "__init__.py", place.parent / f"{part}.py"):
-                    if one.is_file() and _PACKAGE not in one.resolve().parents:
-                        yield one.resolve()
+                folder = folder / part
+                for candidate in (folder / "__init__.py", folder.parent / f"{part}.py"):
+                    if candidate.is_file() and _PACKAGE not in candidate.resolve().parents:
+                        yield candidate.resolve()
 
 
 @cache
@@ -105,4 +105,7 @@ def _version_of(package: str) -> str:
     """Return the name and version of what a package was installed as."""
     from importlib.metadata import packages_distributions, version
 
-    return " ".join(f"{one} {version(one)}" for one in packages_distributions().get(package, ()))
+    return " ".join(
+        f"{distribution} {version(distribution)}"
+        for distribution in packages_distributions().get(package, ())
+    )

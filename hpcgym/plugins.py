@@ -68,31 +68,31 @@ def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tup
     if name is None:
         return _only_part(module, where, what, fits)
     try:
-        found: Any = attrgetter(name)(module)
+        part: Any = attrgetter(name)(module)
     except AttributeError:
         names = [known for known, _ in _public(module)]
         raise HpcgymError(f"{where}: {unknown_name('name', name, names)}") from None
-    makes_one = inspect.isfunction(found) and takes(found, 0)
-    if not (makes_one or any(fit(found) for fit in fits)):
-        raise HpcgymError(f"{text} is no {what}; it is {_described(found)}")
-    return name, found
+    makes_one = inspect.isfunction(part) and takes(part, 0)
+    if not (makes_one or any(fit(part) for fit in fits)):
+        raise HpcgymError(f"{text} is no {what}; it is {_described(part)}")
+    return name, part
 
 
-def make(found: Any, where: str) -> Any:
+def make(part: Any, where: str) -> Any:
     """Return what a class, or a function without arguments, makes; anything else as it is.
 
     Raises:
         HpcgymError: A class needs arguments, or making fails.
     """
-    if not (inspect.isclass(found) or (inspect.isfunction(found) and takes(found, 0))):
-        return found
-    if not takes(found, 0):
+    if not (inspect.isclass(part) or (inspect.isfunction(part) and takes(part, 0))):
+        return part
+    if not takes(part, 0):
         raise HpcgymError(
-            f"{where}: {found.__name__} needs arguments; name a function without arguments that "
+            f"{where}: {part.__name__} needs arguments; name a function without arguments that "
             "returns one"
         )
     try:
-        return found()
+        return part()
     except (Exception, SystemExit) as error:
         raise HpcgymError(f"{where}: cannot be made: {_reason(error)}") from None
 
@@ -116,13 +116,13 @@ def offered(kind: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of installed packages, by name, for a kind such as "agents"."""
     from importlib.metadata import entry_points
 
-    found = {(one.name, one.value): one for one in entry_points(group=f"hpcgym.{kind}")}
-    return tuple(found[key] for key in sorted(found))
+    entries = {(entry.name, entry.value): entry for entry in entry_points(group=f"hpcgym.{kind}")}
+    return tuple(entries[key] for key in sorted(entries))
 
 
 def offered_names(kind: str) -> tuple[str, ...]:
     """Return the names under which installed packages offer parts of a kind."""
-    return tuple(one.name for one in offered(kind))
+    return tuple(entry.name for entry in offered(kind))
 
 
 def find_offered(kind: str, name: str) -> EntryPoint | None:
@@ -132,11 +132,11 @@ def find_offered(kind: str, name: str) -> EntryPoint | None:
         HpcgymError: Two packages offer it.
     """
     folded = name.strip().casefold()
-    found = [one for one in offered(kind) if one.name.casefold() == folded]
-    if len(found) > 1:
-        packages = " and ".join(package_of(one) for one in found)
+    entries = [entry for entry in offered(kind) if entry.name.casefold() == folded]
+    if len(entries) > 1:
+        packages = " and ".join(package_of(entry) for entry in entries)
         raise HpcgymError(f"{name!r} of hpcgym.{kind} is offered by {packages}; uninstall one")
-    return found[0] if found else None
+    return entries[0] if entries else None
 
 
 def package_of(entry: EntryPoint) -> str:
@@ -170,12 +170,12 @@ def failure(error: BaseException) -> str | None:
     files = {
         getattr(module, "__file__", None)
         for name, module in list(sys.modules.items())
-        if any(f"{name}.".startswith(f"{own}.") for own in _own)
+        if any(f"{name}.".startswith(f"{prefix}.") for prefix in _own)
     }
     lines = re.findall(r'(?m)^ *File "(.+)", line (\d+)', "".join(format_exception(error)))
     places = [f"{file}:{line}" for file, line in lines if file in files]
-    place = places[-1] if places else _place_called(error)
-    return f"{place}: {_named(error)}" if place else None
+    where = places[-1] if places else _place_called(error)
+    return f"{where}: {_named(error)}" if where else None
 
 
 def _place_called(error: BaseException) -> str | None:
@@ -183,9 +183,9 @@ def _place_called(error: BaseException) -> str | None:
     called = re.match(r"([\w.]+)\(\) (?:takes|missing|got)", str(error))
     if called is None or not isinstance(error, TypeError):
         return None
-    for own in filter(None, map(sys.modules.get, _own)):
+    for module in filter(None, map(sys.modules.get, _own)):
         try:
-            code = attrgetter(f"{called[1]}.__code__")(own)
+            code = attrgetter(f"{called[1]}.__code__")(module)
         except AttributeError:
             continue
         return f"{code.co_filename}:{code.co_firstlineno}"
@@ -264,33 +264,33 @@ def _only_part(
 ) -> tuple[str, object]:
     """Return the one object that is defined in a file and fits."""
     for fit in fits:
-        found = {id(one): (name, one) for name, one in _public(module) if fit(one)}
-        if len(found) > 1:
-            names = sorted(name for name, _ in found.values())
+        parts = {id(part): (name, part) for name, part in _public(module) if fit(part)}
+        if len(parts) > 1:
+            names = sorted(name for name, _ in parts.values())
             raise HpcgymError(
                 f"{where} defines more than one {what.partition(',')[0]}: {', '.join(names)}; add "
                 f"the name, as in {where}:{names[0]}"
             )
-        if found:
-            return next(iter(found.values()))
+        if parts:
+            return next(iter(parts.values()))
     names = [name for name, _ in _public(module)]
     raise HpcgymError(f"{where} defines no {what}; it defines {', '.join(names) or 'nothing'}")
 
 
 def _public(module: ModuleType) -> Iterator[tuple[str, object]]:
     """Yield what a module defines and does not begin with an underscore, but no import."""
-    for name, found in vars(module).items():
-        home = getattr(found, "__module__", None) if hasattr(found, "__qualname__") else None
-        is_hidden = name.startswith("_") or isinstance(found, ModuleType)
+    for name, part in vars(module).items():
+        home = getattr(part, "__module__", None) if hasattr(part, "__qualname__") else None
+        is_hidden = name.startswith("_") or isinstance(part, ModuleType)
         if not is_hidden and home in (None, module.__name__):
-            yield name, found
+            yield name, part
 
 
-def _described(found: object) -> str:
+def _described(part: object) -> str:
     """Say briefly what an object is."""
-    if isinstance(found, type):
-        return f"the class {found.__name__}"
-    return f"the function {found.__name__}" if hasattr(found, "__name__") else f"{found!r:.80}"
+    if isinstance(part, type):
+        return f"the class {part.__name__}"
+    return f"the function {part.__name__}" if hasattr(part, "__name__") else f"{part!r:.80}"
 
 
 def _reason(error: BaseException) -> str:

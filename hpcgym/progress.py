@@ -71,7 +71,7 @@ class Steps:
     def share(self, within: float) -> float:
         """Return the share that is done; `within` is that of the step that is under way."""
         done = self.n_done + within if self.count is None else self.count()
-        done += sum(max(one, 0.0) for one in self.shares)
+        done += sum(max(share, 0.0) for share in self.shares)
         return min(done / self.total, 1.0) if self.total > 0 else 0.0
 
     def text(self, share: float) -> str:
@@ -115,15 +115,15 @@ def steps(total: float, name: str = "", unit: str = "", **further: Any) -> Itera
         >>> with shown(), steps(2, "two weeks", "weeks") as work:
         ...     work.advance()
     """
-    own = Steps(total, name, unit, **further)
+    work = Steps(total, name, unit, **further)
     if _display is None:
-        yield own
+        yield work
         return
-    _under_way.append(own)
+    _under_way.append(work)
     try:
-        yield own
+        yield work
     finally:
-        _under_way.remove(own)
+        _under_way.remove(work)
         if _display is not None and not _under_way:
             _display.clear()  # what is printed next begins on a line of its own
 
@@ -139,14 +139,14 @@ def shown(asked: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def sent(shares: MutableSequence[float], place: int) -> Iterator[None]:
+def sent(shares: MutableSequence[float], index: int) -> Iterator[None]:
     """Write the share that is done to a place of an array, which another process may read.
 
     While kernels are compiled it is the share of them that is ready, below 0. It is 0 at the end.
     """
-    with _Sender(shares, place):
+    with _Sender(shares, index):
         yield
-    shares[place] = 0.0
+    shares[index] = 0.0
 
 
 def clock(seconds: float) -> str:
@@ -159,19 +159,21 @@ def clock(seconds: float) -> str:
 def _share(under_way: list[Steps]) -> float:
     """Return the share of the outermost work; what has a notice is no part of what is around it."""
     within = 0.0
-    for own in reversed(under_way):
-        within = within if own.notice else own.share(within)
+    for work in reversed(under_way):
+        within = within if work.notice else work.share(within)
     return within
 
 
 def _measured() -> list[tuple[Steps, float]]:
     """Return what is shown, with its share: the outermost work, and what has a notice."""
     under_way = _under_way.copy()
-    outermost = [own for own in under_way if not own.notice][:1]
-    noted = [own for own in under_way if own.notice]
-    for own in outermost if noted else ():
-        own.samples.clear()  # its speed is unknown meanwhile
-    return [(own, _share(under_way)) for own in outermost] + [(own, own.share(0)) for own in noted]
+    outermost = [work for work in under_way if not work.notice][:1]
+    noted = [work for work in under_way if work.notice]
+    for work in outermost if noted else ():
+        work.samples.clear()  # its speed is unknown meanwhile
+    return [(work, _share(under_way)) for work in outermost] + [
+        (work, work.share(0)) for work in noted
+    ]
 
 
 class _Watcher:
@@ -221,7 +223,7 @@ class _Terminal(_Watcher):
         """Draw a bar for what has gone on for a while."""
         with self._lock:
             now = time.monotonic()
-            measured = [one for one in _measured() if now - one[0].begun > FIRST_S]
+            measured = [pair for pair in _measured() if now - pair[0].begun > FIRST_S]
             if self._live is None and measured:
                 from rich.console import Console
                 from rich.live import Live
@@ -255,9 +257,9 @@ def _bars(measured: list[tuple[Steps, float]]) -> Table:
     grid.add_column(no_wrap=True, overflow="ellipsis")
     grid.add_column()
     grid.add_column(no_wrap=True, overflow="ellipsis")
-    for own, share in measured:
+    for work, share in measured:
         bar = ProgressBar(1.0, share, width=12)
-        grid.add_row(Text(own.name), bar, Text(own.text(share)))
+        grid.add_row(Text(work.name), bar, Text(work.text(share)))
     return grid
 
 
@@ -273,14 +275,14 @@ class _Lines(_Watcher):
         """Print what is due."""
         now = time.monotonic()
         is_due = now - self._printed >= LINE_S
-        for own, share in _measured():
-            text = own.text(share)  # measured each time, so that the time left is known
-            if own.notice and own not in self._noticed and now - own.begun >= NOTICE_S:
-                self._noticed.append(own)
-                _say(f"{own.name}: {own.total:,.0f} {own.unit} ({own.notice})")
+        for work, share in _measured():
+            text = work.text(share)  # measured each time, so that the time left is known
+            if work.notice and work not in self._noticed and now - work.begun >= NOTICE_S:
+                self._noticed.append(work)
+                _say(f"{work.name}: {work.total:,.0f} {work.unit} ({work.notice})")
             elif is_due:
                 self._printed = now
-                _say(f"{own.name}: {text}")
+                _say(f"{work.name}: {text}")
 
 
 def _say(text: str) -> None:
@@ -291,12 +293,12 @@ def _say(text: str) -> None:
 class _Sender(_Watcher):
     """Writes the share of the outermost work to an array."""
 
-    def __init__(self, shares: MutableSequence[float], place: int) -> None:
+    def __init__(self, shares: MutableSequence[float], index: int) -> None:
         super().__init__()
-        self._shares, self._place = shares, place
+        self._shares, self._place = shares, index
 
     def look(self) -> None:
         """Write the share."""
         under_way = _under_way.copy()
-        ready = [own.share(0) for own in under_way if own.notice]
+        ready = [work.share(0) for work in under_way if work.notice]
         self._shares[self._place] = -ready[0] if ready else _share(under_way)

@@ -51,9 +51,9 @@ def add_folder(folder: str | Path) -> None:
 
 def shelf_folders(shelf: Shelf) -> list[Path]:
     """Return the folders of a shelf: hpcgym's own first, then those the user added."""
-    own = (clone() or _PACKED) / shelf
+    shipped = (clone() or _PACKED) / shelf
     added = [folder / shelf for folder in _user_folders]
-    return [own, *(folder for folder in added if folder.is_dir())]
+    return [shipped, *(folder for folder in added if folder.is_dir())]
 
 
 def clone() -> Path | None:
@@ -71,18 +71,18 @@ def shelf_entries(shelf: Shelf) -> dict[str, Path]:
         >>> "tiny" in shelf_entries("scenarios")
         True
     """
-    found: dict[str, Path] = {}
+    entries: dict[str, Path] = {}
     for folder in shelf_folders(shelf):
         for path in folder.glob("*.toml"):
             if path.stem == _NOT_AN_ENTRY:
                 continue
-            if path.stem in found:
+            if path.stem in entries:
                 raise _ERRORS[shelf](
-                    f"two entries are called {path.stem!r}: {found[path.stem]} and {path}; "
+                    f"two entries are called {path.stem!r}: {entries[path.stem]} and {path}; "
                     "rename one of the files"
                 )
-            found[path.stem] = path
-    return dict(sorted(found.items()))
+            entries[path.stem] = path
+    return dict(sorted(entries.items()))
 
 
 def find_entry(shelf: Shelf, name: str) -> Path:

@@ -103,9 +103,9 @@ class TextTable:
             agent          ratio
             clairvoya…SPF  1.000
         """
-        columns = [_printable(one) for one in self.columns]
+        columns = [_printable(column) for column in self.columns]
         kept = _fitting(columns, width)
-        left_out = [one.label for one in columns if one not in kept]
+        left_out = [column.label for column in columns if column not in kept]
         kept = _narrowed(kept, width)
         if self.title:
             yield from ((line, "bold") for line in wrapped(printable(self.title), width))
@@ -129,7 +129,9 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if _is_seen(one) or one in keep else ascii(one)[1:-1] for one in text)
+    return "".join(
+        letter if _is_seen(letter) or letter in keep else ascii(letter)[1:-1] for letter in text
+    )
 
 
 def _is_seen(letter: str) -> bool:
@@ -151,34 +153,34 @@ def _fitting(columns: Sequence[Column], width: int) -> Sequence[Column]:
     """
     kept = list(columns)
     while _least_width(kept) > width:
-        lowest = max(one.rank for one in kept)
+        lowest = max(column.rank for column in kept)
         if lowest == 0:
             break
-        place = max(place for place, one in enumerate(kept) if one.rank == lowest)
-        del kept[place]
+        position = max(position for position, column in enumerate(kept) if column.rank == lowest)
+        del kept[position]
     return kept
 
 
 def _least_width(columns: Sequence[Column]) -> int:
     """Return the width of a table whose names and prose are as short as they may be."""
     least = {"name": LEAST_NAME, "prose": LEAST_PROSE}
-    widths = [min(one.width, least.get(one.kind, one.width)) for one in columns]
+    widths = [min(column.width, least.get(column.kind, column.width)) for column in columns]
     return sum(widths) + len(columns) - 1
 
 
 def _width(columns: Sequence[Column]) -> int:
     """Return the width of a table with a space between columns."""
-    return sum(one.width for one in columns) + len(columns) - 1
+    return sum(column.width for column in columns) + len(columns) - 1
 
 
 def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
     """Wrap prose, then shorten names, as far as a width asks for it."""
     made = list(columns)
     for kind, least in (("prose", LEAST_PROSE), ("name", LEAST_NAME)):
-        for place, one in enumerate(made):
+        for position, column in enumerate(made):
             over = _width(made) - width
-            if one.kind == kind and over > 0:
-                made[place] = _cut(one, max(one.width - over, least))
+            if column.kind == kind and over > 0:
+                made[position] = _cut(column, max(column.width - over, least))
     return made
 
 
@@ -197,17 +199,17 @@ def _cut(column: Column, width: int) -> Column:
 def _body(columns: Sequence[Column], bold: Sequence[int], width: int) -> Iterator[tuple[str, str]]:
     """Yield the lines of heads and rows, and their styles."""
     gap = "  " if _width(columns) + len(columns) - 1 <= width else " "
-    heads = [one.title.split("\n") for one in columns]
+    heads = [column.title.split("\n") for column in columns]
     depth = max(map(len, heads))
     rows = [[[""] * (depth - len(head)) + head for head in heads]]
-    cells = zip(*(one.cells for one in columns), strict=True)
+    cells = zip(*(column.cells for column in columns), strict=True)
     rows += [[cell.split("\n") for cell in row] for row in cells]
     for number, row in enumerate(rows):
         style = "bold" if number == 0 or number - 1 in bold else ""
         for line in zip_longest(*row, fillvalue=""):
             parts = [
-                text.rjust(one.width) if one.kind == "number" else text.ljust(one.width)
-                for one, text in zip(columns, line, strict=True)
+                text.rjust(column.width) if column.kind == "number" else text.ljust(column.width)
+                for column, text in zip(columns, line, strict=True)
             ]
             yield gap.join(parts).rstrip(), style
 
@@ -259,7 +261,10 @@ def fixed(values: Sequence[float | None], decimals: int, *, sign: str = "") -> l
     known = [value for value in values if value is not None and value == value]
     largest = max(map(abs, known), default=0.0)
     how = ".2e" if largest >= 1e9 else ",.0f" if largest >= 10_000 else f".{decimals}f"
-    return ["" if one is None or one != one else format(one, sign + how) for one in values]
+    return [
+        "" if number is None or number != number else format(number, sign + how)
+        for number in values
+    ]
 
 
 def duration(seconds: float) -> str:
@@ -302,7 +307,7 @@ def machine_text(frame: pd.DataFrame, how: str) -> str:
         )
     heads = [_mark(str(name)) for name in frame.columns]
     cells = frame.astype(object).where(frame.notna(), None).to_numpy(object)
-    rows = [heads, heads, *([_mark(one) for one in row] for row in cells)]
+    rows = [heads, heads, *([_mark(cell) for cell in row] for row in cells)]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     lines[1] = "|" + "---|" * len(heads)
     return "\n".join(lines)
@@ -330,6 +335,8 @@ def json_text(text: str) -> str:
 
     def escaped(letter: str) -> str:
         units = letter.encode("utf-16-be", "surrogatepass").hex()
-        return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+        return "".join(f"\\u{units[begin : begin + 4]}" for begin in range(0, len(units), 4))
 
-    return "".join(one if _is_seen(one) or one == "\n" else escaped(one) for one in text)
+    return "".join(
+        letter if _is_seen(letter) or letter == "\n" else escaped(letter) for letter in text
+    )

@@ -80,7 +80,7 @@ class Card:
 
         "-" where the mode it states is not known. Its results say it without loading any mode.
         """
-        known = {one.contest for one in self.results}
+        known = {result.contest for result in self.results}
         if len(known) == 1:
             return cast(Contest, known.pop())
         try:

@@ -117,10 +117,10 @@ def ensure_free(
     refuse_name(name)
     if shelf:
         _refuse_for_shelf(name, folder)
-    for place in (folder, shelf_folders("agents")[0]) if shelf else (folder,):
+    for directory in (folder, shelf_folders("agents")[0]) if shelf else (folder,):
         for suffix in (".toml", ".npz"):
-            file = place / f"{name.casefold()}{suffix}"
-            ensure_writable(file, force=force or (resumed and place == folder))
+            file = directory / f"{name.casefold()}{suffix}"
+            ensure_writable(file, force=force or (resumed and directory == folder))
 
 
 def put_on_shelf(card: Path, *, force: bool = False) -> Path:
@@ -304,8 +304,8 @@ def _settings_of(trained: Trained) -> list[str]:
     from hpcgym.agent.ppo.config import preset, texts_of  # needs torch
 
     usual = texts_of(preset(trained.config.action))
-    own = texts_of(trained.config).items()
-    found = [f"{k}={v}" for k, v in own if k not in NOT_SET and v != usual[k]]
+    values = texts_of(trained.config).items()
+    changed = [f"{k}={v}" for k, v in values if k not in NOT_SET and v != usual[k]]
     unchanged = texts_of(Augmentation())
     changes = texts_of(trained.augmentation or Augmentation()).items()
-    return found + [f"augment {k}={v}" for k, v in changes if v != unchanged[k]]
+    return changed + [f"augment {k}={v}" for k, v in changes if v != unchanged[k]]

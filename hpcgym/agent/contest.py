@@ -42,11 +42,12 @@ def contest_of(agent: RuleAgent | NamedAgent, scenario: SchedulerSettings) -> Co
     if scenario.threshold is None:
         return UNKNOWN
     if isinstance(agent, RuleAgent):
-        found = {
-            contest_by(one.backfill or scenario.backfill, one.estimates) for one in agent.choices
+        contests = {
+            contest_by(choice.backfill or scenario.backfill, choice.estimates)
+            for choice in agent.choices
         }
         freest: tuple[Contest, ...] = (UNKNOWN, "requeue", "open", "guarded")
-        return next(one for one in freest if one in found)
+        return next(contest for contest in freest if contest in contests)
     return contest_by(mode_in_env(agent.env_keywords, scenario.backfill))
 
 

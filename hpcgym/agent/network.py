@@ -168,21 +168,21 @@ class NetworkSpec:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of each array of weights, by its name."""
         (n_of_job, n_of_cluster), width = self.n_fields, self.hidden
-        found: dict[str, tuple[int, ...]] = {
+        shapes: dict[str, tuple[int, ...]] = {
             "jobs.weight": (n_of_job, width),
             "cluster.weight": (n_of_cluster, width),
             "jobs.bias": (width,),
         }
-        named = [f"layer{place}" for place in range(1, self.layers)]
+        named = [f"layer{layer}" for layer in range(1, self.layers)]
         if self.network == "attention":
             named += ["query", "key", "value", "mixed", "wide", "narrow"]
         for name in named:
-            found |= {f"{name}.weight": (width, width), f"{name}.bias": (width,)}
+            shapes |= {f"{name}.weight": (width, width), f"{name}.bias": (width,)}
         n_outputs = 1 if self.scores_jobs else self.n_outputs
-        found |= {"output.weight": (width, n_outputs), "output.bias": (n_outputs,)}
+        shapes |= {"output.weight": (width, n_outputs), "output.bias": (n_outputs,)}
         if self.draws_numbers:
-            found["log_std"] = (n_outputs,)
-        return found
+            shapes["log_std"] = (n_outputs,)
+        return shapes
 
 
 @dataclass(eq=False)
@@ -287,8 +287,8 @@ class NetworkAgent:
             return f
         f = f[:, :, 0]
         if spec.residual:
-            place, scale = STARTS[spec.start]
-            f -= np.float32(scale) * jobs[:, :, place]
+            column, scale = STARTS[spec.start]
+            f -= np.float32(scale) * jobs[:, :, column]
         scores = np.full(is_job.shape, EMPTY)
         scores[:, :n] = np.where(is_job[:, :n], f, EMPTY)
         return scores
@@ -298,8 +298,8 @@ class NetworkAgent:
         weights = self.weights
         of_cluster = cluster @ weights["cluster.weight"] + weights["jobs.bias"]
         h = np.maximum(jobs @ weights["jobs.weight"] + of_cluster[:, None], np.float32(0.0))
-        for place in range(1, self.spec.layers):
-            h = np.maximum(self._layer(f"layer{place}", h), np.float32(0.0))
+        for layer in range(1, self.spec.layers):
+            h = np.maximum(self._layer(f"layer{layer}", h), np.float32(0.0))
         if self.spec.network == "attention":
             h = h + self._layer("mixed", self._attended(h, is_job))
             h = h + self._layer("narrow", np.maximum(self._layer("wide", h), np.float32(0.0)))
@@ -357,7 +357,10 @@ def write_network(agent: NetworkAgent, path: str | Path, *, force: bool = False)
     Raises:
         OutputError: The file cannot be written, or is there and `force` is False.
     """
-    stated = {f"spec.{one.name}": getattr(agent.spec, one.name) for one in fields(NetworkSpec)}
+    stated = {
+        f"spec.{declared.name}": getattr(agent.spec, declared.name)
+        for declared in fields(NetworkSpec)
+    }
     arrays: dict[str, Any] = {"format": np.array(FORMAT)}
     arrays |= {key: np.array(value) for key, value in stated.items()} | agent.weights
     write_npz(path, arrays, force=force)
@@ -373,7 +376,7 @@ def read_network(path: str | Path) -> NetworkAgent:
             another type or shape; the message names the file and the array.
     """
     file = NpzFile(path)
-    stated = {"format", *(f"spec.{one.name}" for one in fields(NetworkSpec))}
+    stated = {"format", *(f"spec.{declared.name}" for declared in fields(NetworkSpec))}
     arrays = {name: file.array(name) for name in file.names if name in stated}
     try:
         spec = _spec_of(arrays)
@@ -395,7 +398,7 @@ def _spec_of(arrays: dict[str, NDArray[Any]]) -> NetworkSpec:
     version = _stated(arrays, "format", "int")
     if version != FORMAT:
         raise CardError(f"format is {version}; this hpcgym reads {FORMAT}")
-    types = {one.name: str(one.type) for one in fields(NetworkSpec)}
+    types = {declared.name: str(declared.type) for declared in fields(NetworkSpec)}
     return NetworkSpec(**{key: _stated(arrays, f"spec.{key}", kind) for key, kind in types.items()})
 
 

@@ -59,7 +59,9 @@ class NpzFile:
             self._archive = zipfile.ZipFile(BytesIO(content))
         except Exception as error:
             raise self._refusal(error) from None
-        self._members = {one.filename.removesuffix(".npy"): one for one in self._archive.infolist()}
+        self._members = {
+            entry.filename.removesuffix(".npy"): entry for entry in self._archive.infolist()
+        }
         self.names = tuple(self._members)
 
     def array(self, name: str, most_bytes: int = 0) -> NDArray[Any]:

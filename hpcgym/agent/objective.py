@@ -57,13 +57,13 @@ class Objective:
         threads: int | None = None,
     ) -> None:
         self._measure, self._threads = measure, threads
-        self._divisors = [divisors_of(one) for one in episodes]
+        self._divisors = [divisors_of(log) for log in episodes]
         self._weeks = []
-        for one in episodes:
-            weeks = [one.workload(week) for week in range(len(one))]
+        for log in episodes:
+            weeks = [log.workload(week) for week in range(len(log))]
             if copies and generator is not None:
                 weeks += [jitter(week, generator) for week in weeks * copies]
-            self._weeks.append((weeks, settings_but_policy(one.settings)))
+            self._weeks.append((weeks, settings_but_policy(log.settings)))
         self._saf = self._bslds([["SAF"]] * len(episodes))
 
     def __call__(self, policies: Sequence[Policy]) -> FloatArray:
@@ -75,15 +75,18 @@ class Objective:
         bslds = []
         for weeks, settings in self._weeks:
             of_log = [
-                self._bsld(weeks, [one.policy], settings | {"backfill": one.backfill})
-                for one in rules
+                self._bsld(weeks, [rule.policy], settings | {"backfill": rule.backfill})
+                for rule in rules
             ]
             bslds.append(np.concatenate(of_log, axis=1))
         return self._measured(bslds)
 
     def of_weights(self, weights: FloatArray) -> FloatArray:
         """Return the value of weights in unit scale, shape (n_candidates, 6), that of each log."""
-        policies = [[mixed_policy(one, divisors=own) for one in weights] for own in self._divisors]
+        policies = [
+            [mixed_policy(candidate, divisors=divisors) for candidate in weights]
+            for divisors in self._divisors
+        ]
         return self._measured(self._bslds(policies))
 
     def _measured(self, bslds: Sequence[FloatArray]) -> FloatArray:
@@ -98,8 +101,8 @@ class Objective:
     def _bslds(self, policies: Sequence[Sequence[str | Policy]]) -> list[FloatArray]:
         """Return the mean bounded slowdown, shape (n_weeks, n_policies) for each log."""
         return [
-            self._bsld(weeks, own, settings)
-            for (weeks, settings), own in zip(self._weeks, policies, strict=True)
+            self._bsld(weeks, of_log, settings)
+            for (weeks, settings), of_log in zip(self._weeks, policies, strict=True)
         ]
 
     def _bsld(
@@ -107,5 +110,7 @@ class Objective:
     ) -> FloatArray:
         """Return the mean bounded slowdown, shape (n_weeks, n_policies)."""
         metrics = ["mean_bsld"]
-        found = simulate_many(weeks, policies, metrics=metrics, threads=self._threads, **settings)
-        return np.asarray(found["mean_bsld"])
+        measured = simulate_many(
+            weeks, policies, metrics=metrics, threads=self._threads, **settings
+        )
+        return np.asarray(measured["mean_bsld"])

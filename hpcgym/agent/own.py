@@ -77,8 +77,8 @@ def load_policy(text: str) -> str | Policy:
         raise PolicyError(f"{text} is a model, hence an agent: `hpcgym evaluate --agents` runs it")
     if not plugins.is_reference(text):
         return text
-    name, found = plugins.load_reference(text, POLICY, *_in_turn(is_policy), _is_formula)
-    return own_policy(found, name, text)
+    name, part = plugins.load_reference(text, POLICY, *_in_turn(is_policy), _is_formula)
+    return own_policy(part, name, text)
 
 
 def load_backfill(text: str) -> str | OwnBackfill:
@@ -90,8 +90,8 @@ def load_backfill(text: str) -> str | OwnBackfill:
     is_mode = text.partition(":")[0] in (*backfill.MODES, *loaders.SIMULATORS)
     if is_mode or not plugins.is_reference(text):
         return text
-    found = plugins.load_reference(text, MODE, *_in_turn(_is_mode))[1]
-    made: OwnBackfill = plugins.make(found, text)
+    part = plugins.load_reference(text, MODE, *_in_turn(_is_mode))[1]
+    made: OwnBackfill = plugins.make(part, text)
     return made
 
 
@@ -103,9 +103,9 @@ def load_predictor(text: str) -> str | Predictor | Ask:
     """
     if not plugins.is_reference(text):
         return text
-    fits = (lambda found: isinstance(found, Predictor), _is_formula)
-    found = plugins.load_reference(text, PREDICTOR, *fits)[1]
-    made: Predictor | Ask = plugins.make(found, text)
+    fits = (lambda part: isinstance(part, Predictor), _is_formula)
+    part = plugins.load_reference(text, PREDICTOR, *fits)[1]
+    made: Predictor | Ask = plugins.make(part, text)
     return made
 
 
@@ -125,8 +125,8 @@ def own_agent(text: str) -> RuleAgent | NamedAgent:
         from hpcgym.agent.sb3_model import load_model
 
         return load_model(text)
-    name, found = plugins.load_reference(text, AGENT, *AGENTS)
-    return agent_of(found, name, text)
+    name, part = plugins.load_reference(text, AGENT, *AGENTS)
+    return agent_of(part, name, text)
 
 
 def own_agent_or_trainer(text: str) -> RuleAgent | NamedAgent | Trainer:
@@ -139,8 +139,8 @@ def own_agent_or_trainer(text: str) -> RuleAgent | NamedAgent | Trainer:
     if text.endswith(MODEL):
         return own_agent(text)
     fits = (*_in_turn(is_trainer), *AGENTS)
-    name, found = plugins.load_reference(text, TRAINER_OR_AGENT, *fits)
-    made = plugins.make(found, text)
+    name, part = plugins.load_reference(text, TRAINER_OR_AGENT, *fits)
+    made = plugins.make(part, text)
     return _named(made, text) if is_trainer(made) else agent_of(made, name, text)
 
 
@@ -151,8 +151,8 @@ def own_trainer(text: str) -> Trainer:
         CardError: What is there is no trainer.
         HpcgymError: It cannot be imported or made.
     """
-    _, found = plugins.load_reference(text, TRAINER, *_in_turn(is_trainer))
-    made = plugins.make(found, text)
+    _, part = plugins.load_reference(text, TRAINER, *_in_turn(is_trainer))
+    made = plugins.make(part, text)
     if not is_trainer(made):
         raise CardError(f"{text} is no {TRAINER}")
     return _named(made, text)
@@ -166,12 +166,12 @@ def offered_agent(name: str) -> RuleAgent | NamedAgent | None:
     """
     entry = plugins.find_offered("agents", name)
     if entry is not None:
-        found = agent_of(plugins.load_offered(entry), entry.name, plugins.package_of(entry))
-        return replace(found, name=entry.name)
+        agent = agent_of(plugins.load_offered(entry), entry.name, plugins.package_of(entry))
+        return replace(agent, name=entry.name)
     return RuleAgent(as_policy(name)) if plugins.find_offered("policies", name) else None
 
 
-def agent_of(found: object, name: str, source: str) -> RuleAgent | NamedAgent:
+def agent_of(part: object, name: str, source: str) -> RuleAgent | NamedAgent:
     """Make an agent of an object; one with a `name` of its own keeps it.
 
     An object with `predict` states the keywords of `HPCBatch-v0` that it needs as `env_keywords`.
@@ -180,7 +180,7 @@ def agent_of(found: object, name: str, source: str) -> RuleAgent | NamedAgent:
     Raises:
         CardError: It is no agent, or needs a keyword that there is not.
     """
-    made = plugins.make(found, source)
+    made = plugins.make(part, source)
     if isinstance(made, RuleAgent | NamedAgent):
         return made
     if not is_agent(made):
@@ -193,33 +193,33 @@ def agent_of(found: object, name: str, source: str) -> RuleAgent | NamedAgent:
     return NamedAgent(str(getattr(made, "name", name)), made, _checked(keywords or {}, source))
 
 
-def is_agent(found: object) -> bool:
+def is_agent(part: object) -> bool:
     """Tell whether an object, or a class of objects, predicts."""
-    return callable(getattr(found, "predict", None))
+    return callable(getattr(part, "predict", None))
 
 
-def is_trainer(found: object) -> bool:
+def is_trainer(part: object) -> bool:
     """Tell whether an object, or a class of objects, trains and does not predict."""
-    return callable(getattr(found, "train", None)) and not is_agent(found)
+    return callable(getattr(part, "train", None)) and not is_agent(part)
 
 
 def _in_turn(fit: Fit) -> tuple[Fit, Fit]:
     """Return tests for objects and for classes that fit, since a file may define both."""
     return (
-        lambda found: not inspect.isclass(found) and fit(found),
-        lambda found: inspect.isclass(found) and fit(found),
+        lambda part: not inspect.isclass(part) and fit(part),
+        lambda part: inspect.isclass(part) and fit(part),
     )
 
 
-def _is_formula(found: object) -> bool:
+def _is_formula(part: object) -> bool:
     """Tell whether an object is a function of one argument."""
-    return inspect.isfunction(found) and plugins.takes(found, 1) and not plugins.takes(found, 0)
+    return inspect.isfunction(part) and plugins.takes(part, 1) and not plugins.takes(part, 0)
 
 
-def _is_mode(found: object) -> bool:
+def _is_mode(part: object) -> bool:
     """Tell whether an object is a backfilling mode in Python, or a class of them."""
-    return isinstance(found, OwnBackfill) or (
-        inspect.isclass(found) and issubclass(found, OwnBackfill)
+    return isinstance(part, OwnBackfill) or (
+        inspect.isclass(part) and issubclass(part, OwnBackfill)
     )
 
 

@@ -70,8 +70,8 @@ class ReplayAgent(RuleAgent):
     def in_week(self, episodes: Episodes, index: int) -> RuleAgent:
         """Return the rule that takes the episode at a position, under the agent's name."""
         begins = episodes.workload(index).time_offset
-        past = [_ended(one, begins) for one in episodes.before(index)]
-        sums = [sum(_mean_bsld(one, rule, episodes) for one in past) for rule in self.rules]
+        past = [_ended(week, begins) for week in episodes.before(index)]
+        sums = [sum(_mean_bsld(week, rule, episodes) for week in past) for rule in self.rules]
         return replace(self.rules[int(np.argmin(sums))], name=self.name, training=self.training)
 
 

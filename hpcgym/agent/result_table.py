@@ -93,8 +93,8 @@ WAIT_RATIOS = {
 }
 """Ratios of long waits to SAF's: the field of `Result`, and what it is called."""
 
-COLUMNS = ("agent", *(one.name for one in fields(Result)))
-_TYPES = {one.name: str(one.type) for one in fields(Result)}
+COLUMNS = ("agent", *(field.name for field in fields(Result)))
+_TYPES = {field.name: str(field.type) for field in fields(Result)}
 _READ = {"int": (int, "a whole number"), "float": (float, "a number")}
 
 
@@ -105,9 +105,9 @@ def read_results(folder: Path) -> dict[str, tuple[Result, ...]]:
         CardError: A column is unknown or missing, or a cell has another type; the message names the
             file, the line and the column.
     """
-    path, found = folder / FILE, dict[str, tuple[Result, ...]]()
+    path, results = folder / FILE, dict[str, tuple[Result, ...]]()
     if not path.exists():
-        return found
+        return results
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file, strict=True)
@@ -118,19 +118,19 @@ def read_results(folder: Path) -> dict[str, tuple[Result, ...]]:
                     raise CardError(f"line {rows.line_num}: a row has {n_cells} cells")
                 cells = {key: _cell(key, text, rows.line_num) for key, text in row.items()}
                 agent = cells.pop("agent")
-                found[agent] = (*found.get(agent, ()), Result(**cells))
+                results[agent] = (*results.get(agent, ()), Result(**cells))
     except OSError as error:
         raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (CardError, UnicodeDecodeError, csv.Error) as error:
         raise CardError(f"{path}: {error}") from None
-    return found
+    return results
 
 
 def write_results(folder: Path, results: Mapping[str, Result]) -> None:
     """Write one new result of each agent, in place of its result on the same scenario."""
     table = read_results(folder)
     for agent, result in results.items():
-        by_scenario = {one.scenario: one for one in (*table.get(agent, ()), result)}
+        by_scenario = {row.scenario: row for row in (*table.get(agent, ()), result)}
         table[agent] = tuple(by_scenario[name] for name in sorted(by_scenario))
     _write(folder, table)
 
@@ -148,7 +148,7 @@ def _write(folder: Path, table: Mapping[str, tuple[Result, ...]]) -> None:
         rows = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         rows.writeheader()
         for agent in sorted(table):
-            rows.writerows({"agent": agent, **asdict(one)} for one in table[agent])
+            rows.writerows({"agent": agent, **asdict(result)} for result in table[agent])
 
 
 def _check_columns(columns: tuple[str, ...] | list[str] | Any) -> None:

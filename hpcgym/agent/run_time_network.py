@@ -127,11 +127,11 @@ def fit_network(
         raise HpcgymError(
             "fitting a network needs torch, which is not installed: pip install torch"
         ) from None
-    if not any(len(one) for one in samples):
+    if not any(len(of_log) for of_log in samples):
         raise HpcgymError("no job ever waited in the weeks to learn from: nothing to fit")
     fitting = Fitting() if fitting is None else fitting
     every = _concatenated(samples)
-    weight = np.concatenate([np.full(len(one), 1 / max(len(one), 1)) for one in samples])
+    weight = np.concatenate([np.full(len(of_log), 1 / max(len(of_log), 1)) for of_log in samples])
     weight /= weight.mean()
     columns = (every.inputs, every.run_time_ratio, every.speed, every.log_bound, weight)
     inputs, run_time_ratio, speed, log_bound, scale = (
@@ -213,9 +213,9 @@ def _layers(generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor
 def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], inputs: torch.Tensor) -> torch.Tensor:
     """Return the network's outputs, shape (n_samples, 2)."""
     activations = inputs
-    for place, (weight, bias) in enumerate(layers):
+    for depth, (weight, bias) in enumerate(layers):
         activations = activations @ weight.T + bias
-        if place < len(layers) - 1:
+        if depth < len(layers) - 1:
             activations = activations / (1 + activations.abs())
     return activations
 

@@ -104,8 +104,8 @@ class HPCBatchVecEnv(VecEnv):
         shown, reward, terminated, truncated, info = self.envs.step(self._actions)
         done = terminated | truncated
         infos = _infos_of(info, np.arange(self.num_envs))
-        for own in infos:
-            own["TimeLimit.truncated"] = False
+        for env_info in infos:
+            env_info["TimeLimit.truncated"] = False
         ended = np.flatnonzero(done)
         if len(ended) > 0:
             begun = _infos_of(info, ended)
@@ -155,13 +155,15 @@ class HPCBatchVecEnv(VecEnv):
 def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Turn the options of each environment into options of them all."""
     each = list(options)
-    if any(own.keys() != each[0].keys() for own in each):
+    if any(asked.keys() != each[0].keys() for asked in each):
         raise ScenarioError(
             f"options must name the same keys for every environment, got {each}; reset some with "
             "SchedulingVectorEnv's 'reset_mask'"
         )
     shared = "common_random_numbers"
-    return {key: each[0][key] if key == shared else [own[key] for own in each] for key in each[0]}
+    return {
+        key: each[0][key] if key == shared else [asked[key] for asked in each] for key in each[0]
+    }
 
 
 def _infos_of(info: dict[str, Any], envs: NDArray[np.int64]) -> list[dict[str, Any]]:
@@ -172,7 +174,7 @@ def _infos_of(info: dict[str, Any], envs: NDArray[np.int64]) -> list[dict[str, A
             continue
         column = info[key][envs]
         values = column.tolist() if column.ndim == 1 else column
-        for own, value, is_there in zip(infos, values, info[f"_{key}"][envs], strict=True):
+        for env_info, value, is_there in zip(infos, values, info[f"_{key}"][envs], strict=True):
             if is_there:
-                own[key] = value
+                env_info[key] = value
     return infos

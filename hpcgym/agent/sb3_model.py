@@ -51,8 +51,8 @@ class SavedPolicy:
             CardError: It learned from other observations, such as those of a machine of nodes.
         """
         is_batch = batch_size(observation) is not None
-        shown = _each(observation, lambda one: np.shape(one)[is_batch:])
-        known = _each(self.policy.observation_space, lambda one: one.shape)
+        shown = _each(observation, lambda part: np.shape(part)[is_batch:])
+        known = _each(self.policy.observation_space, lambda part: part.shape)
         if shown != known:
             raise CardError(
                 f"{self.file}: was trained on observations of shapes {known}, and these are "
@@ -77,11 +77,11 @@ def load_model(path: str | Path) -> NamedAgent:
         raise HpcgymError(
             f"{path} needs Stable-Baselines3, which is not installed: pip install sb3-contrib"
         ) from None
-    place = Path(os.path.expanduser(path))
-    if not place.is_file():
+    file = Path(os.path.expanduser(path))
+    if not file.is_file():
         raise CardError(f"{path}: no such file")
     try:
-        data, parameters, _ = load_from_zip_file(place, device="cpu")
+        data, parameters, _ = load_from_zip_file(file, device="cpu")
         policy = _policy_of(data or {}, parameters["policy"])
     except Exception as error:  # unpickling may raise anything
         reason = " ".join(str(error).split())
@@ -89,7 +89,7 @@ def load_model(path: str | Path) -> NamedAgent:
             f"{path}: no model that Stable-Baselines3 has saved, or one of another version: "
             f"{type(error).__name__}: {reason:.200}"
         ) from None
-    return NamedAgent(place.stem, SavedPolicy(policy, str(path)), keywords_of(policy, str(path)))
+    return NamedAgent(file.stem, SavedPolicy(policy, str(path)), keywords_of(policy, str(path)))
 
 
 def keywords_of(model: Any, where: str) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _each(observed: Any, shape_of: Callable[[Any], tuple[int, ...]]) -> Any:
     """Return the shape of each part of observations or of their space, or of the one array."""
     parts = observed.spaces if isinstance(observed, spaces.Dict) else observed
     if isinstance(parts, dict):
-        return {key: shape_of(one) for key, one in parts.items()}
+        return {key: shape_of(part) for key, part in parts.items()}
     return shape_of(parts)
 
 

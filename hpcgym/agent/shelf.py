@@ -37,7 +37,7 @@ def parse_cards() -> list[Card]:
     Raises:
         CardError: A card lacks a key, or has one too many.
     """
-    rank = {name: place for place, name in enumerate(policy_names())}
+    rank = {name: position for position, name in enumerate(policy_names())}
     cards = [parse_card(path) for path in shelf_entries("agents").values()]
     return sorted(cards, key=lambda card: (rank.get(card.name, len(rank)), card.name))
 
@@ -93,10 +93,10 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
         return RuleAgent(name)
     if name.casefold() in map(str.casefold, policy_names()):
         return RuleAgent(name)
-    found = offered_agent(name)
-    if found is None:
+    agent = offered_agent(name)
+    if agent is None:
         raise CardError(unknown_name("agent", name, known_agents()))
-    return found
+    return agent
 
 
 def known_agents() -> tuple[str, ...]:

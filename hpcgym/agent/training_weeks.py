@@ -85,15 +85,21 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
             continue
         if not is_same_log(scenario, episodes.scenario):
             continue
-        cut, own = scenario.episode, episodes.scenario.episode
+        cut, evaluated = scenario.episode, episodes.scenario.episode
         later = _seconds_later(scenario, episodes.scenario)
-        if later is None or not isinstance(cut, WeekEpisodes) or not isinstance(own, WeekEpisodes):
+        if (
+            later is None
+            or not isinstance(cut, WeekEpisodes)
+            or not isinstance(evaluated, WeekEpisodes)
+        ):
             return ()
         begins = [later + cut.offset_s + number * WEEK_S for number in numbers]
         used |= {
             number
             for number in episodes.numbers
-            if any(abs(own.offset_s + number * WEEK_S - start) < 2 * WEEK_S for start in begins)
+            if any(
+                abs(evaluated.offset_s + number * WEEK_S - start) < 2 * WEEK_S for start in begins
+            )
         }
     return tuple(number for number in episodes.numbers if number not in used)
 
@@ -121,19 +127,19 @@ def refuse_training_weeks(agent: Trained, episodes: Episodes, numbers: Sequence[
         )
 
 
-def is_same_log(one: Scenario, other: Scenario) -> bool:
+def is_same_log(scenario: Scenario, other: Scenario) -> bool:
     """Return whether two scenarios cut one log: one file, the same text, or versions of one log.
 
     Example:
         >>> is_same_log(load_scenario("tiny"), load_scenario("synthetic-256-weeks"))
         False
     """
-    if one is other or one.trace.log == other.trace.log:
+    if scenario is other or scenario.trace.log == other.trace.log:
         return True
-    name = name_without_version(one.trace.log)
+    name = name_without_version(scenario.trace.log)
     if name is not None and name == name_without_version(other.trace.log):
         return True
-    return _is_same_text(one, other)
+    return _is_same_text(scenario, other)
 
 
 def digests_of_logs(scenarios: Iterable[str | Path | Scenario]) -> dict[str, str]:
@@ -147,7 +153,7 @@ def digests_of_logs(scenarios: Iterable[str | Path | Scenario]) -> dict[str, str
         >>> [len(digest) for digest in digests_of_logs(["tiny"]).values()]
         [64]
     """
-    known = [load_scenario(one) for one in scenarios]
+    known = [load_scenario(scenario) for scenario in scenarios]
     digests = {scenario.name: _digest_of(scenario) for scenario in known}
     return {name: digest for name, digest in digests.items() if digest is not None}
 
@@ -158,16 +164,18 @@ def _digest_of(scenario: Scenario) -> str | None:
     return None if path is None else digest_of(path)
 
 
-def _seconds_later(one: Scenario, other: Scenario) -> int | None:
+def _seconds_later(scenario: Scenario, other: Scenario) -> int | None:
     """Return how much later a log's clock begins in one scenario than in another; None if unknown.
 
     It begins at the first job that cleaning keeps. It is unknown for two versions of a log.
     """
-    if (one.trace, taken_by(one)) == (other.trace, taken_by(other)):
+    if (scenario.trace, taken_by(scenario)) == (other.trace, taken_by(other)):
         return 0
-    if not _is_same_text(one, other):
+    if not _is_same_text(scenario, other):
         return None
-    first, second = (cleaned_log(cut.trace, *taken_by(cut))[1].time_offset for cut in (one, other))
+    first, second = (
+        cleaned_log(cut.trace, *taken_by(cut))[1].time_offset for cut in (scenario, other)
+    )
     return first - second
 
 
@@ -179,9 +187,9 @@ def _known(name: str) -> Scenario | None:
         return None
 
 
-def _is_same_text(one: Scenario, other: Scenario) -> bool:
+def _is_same_text(scenario: Scenario, other: Scenario) -> bool:
     """Return whether the logs of two scenarios are at hand and have the same text."""
-    first, second = _log_of(one), _log_of(other)
+    first, second = _log_of(scenario), _log_of(other)
     return first is not None and second is not None and is_same_text(first, second)
 
 

@@ -51,7 +51,7 @@ def weights_agent(
 
     Source: Specification, section 10, "Action semantics", `weights`.
     """
-    divisors = np.array([divisors_of(one) for one in episodes])
+    divisors = np.array([divisors_of(log) for log in episodes])
     if (divisors == divisors[0]).all():
         return RuleAgent(mixed_policy(weights, divisors=divisors[0]), name=name)
     return NamedAgent(name, ConstantAction(tuple(weights.tolist())), {"action": "weights"})

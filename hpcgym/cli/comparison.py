@@ -76,12 +76,12 @@ def refuse_idle_options(context: typer.Context) -> Comparison:
         if given.get("scenario") or given.get("scenarios"):
             raise HpcgymError("--log and --scenario are both given; give one of them")
         options.refuse_idle(context, options.idle_on_machine(given["machine"]))
-    flags = {one.name: one.opts[0] for one in context.command.params}
+    flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     for name in options.OF_A_LOG:
         if given["log"] is None and options.stated(context, name):
             raise HpcgymError(f"{flags[name]} goes with --log only; a scenario states its own")
     options.refuse_idle(context, {"force": None if given["output"] else "without --output"})
-    return Comparison(**{one.name: given[one.name] for one in fields(Comparison)})
+    return Comparison(**{field.name: given[field.name] for field in fields(Comparison)})
 
 
 def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]:
@@ -171,7 +171,7 @@ def results_folder(
         return
     with output_folder(output) as folder, locked(folder / unfinished):
         kept = folder / unfinished
-        is_finished = all((folder / one).exists() for one in files)
+        is_finished = all((folder / file).exists() for file in files)
         if resume and is_finished and not (force or kept.exists()):
             raise HpcgymError(
                 f"{output}: is finished, so there is nothing to resume; --force runs it anew"

@@ -72,7 +72,9 @@ def cross_validate_agents(
         given.output, (*FILES[:-1], *figures), resume=given.resume, force=given.force
     ) as folder:
         chosen = [load_agent_or_trainer(name) for name in names]
-        learns = baselines or not all(isinstance(one, RuleAgent | NamedAgent) for one in chosen)
+        learns = baselines or not all(
+            isinstance(candidate, RuleAgent | NamedAgent) for candidate in chosen
+        )
         why = None if learns else "with --no-baselines and no trainer"
         options.refuse_idle(context, {"folds": why, "seeds": why})
         logs = comparison.weeks_of(context, several)

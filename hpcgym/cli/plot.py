@@ -92,14 +92,14 @@ def plot_log(
     nodes = options.read_machine(machine)
     runs = [
         SchedulerSettings(
-            policy=load_policy(one),
+            policy=load_policy(name),
             backfill=load_backfill(mode),
             threshold=options.parse_threshold(threshold),
             estimates=load_predictor(estimates),
             placement=placement,
         )
         for given in policy
-        for one in split_agents(given)
+        for name in split_agents(given)
         for mode in backfill
     ]
     if is_made:
@@ -152,24 +152,24 @@ def _simulated(
         requested_memory=requested_memory,
     )
     options.show_report(context, report, kill=True)
-    for mode in {one.backfill: one for one in runs}.values():
-        policies = dict.fromkeys(str(options.named(one.policy)) for one in runs)
+    for mode in {run.backfill: run for run in runs}.values():
+        policies = dict.fromkeys(str(options.named(run.policy)) for run in runs)
         options.show_settings(context, mode, f"policy {', '.join(policies)}", missing_request="run")
     return {
-        label: simulate(workload, **vars(one))
-        for label, one in zip(_labels(runs), runs, strict=True)
+        label: simulate(workload, **vars(run))
+        for label, run in zip(_labels(runs), runs, strict=True)
     }
 
 
 def _labels(runs: list[SchedulerSettings]) -> list[str]:
     """Name runs by what they differ in: policy, backfilling mode or both."""
-    policies = [str(options.named(one.policy)) for one in runs]
-    modes = [str(one.backfill) for one in runs]
+    policies = [str(options.named(run.policy)) for run in runs]
+    modes = [str(run.backfill) for run in runs]
     if len(set(modes)) == 1 < len(runs):
         return policies
     if len(set(policies)) == 1 < len(runs):
         return modes
-    return [f"{one}, backfill {mode}" for one, mode in zip(policies, modes, strict=True)]
+    return [f"{policy}, backfill {mode}" for policy, mode in zip(policies, modes, strict=True)]
 
 
 def _is_schedule(path: str) -> bool:

@@ -53,7 +53,7 @@ class HouseCommand(TyperCommand):
         Raises:
             HpcgymError: The option of old that `--on` has replaced.
         """
-        takes_on = any(one.name == "executor" for one in self.params)
+        takes_on = any(parameter.name == "executor" for parameter in self.params)
         if takes_on and any(word.partition("=")[0] == "--processes" for word in args):
             raise HpcgymError("--processes is gone; --on local:8 stands for --processes 8")
         return super().parse_args(ctx, args)
@@ -76,10 +76,10 @@ def inputs_of(parameters: Mapping[str, object]) -> Iterator[str | int]:
         [0, 'SAF,own.py:Mine', 'SAF', 'own.py:Mine', 'SAF,own.py', 'own.py']
     """
     for name, value in parameters.items():
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if name in OUTPUTS or not isinstance(one, str | Path):
+        for given in value if isinstance(value, list | tuple) else [value]:
+            if name in OUTPUTS or not isinstance(given, str | Path):
                 continue
-            words = [str(one), *str(one).split(",")]
+            words = [str(given), *str(given).split(",")]
             words += [word.rpartition(":")[0] for word in words]
             for word in filter(None, dict.fromkeys(words)):
                 yield 0 if word == STDIN else os.path.expanduser(word)

@@ -70,9 +70,9 @@ def show_agent(
     card = load_card(name)
     results = card.results
     result_pairs = {
-        f"results.{one.scenario}.{key}": value
-        for one in results
-        for key, value in vars(one).items()
+        f"results.{result.scenario}.{key}": value
+        for result in results
+        for key, value in vars(result).items()
         if key != "scenario"
     }
     show_pairs(
@@ -110,13 +110,19 @@ def list_scenarios(how: Format = "table") -> None:
     offered = plugins.offered_names("scenarios")
     for name in dict.fromkeys((*scenario_names(), *offered)):
         try:
-            one = load_scenario(name)
+            scenario = load_scenario(name)
         except HpcgymError as error:
             if name not in offered:
                 raise
             warn(f"left out: {error}")
             continue
-        rows.append({"scenario": name, "episodes": one.episode.kind, "what_it_is": one.description})
+        rows.append(
+            {
+                "scenario": name,
+                "episodes": scenario.episode.kind,
+                "what_it_is": scenario.description,
+            }
+        )
     kinds: dict[str, Kind] = {"scenario": "name", "episodes": "word", "what_it_is": "prose"}
     show_rows(rows, how, kinds=kinds, ranks={"episodes": 1})
 

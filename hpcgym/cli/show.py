@@ -151,8 +151,10 @@ def _show_aligned(pairs: Mapping[str, str]) -> None:
     printer, widest = console(), max(map(len, pairs), default=0)
     for key, value in pairs.items():
         lines = wrapped(printable(value, "\n"), max(printer.width - widest - 2, 24))
-        for place, line in enumerate(lines):
-            name = Text((printable(key) if place == 0 else "").ljust(widest + 2), style="bold")
+        for line_number, line in enumerate(lines):
+            name = Text(
+                (printable(key) if line_number == 0 else "").ljust(widest + 2), style="bold"
+            )
             printer.print(name + Text(line, style="not bold"), no_wrap=True, overflow="ignore")
 
 
@@ -208,7 +210,9 @@ def groups_of(frame: pd.DataFrame, top: int | None) -> tuple[pd.DataFrame, str]:
         groups = groups.sort_values("share_of_work", ascending=False, kind="stable")
     if by == "class":
         first, last = (0, *(bound + 1 for bound in CLASS_BOUNDS_S)), (*CLASS_BOUNDS_S, "")
-        bounds = [f"{first[one - 1]}-{last[one - 1]}" for one in groups["class"]]
+        bounds = [
+            f"{first[size_class - 1]}-{last[size_class - 1]}" for size_class in groups["class"]
+        ]
         groups.insert(1, "requested_time", bounds)
     kept = groups if top is None else groups.head(top)
     if len(kept) == len(groups):
@@ -223,7 +227,8 @@ def show_groups(groups: pd.DataFrame, left_out: str, title: str) -> None:
     names = [Column(by, groups[by].astype(str).tolist(), "name")]
     if "requested_time" in groups:
         requests = [
-            f"{one} s" if one[-1] != "-" else f"{one[:-1]} s +" for one in groups["requested_time"]
+            f"{text} s" if text[-1] != "-" else f"{text[:-1]} s +"
+            for text in groups["requested_time"]
         ]
         names.append(Column("requested\ntime", requests))
     numbers = {key: groups[key].tolist() for key in groups.columns if key != by}

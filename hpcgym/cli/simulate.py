@@ -215,11 +215,11 @@ def _say_overfull(schedule: Schedule, how: str) -> None:
     settings = schedule.settings
     if settings is None or not isinstance(settings.backfill, Recorded):
         return
-    found, there = overfull(schedule), schedule.workload.machine_processors
-    if found.n_jobs:
+    excess, there = overfull(schedule), schedule.workload.machine_processors
+    if excess.n_jobs:
         say(
-            f"the log does not fit its machine: up to {found.most:,} of {there:,} processors are "
-            f"held, for {duration(found.seconds)}; {found.n_jobs:,} jobs start meanwhile",
+            f"the log does not fit its machine: up to {excess.most:,} of {there:,} processors are "
+            f"held, for {duration(excess.seconds)}; {excess.n_jobs:,} jobs start meanwhile",
             how,
         )
 

@@ -94,9 +94,9 @@ class Copies(NamedTuple):
 
 def _write_place(where: NDArray[np.int64], key: str, rows: NDArray[np.float32]) -> None:
     """Write down where the rows of a part of observations lie."""
-    place = kernels.OUT_PARTS[key]
-    where[place] = rows.__array_interface__["data"][0]
-    where[place + 1] = rows.strides[0]
+    column = kernels.OUT_PARTS[key]
+    where[column] = rows.__array_interface__["data"][0]
+    where[column + 1] = rows.strides[0]
 
 
 def _references(parts: dict[str, NDArray[np.float32]]) -> list[int]:

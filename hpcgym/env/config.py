@@ -278,9 +278,9 @@ class EnvConfig:
                 raise ScenarioError(f"option 'workload' must be a Workload, got {workload!r}")
             label = workload.name
         elif "episode" in options:
-            place = self.episodes.position(options["episode"])
-            label, workload = self.episodes.labels[place], self.episodes.workload(place)
-            number = self.episodes.numbers[place]
+            position = self.episodes.position(options["episode"])
+            label, workload = self.episodes.labels[position], self.episodes.workload(position)
+            number = self.episodes.numbers[position]
         else:
             label, workload = self.episodes.draw(generator)
             number = self._numbers.get(label, -1)

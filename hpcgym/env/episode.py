@@ -120,19 +120,19 @@ class EnvEpisode:
         """
         if self.prepared.dependencies is None:
             return self._jobs
-        own = own_columns(self._shared)
+        columns = own_columns(self._shared)
         if begins:
-            begin(own, state, env, self._shared)
+            begin(columns, state, env, self._shared)
         else:
-            lay_out(own, state, env, self._shared, estimates=True)
-        return Struct(own)
+            lay_out(columns, state, env, self._shared, estimates=True)
+        return Struct(columns)
 
     def rows(self, state: State, env: int, jobs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return positions in the job table of jobs as row `env` of a state numbers them."""
         if self.prepared.dependencies is None:
             return jobs
-        found: NDArray[np.int64] = state.row_of[env, jobs]
-        return found
+        rows: NDArray[np.int64] = state.row_of[env, jobs]
+        return rows
 
     @cached_property
     def reward_plan(self) -> Struct[RewardPlan]:

@@ -23,8 +23,8 @@ def end_of(measured: NDArray[np.float64], saf: float) -> dict[str, float]:
         saf: SAF's mean bounded slowdown on the same jobs.
     """
     values = measured.tolist()
-    found = {name: values[column] for name, column in _COLUMNS.items()}
-    return found | {"ratio": found["mean_bsld"] / saf}
+    metrics = {name: values[column] for name, column in _COLUMNS.items()}
+    return metrics | {"ratio": metrics["mean_bsld"] / saf}
 
 
 def ends_where(
@@ -42,8 +42,8 @@ def ends_where(
         array([0. , 0.5])
     """
     columns = np.where(over, measured.T, 0.0)
-    found = {name: columns[column] for name, column in _COLUMNS.items()}
-    return found | {"ratio": found["mean_bsld"] / np.asarray(saf)}
+    metrics = {name: columns[column] for name, column in _COLUMNS.items()}
+    return metrics | {"ratio": metrics["mean_bsld"] / np.asarray(saf)}
 
 
 def info_where(mask: NDArray[np.bool_], info: dict[str, Any]) -> dict[str, Any]:

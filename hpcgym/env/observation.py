@@ -174,26 +174,28 @@ def own_fields(named: Sequence[str | OwnField]) -> tuple[OwnField, ...]:
     """
     if isinstance(named, str) or not isinstance(named, Iterable):
         raise ScenarioError(f"fields must be a list of names, got {named!r}")
-    found: dict[str, OwnField] = {}
-    for one in named:
-        if not isinstance(one, OwnField) and one not in OWN_FIELDS:
-            raise ScenarioError(unknown_name("field of your own", one, OWN_FIELDS))
-        field = one if isinstance(one, OwnField) else OWN_FIELDS[one]
-        if field.field_name in found:
+    chosen: dict[str, OwnField] = {}
+    for given in named:
+        if not isinstance(given, OwnField) and given not in OWN_FIELDS:
+            raise ScenarioError(unknown_name("field of your own", given, OWN_FIELDS))
+        field = given if isinstance(given, OwnField) else OWN_FIELDS[given]
+        if field.field_name in chosen:
             raise ScenarioError(f"fields names {field.field_name!r} twice")
-        found[field.field_name] = field
-    return tuple(found.values())
+        chosen[field.field_name] = field
+    return tuple(chosen.values())
 
 
-def columns_of_fields(own: Own) -> dict[str, NDArray[Any]]:
+def columns_of_fields(fields: Own) -> dict[str, NDArray[Any]]:
     """Return fields of your own as columns of `Jobs`, which hold in this process only."""
-    in_turn = sorted(own, key=lambda field: not field.is_of_job)  # those of a job first
-    of_job = sum(field.is_of_job for field in own)
+    in_turn = sorted(fields, key=lambda field: not field.is_of_job)  # those of a job first
+    of_job = sum(field.is_of_job for field in fields)
     kernels = [address_of_field(field.show, int(field.is_of_job)) for field in in_turn]
     return {
         "own_of_job": np.array(kernels[:of_job], dtype=np.int64),
         "own_of_cluster": np.array(kernels[of_job:], dtype=np.int64),
-        "own_bounds": np.array([(one.low, one.high) for one in in_turn], float).reshape(-1, 2),
+        "own_bounds": np.array([(field.low, field.high) for field in in_turn], float).reshape(
+            -1, 2
+        ),
     }
 
 

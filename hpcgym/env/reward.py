@@ -122,7 +122,9 @@ _SHIPPED = (
     ),
 )
 
-REWARDS: ByName[Reward] = ByName("reward", ScenarioError, {one.name: one for one in _SHIPPED})
+REWARDS: ByName[Reward] = ByName(
+    "reward", ScenarioError, {reward.name: reward for reward in _SHIPPED}
+)
 """Rewards by name, and those that `register_reward` adds."""
 
 
@@ -173,7 +175,7 @@ def as_reward(reward: object) -> Reward:
         if not plugins.is_reference(reward):
             raise ScenarioError(unknown_name("reward", reward, REWARDS))
         what = "reward, which is a Reward or a function of a job that returns a rate"
-        fits = (lambda found: isinstance(found, Reward), inspect.isfunction)
+        fits = (lambda candidate: isinstance(candidate, Reward), inspect.isfunction)
         reward = plugins.load_reference(reward, what, *fits)[1]
     if isinstance(reward, Reward):
         return reward
@@ -312,9 +314,9 @@ def reward_plan_of(form: int, played: Played, is_paired: bool) -> Struct[RewardP
     order = np.argsort(moment, kind="stable")
     slope = np.cumsum(change[order])
     passed = np.concatenate([[0.0], np.cumsum(slope[:-1] * np.diff(moment[order]))])
-    own = cost.at_submission + cost.rate * np.maximum(start - cost.onset, 0)
+    costs = cost.at_submission + cost.rate * np.maximum(start - cost.onset, 0)
     by_start = np.argsort(start, kind="stable")
-    started_cost = np.concatenate([[0.0], np.cumsum(own[by_start])])
+    started_cost = np.concatenate([[0.0], np.cumsum(costs[by_start])])
     fields = RewardPlan(
         form=form,
         is_paired=int(is_paired),

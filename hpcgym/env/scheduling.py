@@ -219,7 +219,7 @@ of the schedule |
         **keywords: Unpack[Keywords],
     ) -> None:
         """Configure an environment; the class explains the arguments."""
-        for name in [one for one in keywords if one not in Keywords.__annotations__]:
+        for name in [keyword for keyword in keywords if keyword not in Keywords.__annotations__]:
             # Python's words: TorchRL looks for them, and then does without the keyword.
             words = unknown_name("keyword", name, Keywords.__annotations__)
             raise TypeError(f"got an unexpected keyword argument {name!r}: {words}")

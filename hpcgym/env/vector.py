@@ -131,9 +131,9 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
                 "gymnasium.make_vec takes vectorization_mode='sync', which steps single ones",
             )
             if config.observation_space != first.observation_space:
-                one, other = (each.episodes.scenario.name for each in (first, config))
+                name, other = (each.episodes.scenario.name for each in (first, config))
                 raise ScenarioError(
-                    f"{one} and {other} show different observations: scenarios of one vector need "
+                    f"{name} and {other} show different observations: scenarios of one vector need "
                     "machines of nodes with as many partitions, or none with nodes"
                 )
         self._reader, self._terms = first.reader, first.shown_terms
@@ -202,7 +202,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             if is_common:
                 generators[env], known[env] = copies.deepcopy(generators[0]), known[0]
         drawn = [
-            self.configs[env].draw(own, _existing(generators[env])) for env, own in each.items()
+            self.configs[env].draw(asked, _existing(generators[env])) for env, asked in each.items()
         ]
         self.buffers.copy_nowhere()
         self._begin(envs, drawn)
@@ -249,11 +249,11 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         for env in envs.tolist():
             self.labels[env] = None
         self._some_are_over, self._have_begun = True, False
-        episodes = [one.episode for one in drawn]
+        episodes = [pick.episode for pick in drawn]
         n_ended = self.buffers.begin(envs, episodes, others_step=others_step)
         self._have_begun = True
-        for env, one in zip(envs.tolist(), drawn, strict=True):
-            self.labels[env], self._numbers[env] = one.label, one.number
+        for env, pick in zip(envs.tolist(), drawn, strict=True):
+            self.labels[env], self._numbers[env] = pick.label, pick.number
         return n_ended
 
     # --- Steps ------------------------------------------------------------------------------------
@@ -417,8 +417,11 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         Raises:
             AttributeError: `SubEnv` has nothing of that name.
         """
-        found = [getattr(env, name) for env in self.envs]
-        return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
+        attributes = [getattr(env, name) for env in self.envs]
+        return tuple(
+            attribute(*args, **kwargs) if callable(attribute) else attribute
+            for attribute in attributes
+        )
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Read an attribute of each `SubEnv`, as `SyncVectorEnv.get_attr`."""
@@ -442,10 +445,10 @@ def _checked_count(name: str, value: Any, most: float) -> int:
     return int(value)
 
 
-def _existing(one: T | None) -> T:
+def _existing(optional: T | None) -> T:
     """Return what is not None."""
-    assert one is not None
-    return one
+    assert optional is not None
+    return optional
 
 
 def _mode_of(autoreset_mode: AutoresetMode | str) -> AutoresetMode:
@@ -465,11 +468,11 @@ def _configs_of(
     n = len(several)
     if not 1 <= n <= num_envs:
         raise ScenarioError(f"{n} scenarios cannot be dealt out to {num_envs} environments")
-    keys = [one if isinstance(one, (str, Path)) else id(one) for one in several]
+    keys = [given if isinstance(given, (str, Path)) else id(given) for given in several]
     made: dict[Any, EnvConfig] = {}
-    for key, one in zip(keys, several, strict=True):
+    for key, given in zip(keys, several, strict=True):
         if key not in made:
-            made[key] = EnvConfig(one, **keywords)
+            made[key] = EnvConfig(given, **keywords)
     return [made[keys[env % len(keys)]] for env in range(num_envs)]
 
 
@@ -483,15 +486,15 @@ def _checked_seeds(seed: Any, num_envs: int) -> list[int | None]:
     except TypeError:
         is_many = isinstance(seed, (Sequence, np.ndarray)) and not isinstance(seed, str)
         seeds = list(seed) if is_many and np.ndim(seed) == 1 else []
-    are_whole = [one is None or isinstance(one, (int, np.integer)) for one in seeds]
+    are_whole = [number is None or isinstance(number, (int, np.integer)) for number in seeds]
     if len(seeds) != num_envs or isinstance(seed, bool) or not all(are_whole):
         raise ScenarioError(
             f"seed must be a whole number or one for each of {num_envs} environments, got {seed!r}"
         )
-    for one in seeds:
-        if isinstance(one, bool) or (one is not None and one < 0):
-            raise ScenarioError(f"a seed must be a whole number >= 0, got {one!r}")
-    return [None if one is None else int(one) for one in seeds]
+    for number in seeds:
+        if isinstance(number, bool) or (number is not None and number < 0):
+            raise ScenarioError(f"a seed must be a whole number >= 0, got {number!r}")
+    return [None if number is None else int(number) for number in seeds]
 
 
 def _checked_mask(mask: Any, num_envs: int) -> Bools:
@@ -509,7 +512,7 @@ def _checked_mask(mask: Any, num_envs: int) -> Bools:
 
 def _options_of(options: dict[str, Any], env: int, num_envs: int) -> dict[str, Any]:
     """Return the options of a reset that are for one environment."""
-    own = dict(options)
+    chosen = dict(options)
     for key, value in options.items():
         if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0:
             if len(value) != num_envs:
@@ -517,5 +520,5 @@ def _options_of(options: dict[str, Any], env: int, num_envs: int) -> dict[str, A
                     f"option {key!r} must be one for all or one for each of {num_envs} "
                     f"environments, got {len(value)}"
                 )
-            own[key] = value[env]
-    return own
+            chosen[key] = value[env]
+    return chosen

@@ -138,9 +138,9 @@ def improve(plans: Plans, cost: float, n_orders: int, limit: float) -> None:
     that of the trial order, `n_orders` the largest number of moves to try, `limit` the instant of
     `time.perf_counter` from which none is tried, s.
     """
-    tried, found = 0, n_orders > 0
-    while found:
-        found = False
+    tried, improved = 0, n_orders > 0
+    while improved:
+        improved = False
         lowest = float(plans.keys(plans.waiting).min()) - 1.0
         listed = plans.list_movable()
         for job, key in zip(listed, plans.keys(listed), strict=True):
@@ -150,7 +150,7 @@ def improve(plans: Plans, cost: float, n_orders: int, limit: float) -> None:
             plans.set_key(job, lowest)
             moved = plans.cost(plans.trial)
             if moved < cost:
-                cost, found = moved, True
+                cost, improved = moved, True
                 break
             plans.set_key(job, key)
 

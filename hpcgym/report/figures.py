@@ -77,14 +77,16 @@ def _draw_ratios(
     axes: Axes, ranked: tuple[Summary, ...], baseline: str, colours: dict[str, str]
 ) -> None:
     """Draw each agent's ratio of sums with its interval, one row each."""
-    for row, one in enumerate(ranked):
-        colour = colours[one.agent]
-        value, low, high = one.ratio.value, one.ratio.low, one.ratio.high
+    for row, summary in enumerate(ranked):
+        colour = colours[summary.agent]
+        value, low, high = summary.ratio.value, summary.ratio.low, summary.ratio.high
         if low is not None and high is not None:
             axes.plot((low, high), (row, row), color=colour, linewidth=2.2, alpha=0.65)
-        axes.plot(value, row, _mark(one, baseline), color=colour, markersize=6.5)
+        axes.plot(value, row, _mark(summary, baseline), color=colour, markersize=6.5)
         _note(axes, f"{value:.2f}", (high or value, row), (6, 0), va="center", bbox=style.ON_WHITE)
-    axes.set_yticks(range(len(ranked)), [style.shortened(one.agent, LETTERS) for one in ranked])
+    axes.set_yticks(
+        range(len(ranked)), [style.shortened(summary.agent, LETTERS) for summary in ranked]
+    )
     axes.set_ylim(len(ranked) - 0.4, -0.6)
     axes.margins(x=0.12)
     has_interval = ranked[0].ratio.low is not None
@@ -114,12 +116,14 @@ def _explain_marks(figure: Figure) -> None:
 def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> None:
     """Draw the ratio of every week as a dot, one row per agent, and count the weeks won."""
     spread = np.random.default_rng(0).uniform(-0.26, 0.26, len(evaluation.weeks))
-    for row, one in enumerate(evaluation.ranked()):
-        baseline = evaluation.baseline_values(one.agent).mean(axis=1)
-        ratio = evaluation.values(one.agent).mean(axis=1) / baseline
+    for row, summary in enumerate(evaluation.ranked()):
+        baseline = evaluation.baseline_values(summary.agent).mean(axis=1)
+        ratio = evaluation.values(summary.agent).mean(axis=1) / baseline
         places = row + spread[: len(ratio)]
-        axes.plot(ratio, places, "o", color=colours[one.agent], markersize=3.5, alpha=0.5, mew=0)
-        if one.agent != evaluation.baseline:
+        axes.plot(
+            ratio, places, "o", color=colours[summary.agent], markersize=3.5, alpha=0.5, mew=0
+        )
+        if summary.agent != evaluation.baseline:
             won = f"{(ratio < 1).sum()} : {(ratio > 1).sum()}"
             _note(axes, won, (1.0, row), (6, 0), xycoords=("axes fraction", "data"), va="center")
     axes.tick_params(labelleft=False)
@@ -134,11 +138,11 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> 
 
     baseline = evaluation.values(evaluation.baseline).mean(axis=1)
     axes.fill_between(evaluation.weeks, 1.0, baseline, color=BASELINE, alpha=0.08, linewidth=0)
-    for place, agent in enumerate(list(colours)[: N_LINES + 1]):
+    for rank, agent in enumerate(list(colours)[: N_LINES + 1]):
         rows = evaluation.frame[evaluation.frame["agent"] == agent]
         bsld = rows.groupby("week")["mean_bsld"].mean()
-        stroke = style.DASHES[place - 1] if place else "-"
-        width, mark = (1.2, 4.0) if place else (1.6, 0.0)
+        stroke = style.DASHES[rank - 1] if rank else "-"
+        width, mark = (1.2, 4.0) if rank else (1.6, 0.0)
         line = axes.plot(bsld.index, bsld, stroke, label=style.shortened(agent, LETTERS))[0]
         line.set(color=colours[agent], linewidth=width, marker=".", markersize=mark)
     axes.set_yscale("log")
@@ -184,15 +188,15 @@ def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:
 
 def _colours(ranked: tuple[Summary, ...], baseline: str) -> dict[str, str]:
     """Return the colour that each agent has in all panels, the best agents' far apart."""
-    others = [one.agent for one in ranked if one.agent != baseline]
-    own = dict(zip(others, style.COLOURS, strict=False))
-    return {baseline: BASELINE} | {agent: own.get(agent, OTHERS) for agent in others}
+    others = [summary.agent for summary in ranked if summary.agent != baseline]
+    colours = dict(zip(others, style.COLOURS, strict=False))
+    return {baseline: BASELINE} | {agent: colours.get(agent, OTHERS) for agent in others}
 
 
-def _mark(one: Summary, baseline: str) -> str:
+def _mark(summary: Summary, baseline: str) -> str:
     """Return the mark of better, worse, neither, or the baseline."""
-    if one.agent == baseline:
+    if summary.agent == baseline:
         return COMPARED
-    if one.ratio.high is not None and one.ratio.high < 1:
+    if summary.ratio.high is not None and summary.ratio.high < 1:
         return BETTER
-    return WORSE if one.ratio.low is not None and one.ratio.low > 1 else EVEN
+    return WORSE if summary.ratio.low is not None and summary.ratio.low > 1 else EVEN

@@ -57,26 +57,28 @@ IN_VAIN = How("in vain", "#d9d9d9", "xxxx")
 
 def draw_gantt(schedules: Labelled, view: View) -> Figure:
     """Draw a chart for each schedule, below each other; one of nodes where there are nodes."""
-    if any(one.placement is not None for one in schedules.values()):
+    if any(schedule.placement is not None for schedule in schedules.values()):
         return _draw_nodes(schedules, view)
     most = N_JOBS if view.jobs is None else view.jobs
     if not 1 <= most <= MOST_JOBS:
         raise HpcgymError(
             f"a Gantt chart shows 1 to {MOST_JOBS:,} jobs, got {most:,}; days choose a part"
         )
-    ends = [_end_of_chart(one, view, most) for one in schedules.values()]
+    ends = [_end_of_chart(schedule, view, most) for schedule in schedules.values()]
     scale = style.time_scale(view.first, min(ends))
-    sizes = [one.workload.machine_processors for one in schedules.values()]
+    sizes = [schedule.workload.machine_processors for schedule in schedules.values()]
     heights = [2.2 if len(sizes) > 2 else float(np.clip(0.35 * n, 1.6, 4.2)) for n in sizes]
     figure = style.blank_figure(11.0, sum(heights) + 0.9)
     style.write_title(figure, view.title(schedules))
     charts = figure.subplots(len(schedules), 1, squeeze=False, sharex=True, height_ratios=heights)
-    for axes, (label, one) in zip(charts[:, 0], schedules.items(), strict=True):
+    for axes, (label, schedule) in zip(charts[:, 0], schedules.items(), strict=True):
         style.finish_time(axes, scale)
-        jobs = _jobs_between(one, scale.first, scale.last)
-        draw = _draw_processors if one.suspended_time is None else _draw_rows
-        draw(axes, one, jobs, scale)
-        axes.set_title(_caption(label, one, jobs, view, len(schedules)), loc="left", fontsize=9)
+        jobs = _jobs_between(schedule, scale.first, scale.last)
+        draw = _draw_processors if schedule.suspended_time is None else _draw_rows
+        draw(axes, schedule, jobs, scale)
+        axes.set_title(
+            _caption(label, schedule, jobs, view, len(schedules)), loc="left", fontsize=9
+        )
         axes.label_outer()
         axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -88,8 +90,8 @@ def _draw_nodes(schedules: Labelled, view: View) -> Figure:
         raise HpcgymError(f"a Gantt chart of nodes shows one schedule, got {len(schedules)}")
     if view.jobs is not None:
         raise HpcgymError("a Gantt chart of nodes shows all jobs; days choose a part of it")
-    (one,) = schedules.values()
-    return schedule_figure(one, (view.first, view.last) if view.is_part else None)
+    (schedule,) = schedules.values()
+    return schedule_figure(schedule, (view.first, view.last) if view.is_part else None)
 
 
 def _jobs_between(schedule: Schedule, first: int, last: int) -> IntArray:
@@ -119,15 +121,15 @@ def _draw_processors(axes: Axes, schedule: Schedule, jobs: IntArray, scale: Time
     held, unit = schedule.allocation_of_all(), scale.unit
     is_few = len(jobs) <= NAMED_JOBS
     how = np.where(schedule.thresholded, 2, schedule.backfilled.astype(np.int64))
-    for place, one in enumerate(HOWS):
-        chosen = jobs[how[jobs] == place]
+    for number, manner in enumerate(HOWS):
+        chosen = jobs[how[jobs] == number]
         boxes = [
             _box(schedule.start_time[job] / unit, schedule.end_time[job] / unit, low, high)
             for job in chosen.tolist()
             for low, high in held.of(job)
         ]
         if len(chosen):
-            _draw_boxes(axes, boxes, one, len(chosen), is_few=is_few)
+            _draw_boxes(axes, boxes, manner, len(chosen), is_few=is_few)
     vain = schedule.attempts
     if vain is not None:
         shown = np.flatnonzero((vain.end > scale.first) & (vain.taken < scale.last))

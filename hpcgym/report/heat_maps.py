@@ -50,9 +50,14 @@ def draw_hours(schedules: Labelled, view: View) -> Figure:
     style.whole_marks(bar.ax, "y")
     charts[0].set_title(f"submissions, {int(counts.sum()):,} jobs", loc="left", fontsize=9)
     means = {}
-    for label, one in schedules.items():
-        own, chosen = hours_of(one.workload, one.jobs.submit_time), view.submitted(one)
-        means[label] = _mean(own.weekday[chosen], own.hour[chosen], one.bsld()[chosen], (7, 24))
+    for label, schedule in schedules.items():
+        calendar, chosen = (
+            hours_of(schedule.workload, schedule.jobs.submit_time),
+            view.submitted(schedule),
+        )
+        means[label] = _mean(
+            calendar.weekday[chosen], calendar.hour[chosen], schedule.bsld()[chosen], (7, 24)
+        )
     _draw_means(figure, charts[1:], means)
     for axes in charts:
         axes.set_xticks(np.arange(0, 25, 3) - 0.5, [str(hour) for hour in range(0, 25, 3)])
@@ -65,14 +70,16 @@ def draw_hours(schedules: Labelled, view: View) -> Figure:
 def draw_sizes(schedules: Labelled, view: View) -> Figure:
     """Draw the mean bounded slowdown of each schedule by processors and run time."""
     figure, charts = _panels(len(schedules), view.title(schedules), (5.5, 3.4))
-    names = _size_names(max(int(one.workload.processors.max()) for one in schedules.values()))
+    names = _size_names(
+        max(int(schedule.workload.processors.max()) for schedule in schedules.values())
+    )
     shape = (len(names), len(RUN_TIMES))
     means, counts = {}, {}
-    for label, one in schedules.items():
-        chosen = view.submitted(one)
-        size = np.ceil(np.log2(one.workload.processors[chosen])).astype(np.int64)
-        length = np.searchsorted(RUN_TIMES, one.run_time[chosen], side="right") - 1
-        means[label] = _mean(size, length, one.bsld()[chosen], shape)
+    for label, schedule in schedules.items():
+        chosen = view.submitted(schedule)
+        size = np.ceil(np.log2(schedule.workload.processors[chosen])).astype(np.int64)
+        length = np.searchsorted(RUN_TIMES, schedule.run_time[chosen], side="right") - 1
+        means[label] = _mean(size, length, schedule.bsld()[chosen], shape)
         counts[label] = _counted(size, length, shape)
     _draw_means(figure, charts, means)
     for axes, label in zip(charts, means, strict=True):
@@ -121,16 +128,16 @@ def _panels(n: int, title: str, size_in: tuple[float, float]) -> tuple[Figure, l
 
 def _counted(row: IntArray, column: IntArray, shape: tuple[int, int]) -> style.FloatArray:
     """Count jobs by row and column."""
-    place = row * shape[1] + column
-    return np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    cell = row * shape[1] + column
+    return np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
 def _mean(
     row: IntArray, column: IntArray, values: style.FloatArray, shape: tuple[int, int]
 ) -> style.FloatArray:
     """Average values by row and column, NaN where there is none."""
-    place = row * shape[1] + column
-    total = np.bincount(place, values, minlength=shape[0] * shape[1]).reshape(shape)
+    cell = row * shape[1] + column
+    total = np.bincount(cell, values, minlength=shape[0] * shape[1]).reshape(shape)
     with np.errstate(invalid="ignore"):
         mean: style.FloatArray = total / _counted(row, column, shape)
     return mean

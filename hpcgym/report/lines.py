@@ -37,11 +37,13 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     edges = scale.edges(N_STRETCHES if is_alone else N_OVERLAID)
     times = edges / scale.unit
     area = {"fill": True, "color": style.COLOURS[0], "alpha": 0.15, "linewidth": 0}
-    for place, (label, one) in enumerate(schedules.items()):
-        waiting = _mean_level(one.jobs.submit_time, one.start_time, np.ones(len(one)), edges)
-        share = _mean_level(one.start_time, one.end_time, _held(one), edges)
-        share /= one.workload.machine_processors
-        line = {"label": style.shortened(label), "linewidth": 1.4} | _style(place)
+    for number, (label, schedule) in enumerate(schedules.items()):
+        waiting = _mean_level(
+            schedule.jobs.submit_time, schedule.start_time, np.ones(len(schedule)), edges
+        )
+        share = _mean_level(schedule.start_time, schedule.end_time, _held(schedule), edges)
+        share /= schedule.workload.machine_processors
+        line = {"label": style.shortened(label), "linewidth": 1.4} | _style(number)
         for axes, values in ((queue, waiting), (held, share)):
             axes.stairs(values, times, baseline=None, **line)
             if is_alone:
@@ -69,14 +71,14 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
     figure = style.blank_figure(11.0, 4.6)
     style.write_title(figure, view.title(schedules))
     left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.06})
-    for place, (label, one) in enumerate(schedules.items()):
-        jobs = view.submitted(one)
-        bsld, wait = one.bsld()[jobs], one.per_job()["wait_time"][jobs]
+    for number, (label, schedule) in enumerate(schedules.items()):
+        jobs = view.submitted(schedule)
+        bsld, wait = schedule.bsld()[jobs], schedule.per_job()["wait_time"][jobs]
         name, waited = style.shortened(label), (wait > 0).mean()
         text = f"{name}: mean {bsld.mean():,.4g}"
-        left.step(*_tail(bsld, 1.0), where="post", label=text, **_style(place))
+        left.step(*_tail(bsld, 1.0), where="post", label=text, **_style(number))
         text = f"{name}: mean {style.duration_text(wait.mean())}, {_share(waited)} wait"
-        right.step(*_tail(wait, 1.0), where="post", label=text, **_style(place))
+        right.step(*_tail(wait, 1.0), where="post", label=text, **_style(number))
     for axes in (left, right):
         axes.set_xscale("log")
         axes.set_xlim(left=1.0)
@@ -93,11 +95,11 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
     return figure
 
 
-def _style(place: int) -> dict[str, Any]:
+def _style(number: int) -> dict[str, Any]:
     """Return colour and stroke of the line of a schedule."""
     return {
-        "color": style.COLOURS[place % len(style.COLOURS)],
-        "linestyle": style.DASHES[place % len(style.DASHES)],
+        "color": style.COLOURS[number % len(style.COLOURS)],
+        "linestyle": style.DASHES[number % len(style.DASHES)],
     }
 
 

@@ -71,17 +71,19 @@ def plot_schedules(
         OutputError: The file exists and `force` is False, or it cannot be written.
     """
     labelled = {label_of(schedules): schedules} if isinstance(schedules, Schedule) else schedules
-    labelled = {printable(key): one for key, one in {**labelled, **(against or {})}.items()}
+    labelled = {
+        printable(key): schedule for key, schedule in {**labelled, **(against or {})}.items()
+    }
     check_kind(kind, jobs)
     if path is not None:
         format_of(path)  # refuse before a long picture is drawn
     if not 1 <= len(labelled) <= MOST_SCHEDULES:
         raise HpcgymError(f"a picture shows 1 to {MOST_SCHEDULES} schedules, got {len(labelled)}")
-    for label, one in labelled.items():
-        one.refuse_unfinished(f"a picture of {label}")
+    for label, schedule in labelled.items():
+        schedule.refuse_unfinished(f"a picture of {label}")
     view = View.of(labelled, days, jobs)
     if kind != "gantt":  # which shows attempts in vain, too
-        labelled = {label: useful_part(one) for label, one in labelled.items()}
+        labelled = {label: useful_part(schedule) for label, schedule in labelled.items()}
     figure = KINDS[kind](labelled, view)
     if path is not None:
         save(figure, path, force=force, dpi=dpi)

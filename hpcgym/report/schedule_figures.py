@@ -180,11 +180,11 @@ def draw_partitions(axes: Axes, machine: Machine) -> None:
     """Draw one bar for each of the first partitions, beside the nodes that it has."""
     order = np.argsort(machine.node_group, kind="stable")
     names = list(map(printable, machine.partition_names[:DRAWN_PARTITIONS]))
-    for place, members in enumerate(machine.members[: len(names), order]):
+    for column, members in enumerate(machine.members[: len(names), order]):
         change = np.flatnonzero(np.diff(members.astype(np.int8), prepend=0, append=0))
         first, end = change[::2], change[1::2]
-        colour = style.COLOURS[place % len(style.COLOURS)]
-        axes.bar(np.full(len(first), place), end - first, 0.7, first, color=colour, linewidth=0)
+        colour = style.COLOURS[column % len(style.COLOURS)]
+        axes.bar(np.full(len(first), column), end - first, 0.7, first, color=colour, linewidth=0)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(machine.n_nodes, 0)
     if len(names) < len(machine.partitions):

@@ -76,7 +76,7 @@ def time_scale(first: int, last: int) -> TimeScale:
     """
     last = max(last, first + 1)
     step = next((step for step in STEPS if (last - first) / step <= MOST_MARKS), STEPS[-1])
-    unit, name = next(one for one in reversed(UNITS) if one[0] <= step)
+    unit, name = next(pair for pair in reversed(UNITS) if pair[0] <= step)
     return TimeScale(first, last, unit, name, step / unit)
 
 
@@ -223,7 +223,7 @@ def duration_text(seconds: float) -> str:
         ('45 s', '1.5 h', '3.5 d')
     """
     sizes = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (1, "s"))
-    size, unit = next((one for one in sizes if seconds >= one[0]), sizes[-1])
+    size, unit = next((pair for pair in sizes if seconds >= pair[0]), sizes[-1])
     return f"{seconds / size:.3g} {unit}"
 
 

@@ -41,8 +41,8 @@ class View(NamedTuple):
         Raises:
             HpcgymError: The days are none, or no schedule has a job in them.
         """
-        first = min(int(one.jobs.submit_time.min()) for one in schedules.values())
-        last = max(int(one.end_time.max()) for one in schedules.values())
+        first = min(int(schedule.jobs.submit_time.min()) for schedule in schedules.values())
+        last = max(int(schedule.end_time.max()) for schedule in schedules.values())
         if days is None:
             return cls(first, max(last, first + 1), False, jobs)
         low, high = (round(day * DAY_S) for day in days)
@@ -74,7 +74,7 @@ class View(NamedTuple):
 
     def title(self, schedules: Labelled) -> str:
         """Return the names of the workloads, the label of a single schedule, and the days."""
-        names = ", ".join(dict.fromkeys(one.workload.name for one in schedules.values()))
+        names = ", ".join(dict.fromkeys(schedule.workload.name for schedule in schedules.values()))
         alone = len(schedules) == 1 and names not in schedules
         label = "".join(f": {label}" for label in schedules) if alone else ""
         return f"{names}{label}" + (f", {self._days}" if self.is_part else "")

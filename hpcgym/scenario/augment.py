@@ -265,8 +265,8 @@ class AugmentedEpisodes(Episodes):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what the episodes can be made of again."""
-        own = {"augmentation": self.augmentation, "progress": self.progress}
-        return super().__getstate__() | own
+        state = {"augmentation": self.augmentation, "progress": self.progress}
+        return super().__getstate__() | state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read and cut the log again, and set what draws need."""

@@ -56,7 +56,9 @@ def episodes_of_log(
     defaults = {"missing_request": "max", "threshold": THRESHOLD_S, "on_wide_job": "drop"}
     stated = {**defaults, **stated}
     tables = (spec.TraceSpec, spec.SchedulerSpec)
-    keys = [{one.name.removesuffix("_s"): one.name for one in fields(table)} for table in tables]
+    keys = [
+        {field.name.removesuffix("_s"): field.name for field in fields(table)} for table in tables
+    ]
     refuse_unknown("setting", stated, [*keys[0], *keys[1]])
     in_trace, in_scheduler = (
         {key: stated[name] for name, key in each.items() if name in stated} for each in keys

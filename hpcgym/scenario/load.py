@@ -73,13 +73,13 @@ def _of_name(name: str) -> Path | Scenario:
         entry = plugins.find_offered("scenarios", name)
         if entry is None:
             raise
-    found = plugins.make(plugins.load_offered(entry), entry.name)
-    if not isinstance(found, str | Path | Scenario):
+    offered = plugins.make(plugins.load_offered(entry), entry.name)
+    if not isinstance(offered, str | Path | Scenario):
         raise ScenarioError(
             f"{entry.name!r} of {plugins.package_of(entry)} is no scenario: allowed are a Scenario,"
-            f" the path of its .toml file and a function that returns one, got {found!r:.80}"
+            f" the path of its .toml file and a function that returns one, got {offered!r:.80}"
         )
-    path = found if isinstance(found, Scenario) else Path(found)
+    path = offered if isinstance(offered, Scenario) else Path(offered)
     return replace(load_scenario(path), name=entry.name)
 
 
@@ -164,12 +164,12 @@ def _with_outages(document: dict[str, Any]) -> dict[str, Any]:
     """Return the scheduler's table with the outages of `[[outage]]` among its events."""
     scheduler: dict[str, Any] = document.get("scheduler", {})
     outages, events = document.get("outage", []), scheduler.get("events", "")
-    if not isinstance(outages, list) or not all(isinstance(one, dict) for one in outages):
+    if not isinstance(outages, list) or not all(isinstance(table, dict) for table in outages):
         raise ScenarioError(f"outage must be tables [[outage]], got {outages!r}")
     if not outages or not isinstance(events, str):
         return scheduler
     _refuse_resampled(document)
-    texts = [_outage_of(f"[[outage]] {number}", one) for number, one in enumerate(outages, 1)]
+    texts = [_outage_of(f"[[outage]] {number}", table) for number, table in enumerate(outages, 1)]
     return scheduler | {"events": ";".join(filter(None, [events, *texts]))}
 
 

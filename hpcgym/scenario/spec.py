@@ -52,7 +52,7 @@ class _Table:
     def __post_init__(self) -> None:
         """Refuse values of another type or out of range, and whatever `check` refuses."""
         hints = get_type_hints(type(self))
-        for key in (one.name for one in fields(self)):  # type: ignore[arg-type]
+        for key in (declared.name for declared in fields(self)):  # type: ignore[arg-type]
             _check_type(self.TABLE, key, getattr(self, key), hints[key])
         for key, lowest in self.LEAST.items():
             value = getattr(self, key)
@@ -280,7 +280,10 @@ def _type_of(setting: Setting) -> Any:
 
 _SchedulerKeys: Any = make_dataclass(
     "_SchedulerKeys",
-    [(one.key, _type_of(one), one.in_scenarios or one.default) for one in SETTINGS.values()],
+    [
+        (setting.key, _type_of(setting), setting.in_scenarios or setting.default)
+        for setting in SETTINGS.values()
+    ],
     bases=(_Table,),
     frozen=True,
 )
@@ -301,7 +304,7 @@ class SchedulerSpec(_SchedulerKeys):  # type: ignore[misc]  # which keys, the se
     """
 
     TABLE: ClassVar[str] = "scheduler"
-    LEAST: ClassVar = {one.key: 0 for one in SETTINGS.values() if one.unit}
+    LEAST: ClassVar = {setting.key: 0 for setting in SETTINGS.values() if setting.unit}
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
@@ -320,7 +323,9 @@ class SchedulerSpec(_SchedulerKeys):  # type: ignore[misc]  # which keys, the se
     @property
     def settings(self) -> SchedulerSettings:
         """Return the settings of the simulator, whose names carry no unit."""
-        return SchedulerSettings(**{name: getattr(self, one.key) for name, one in SETTINGS.items()})
+        return SchedulerSettings(
+            **{name: getattr(self, setting.key) for name, setting in SETTINGS.items()}
+        )
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,9 @@ def clone_start(model: Any, updates: int, batch_size: int) -> float:
             actions = start_actions(policy.scorer.spec, seen)
             batch.append((seen, actions))
             shown, *_ = env.step(actions.cpu().numpy())
-        seen = {key: torch.cat([one[key] for one, _ in batch]) for key in batch[0][0]}
+        seen = {
+            key: torch.cat([observation[key] for observation, _ in batch]) for key in batch[0][0]
+        }
         _, log_prob, _ = policy.evaluate_actions(seen, torch.cat([done for _, done in batch]))
         loss = -log_prob.mean()
         last = loss.item()
@@ -52,8 +54,8 @@ def start_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
         if spec.action == "policy":
             return torch.full((len(mask),), spec.start_output, device=mask.device)
         return torch.as_tensor(spec.head_start, device=mask.device).repeat(len(mask), 1)
-    place, scale = STARTS[spec.start]
-    score = scale * shown["jobs"].reshape(*mask.shape, -1)[:, :, place]
+    column, scale = STARTS[spec.start]
+    score = scale * shown["jobs"].reshape(*mask.shape, -1)[:, :, column]
     score = score.masked_fill(~mask, torch.inf)
     if spec.action == "job":
         return score.argmin(dim=1)

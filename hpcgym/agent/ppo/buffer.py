@@ -69,7 +69,9 @@ class _InGroups:
         n_jobs = mask.sum(dim=2).cpu().numpy()
         begin = n_jobs.cumsum().reshape(n_jobs.shape) - n_jobs
         self._n_jobs, self._begin = n_jobs.T.ravel(), begin.T.ravel()
-        self._mask, self._cluster = (one.transpose(0, 1).flatten(0, 1) for one in (mask, cluster))
+        self._mask, self._cluster = (
+            tensor.transpose(0, 1).flatten(0, 1) for tensor in (mask, cluster)
+        )
         self._jobs = torch.cat(parts.jobs)
         self._rank = None
         if self.actions.shape == mask.shape:  # of an order
@@ -82,7 +84,7 @@ class _InGroups:
         before = n_jobs.cumsum() - n_jobs
         places = np.repeat(self._begin[batch_inds] - before, n_jobs) + np.arange(n_jobs.sum())
         owner = np.repeat(np.arange(len(n_jobs)), n_jobs)
-        rows, chosen = (torch.as_tensor(one, device=device) for one in (places, batch_inds))
+        rows, chosen = (torch.as_tensor(array, device=device) for array in (places, batch_inds))
         packed = Packed(
             self._jobs.index_select(0, rows),
             torch.as_tensor(owner, device=device),
@@ -121,10 +123,10 @@ def normalised(
         [[-1.0, 1.0]]
     """
     key = group * (int(episode.max()) + 1) + episode
-    _, place = np.unique(key, return_inverse=True)
-    place = place.ravel()
-    mean = np.bincount(place, advantage.ravel().astype(np.float64)) / np.bincount(place)
-    centred = advantage - mean[place].reshape(advantage.shape)
+    _, pair = np.unique(key, return_inverse=True)
+    pair = pair.ravel()
+    mean = np.bincount(pair, advantage.ravel().astype(np.float64)) / np.bincount(pair)
+    centred = advantage - mean[pair].reshape(advantage.shape)
     size = np.bincount(group) * len(advantage)
     unit = np.sqrt(np.bincount(group, (centred**2).sum(axis=0)) / size)
     return np.asarray(centred / (unit[group] + 1e-8), dtype=np.float32)

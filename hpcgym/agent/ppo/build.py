@@ -49,7 +49,7 @@ def env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:
 
 def seed_groups(env: HPCBatchVecEnv, config: PPOConfig, seed: int) -> None:
     """Seed the environments at their next reset; those of a group alike."""
-    env.seed_each([1_000 * seed + place // config.group_size for place in range(config.n_envs)])
+    env.seed_each([1_000 * seed + number // config.group_size for number in range(config.n_envs)])
 
 
 def grow_windows(model: Any, config: PPOConfig, done: float) -> bool:
@@ -63,11 +63,12 @@ def grow_windows(model: Any, config: PPOConfig, done: float) -> bool:
     Source: Specification, section 10, "Learnability kit"; short windows before long ones: Zhang et
     al. 2020 (RLScheduler).
     """
-    configs = {id(one): one for one in model.env.envs.configs}
+    configs = {id(env_config): env_config for env_config in model.env.envs.configs}
     growing = [
-        one.episodes
-        for one in configs.values()
-        if isinstance(one.episodes, AugmentedEpisodes) and one.episodes.augmentation.growing
+        env_config.episodes
+        for env_config in configs.values()
+        if isinstance(env_config.episodes, AugmentedEpisodes)
+        and env_config.episodes.augmentation.growing
     ]
     step = min(int(done * (GROWTHS + 1)), GROWTHS)
     if all(episodes.progress == step / GROWTHS for episodes in growing):

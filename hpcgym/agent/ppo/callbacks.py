@@ -129,7 +129,7 @@ class ValidationCallback(BaseCallback):
         """
         config, spec, model = self._config, self._config.spec, self.model
         self._has_searched = True
-        episodes = {id(one.episodes): one.episodes for one in model.env.envs.configs}  # type: ignore[union-attr]
+        episodes = {id(env.episodes): env.episodes for env in model.env.envs.configs}  # type: ignore[union-attr]
         weeks = Validation(
             [*episodes.values()], config.env_keywords, copies=COPIES, threads=config.threads
         )
@@ -139,7 +139,7 @@ class ValidationCallback(BaseCallback):
                 raise KeyboardInterrupt
             return weeks.score(action).mean_log_ratio
 
-        found = search_constant(
+        best = search_constant(
             spec,
             value_of,
             config.constants,
@@ -149,9 +149,9 @@ class ValidationCallback(BaseCallback):
         at_start = [value_of(ConstantAction(tuple(spec.head_start.tolist()))), self.history[-1][2]]
         bias = model.policy.scorer.arrays["output_bias"]  # type: ignore[union-attr, index]
         with torch.no_grad():
-            bias.copy_(torch.as_tensor(bias_of(found, spec)))
+            bias.copy_(torch.as_tensor(bias_of(best, spec)))
         self._begin_anew()
-        constant = ConstantAction(tuple((spec.head_start + found).tolist()))
+        constant = ConstantAction(tuple((spec.head_start + best).tolist()))
         now = [value_of(constant), self.history[-1][2]]
         if (np.subtract(now, at_start) @ [weeks.n_weeks, self._validation.n_weeks]) < 0:
             self.best, self.best_ratio = self.average, self.history[-1][1]

@@ -103,20 +103,22 @@ class TrainingSettings:
 
     def _stated(self) -> dict[str, str]:
         """Return as texts what stays when a training goes on."""
-        found = {"scenario": ", ".join(self.weeks), "seed": str(self.seed)}
+        texts = {"scenario": ", ".join(self.weeks), "seed": str(self.seed)}
         for what, weeks in (("weeks", self.weeks), ("validation weeks", self.kept)):
-            found |= {f"{what} of {name}": number_ranges(own) for name, own in weeks.items()}
-        found |= {k: v for k, v in texts_of(self.config).items() if k not in MAY_CHANGE}
+            texts |= {
+                f"{what} of {name}": number_ranges(numbers) for name, numbers in weeks.items()
+            }
+        texts |= {k: v for k, v in texts_of(self.config).items() if k not in MAY_CHANGE}
         changes = texts_of(self.augmentation or Augmentation())
-        return found | {f"augment {key}": text for key, text in changes.items()}
+        return texts | {f"augment {key}": text for key, text in changes.items()}
 
 
 def _numbers_of(sets: Iterable[Episodes]) -> dict[str, tuple[int, ...]]:
     """Return the numbers of episodes, ascending, by scenario."""
-    found: dict[str, set[int]] = {}
-    for one in sets:
-        found.setdefault(one.scenario.name, set()).update(one.numbers)
-    return {name: tuple(sorted(numbers)) for name, numbers in found.items()}
+    by_scenario: dict[str, set[int]] = {}
+    for episodes in sets:
+        by_scenario.setdefault(episodes.scenario.name, set()).update(episodes.numbers)
+    return {name: tuple(sorted(numbers)) for name, numbers in by_scenario.items()}
 
 
 @dataclass
@@ -158,13 +160,14 @@ class Checkpoint:
     def has_written(self, weights: Path) -> bool:
         """Return whether a file holds the best network so far, or the last."""
         try:
-            found = read_network(weights).weights
+            written = read_network(weights).weights
         except CardError:
             return False
         networks = (self.progress[which] for which in ("best", "average"))
         return any(
-            own.keys() == found.keys() and all(np.array_equal(own[key], found[key]) for key in own)
-            for own in networks
+            network.keys() == written.keys()
+            and all(np.array_equal(network[key], written[key]) for key in network)
+            for network in networks
         )
 
 
@@ -216,7 +219,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
     """
     try:
         with open(path, "rb") as file:
-            found = _unpacked(file, path)
+            checkpoint = _unpacked(file, path)
     except OSError as error:
         raise HpcgymError(
             f"{path}: cannot be read: {error.strerror or error}; only a training that was begun "
@@ -224,9 +227,9 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         ) from None
     except _NOT_OURS as error:
         raise HpcgymError(f"{path}: not a checkpoint of this hpcgym: {error}") from None
-    if not isinstance(found, Checkpoint):
+    if not isinstance(checkpoint, Checkpoint):
         raise HpcgymError(f"{path}: not a checkpoint of this hpcgym")
-    return found
+    return checkpoint
 
 
 def _unpacked(file: BufferedReader, path: str | Path) -> object:

@@ -146,17 +146,17 @@ class PPOConfig:
         for key, allowed in choices.items():
             if getattr(self, key) not in get_args(allowed):
                 raise HpcgymError(unknown_name(key, getattr(self, key), get_args(allowed)))
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, (int, float)):
                 if not -inf < value < inf:
-                    raise HpcgymError(f"{one.name} must be a finite number, got {value}")
-                least = _LEAST.get(one.name, 1)
+                    raise HpcgymError(f"{field.name} must be a finite number, got {value}")
+                least = _LEAST.get(field.name, 1)
                 if value < least:
-                    raise HpcgymError(f"{one.name} must be at least {least}, got {value}")
-                most = MOST_THREADS if one.name == "threads" else LARGEST_WHOLE
+                    raise HpcgymError(f"{field.name} must be at least {least}, got {value}")
+                most = MOST_THREADS if field.name == "threads" else LARGEST_WHOLE
                 if isinstance(value, int) and value > most:
-                    raise HpcgymError(f"{one.name} must be at most {most}, got {value}")
+                    raise HpcgymError(f"{field.name} must be at most {most}, got {value}")
         if self.n_envs * self.n_steps * self.n_slots > MOST_SHOWN:
             raise HpcgymError(
                 f"a rollout shows n_envs x n_steps x n_slots jobs, at most {MOST_SHOWN}; got "
@@ -204,7 +204,9 @@ class PPOConfig:
         best = {"weights": FEATURES.index("area")}
         if self.action == "policy":
             best["policy"] = self.policies.index(self.start.upper())
-        shared = {one.name for one in fields(self)} & {one.name for one in fields(NetworkSpec)}
+        shared = {field.name for field in fields(self)} & {
+            field.name for field in fields(NetworkSpec)
+        }
         return NetworkSpec(
             n_outputs=0 if kind.SIZE == "n_slots" else kind(self.n_slots, self.policies).size,
             start_output=best.get(self.action, 0),
@@ -311,18 +313,18 @@ def augmentation_of(assignments: Iterable[str]) -> Augmentation | None:
         >>> augmentation_of(["jitter=600", "load=0.8,1.25"]).load
         (0.8, 1.25)
     """
-    found = Augmentation(**_changes(Augmentation, assignments))
-    return None if found == Augmentation() else found
+    augmentation = Augmentation(**_changes(Augmentation, assignments))
+    return None if augmentation == Augmentation() else augmentation
 
 
-def texts_of(one: PPOConfig | Augmentation) -> dict[str, str]:
+def texts_of(config: PPOConfig | Augmentation) -> dict[str, str]:
     """Return all values as texts by key, as `overridden` and `augmentation_of` read them.
 
     Example:
         >>> texts_of(preset("policy", policies=("SAF", "SPF")))["policies"]
         'SAF,SPF'
     """
-    values = {field.name: getattr(one, field.name) for field in fields(one)}
+    values = {field.name: getattr(config, field.name) for field in fields(config)}
     return {
         key: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
         for key, value in values.items()
@@ -331,23 +333,23 @@ def texts_of(one: PPOConfig | Augmentation) -> dict[str, str]:
 
 def _changes(kind: type[PPOConfig | Augmentation], assignments: Iterable[str]) -> dict[str, Any]:
     """Read texts "key=value" as values of a class by key."""
-    types = {one.name: str(one.type) for one in fields(kind)}
-    found: dict[str, Any] = {}
+    types = {field.name: str(field.type) for field in fields(kind)}
+    changes: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals:
             raise HpcgymError(f"{assignment!r} sets nothing; write key=value")
         _check_keys(kind, [key])
         try:
-            found[key] = _value_of(types[key], text)
+            changes[key] = _value_of(types[key], text)
         except (KeyError, ValueError):
             raise HpcgymError(f"{key} must be {_WORDS[types[key]]}, got {text!r}") from None
-    return found
+    return changes
 
 
 def _check_keys(kind: type[PPOConfig | Augmentation], keys: Iterable[str]) -> None:
     """Refuse keys that a class does not have."""
-    known = [one.name for one in fields(kind)]
+    known = [field.name for field in fields(kind)]
     what = "hyper-parameter" if kind is PPOConfig else "augmentation"
     for key in keys:
         if key not in known:

@@ -62,7 +62,7 @@ def search_constant(
         asked = search.ask()
         inside = asked.clip(-reach, reach)
         actions = (spec.head_start + inside).tolist()
-        values = [value_of(ConstantAction(tuple(one))) for one in actions]
+        values = [value_of(ConstantAction(tuple(action))) for action in actions]
         search.tell(np.array(values) + _OUTSIDE * np.abs(asked - inside).sum(axis=1))
     return search.mean.clip(-reach, reach).astype(np.float32)
 

@@ -27,15 +27,17 @@ def interruptions_wait(callback: ValidationCallback) -> Iterator[None]:
         callback.work.name = "training, stops after this rollout, at once if interrupted again"
 
     is_main = threading.current_thread() is threading.main_thread()
-    before = {one: signal.getsignal(one) for one in SIGNALS if is_main}
-    before = {one: handler for one, handler in before.items() if handler is not signal.SIG_IGN}
-    for one in before:
-        signal.signal(one, note)
+    before = {number: signal.getsignal(number) for number in SIGNALS if is_main}
+    before = {
+        number: handler for number, handler in before.items() if handler is not signal.SIG_IGN
+    }
+    for number in before:
+        signal.signal(number, note)
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

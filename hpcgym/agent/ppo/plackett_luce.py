@@ -123,8 +123,8 @@ class PlackettLuce(Distribution):
     def _stages(self, order: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return each rank's score, the log sum over jobs left at it, and whether it counts."""
         n_drawn = self._holds_job.sum(dim=1, keepdim=True)
-        place = torch.arange(self.n_ranked, device=order.device)
-        return self.logits.gather(1, order), _left_at(order, self.logits), place < n_drawn
+        rank = torch.arange(self.n_ranked, device=order.device)
+        return self.logits.gather(1, order), _left_at(order, self.logits), rank < n_drawn
 
     def _first_of(self, keys: Tensor) -> Tensor:
         """Return the slots of the ranks that are drawn, by falling keys."""
@@ -146,8 +146,8 @@ class PlackettLuce(Distribution):
 
     def _as_action(self, order: Tensor) -> Tensor:
         """Write the rank of each slot into [-1, 1]."""
-        place = torch.arange(self.n_slots, dtype=torch.float32, device=order.device)
-        spread = (2.0 * place / (self.n_slots - 1) - 1.0).expand_as(self.logits)
+        rank = torch.arange(self.n_slots, dtype=torch.float32, device=order.device)
+        spread = (2.0 * rank / (self.n_slots - 1) - 1.0).expand_as(self.logits)
         return torch.empty_like(self.logits).scatter(1, order, spread)
 
 

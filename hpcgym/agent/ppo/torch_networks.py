@@ -59,7 +59,7 @@ def first_layers(scorer: Scorer, critic: Critic, packed: Packed) -> list[Tensor]
     layers = scorer.first_layer(), critic.first_layer()
     weight, bias = (torch.cat(parts, dim=-1) for parts in zip(*layers, strict=True))
     both = torch.addmm(bias, packed.jobs, weight).relu_()
-    return list(torch.split(both, [len(own) for _, own in layers], dim=1))
+    return list(torch.split(both, [len(biases) for _, biases in layers], dim=1))
 
 
 class Scorer(nn.Module):
@@ -116,8 +116,8 @@ class Scorer(nn.Module):
             return f
         f = f[:, 0]
         if spec.residual:
-            place, scale = STARTS[spec.start]
-            f = f - scale * packed.jobs[:, place]
+            column, scale = STARTS[spec.start]
+            f = f - scale * packed.jobs[:, column]
         return f
 
     def weights(self) -> Weights:
@@ -138,8 +138,8 @@ class Scorer(nn.Module):
 
     def _encoded(self, h: Tensor, packed: Packed) -> Tensor:
         """Return the hidden values of each job, shape (n_rows, hidden)."""
-        for place in range(1, self.spec.layers):
-            h = self._layer(f"layer{place}", h).relu_()
+        for layer in range(1, self.spec.layers):
+            h = self._layer(f"layer{layer}", h).relu_()
         if self.spec.network == "attention":
             h = h + self._layer("mixed", self._attended(h, packed))
             h = h + self._layer("narrow", torch.relu(self._layer("wide", h)))

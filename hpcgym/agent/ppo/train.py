@@ -149,7 +149,7 @@ def train(
     settings = TrainingSettings.of(config, seed, episodes, validation, augmentation)
     _refuse_missing(config.device)
     if augmentation is not None:
-        episodes = [AugmentedEpisodes(one, augmentation) for one in episodes]
+        episodes = [AugmentedEpisodes(of_scenario, augmentation) for of_scenario in episodes]
     with _on_threads(config.threads):
         env = env_of(config, episodes)
         with _written(output):
@@ -188,20 +188,20 @@ def resume(
             `asked`, or its device is not there.
         OutputError, KeyboardInterrupt: As `train`.
     """
-    found = read_checkpoint(Path(folder) / CHECKPOINT)
+    checkpoint = read_checkpoint(Path(folder) / CHECKPOINT)
     if asked is not None:
-        found.settings.refuse_other(asked)
-    settings = asked or found.settings
+        checkpoint.settings.refuse_other(asked)
+    settings = asked or checkpoint.settings
     changes: dict[str, Any] = {"steps": steps, "minutes": minutes}
     config = replace(settings.config, **{k: v for k, v in changes.items() if v is not None})
     _refuse_missing(config.device)
-    found.env.envs.buffers.threads = min(config.threads, config.n_envs)
+    checkpoint.env.envs.buffers.threads = min(config.threads, config.n_envs)
     with _on_threads(config.threads), _written(folder):
-        clear_after(found.logs, Path(folder))
-        model = model_of(config, found.env, settings.seed, folder)
-        found.restore(model)
-        run = _Run(model, replace(settings, config=config), found.validation, folder)
-        run.progress = found.progress
+        clear_after(checkpoint.logs, Path(folder))
+        model = model_of(config, checkpoint.env, settings.seed, folder)
+        checkpoint.restore(model)
+        run = _Run(model, replace(settings, config=config), checkpoint.validation, folder)
+        run.progress = checkpoint.progress
         return run.learn(progress)
 
 
@@ -223,7 +223,9 @@ class PPOTrainer:
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> NamedAgent:
         """Train an agent; arguments and result as of `hpcgym.agent.trainers.Trainer`."""
-        parts = [split_validation(one, self.config.validation_share) for one in episodes]
+        parts = [
+            split_validation(of_scenario, self.config.validation_share) for of_scenario in episodes
+        ]
         trained = train(
             self.config,
             [playing for playing, _ in parts],
@@ -302,8 +304,8 @@ class _Run:
         if self.output is None:
             return
         folder, state = Path(self.output), self.callback.state()
-        found = checkpoint_of(self.model, self.settings, self.validation, state, folder)
-        write_checkpoint(found, folder / CHECKPOINT)
+        checkpoint = checkpoint_of(self.model, self.settings, self.validation, state, folder)
+        write_checkpoint(checkpoint, folder / CHECKPOINT)
         self.n_saved = self.model.num_timesteps
         if self.callback.is_interrupted:
             raise KeyboardInterrupt

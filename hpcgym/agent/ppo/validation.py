@@ -53,34 +53,34 @@ class Validation:
     def __init__(
         self, episodes: Sequence[Episodes], keywords: Keywords, *, copies: int, threads: int
     ) -> None:
-        if not episodes or not all(len(one) for one in episodes):
+        if not episodes or not all(len(of_scenario) for of_scenario in episodes):
             raise HpcgymError("a validation needs at least one week of each scenario")
         self.n_weeks = sum(map(len, episodes))
-        self._workloads = [_weeks_of(one, copies) for one in episodes]
+        self._workloads = [_weeks_of(of_scenario, copies) for of_scenario in episodes]
         self._envs = [
             SchedulingVectorEnv(
-                one,
+                of_scenario,
                 num_envs=len(workloads),
                 autoreset_mode="SAME_STEP",
                 copy=False,
                 threads=threads,
                 **keywords,
             )
-            for one, workloads in zip(episodes, self._workloads, strict=True)
+            for of_scenario, workloads in zip(episodes, self._workloads, strict=True)
         ]
         self._saf = [
-            np.array([_bsld_of_saf(one, workload) for workload in workloads])
-            for one, workloads in zip(episodes, self._workloads, strict=True)
+            np.array([_bsld_of_saf(of_scenario, workload) for workload in workloads])
+            for of_scenario, workloads in zip(episodes, self._workloads, strict=True)
         ]
 
     def score(self, agent: Agent) -> Score:
         """Let an agent schedule every week by its best actions; compare it with SAF."""
-        found = [
+        bslds = [
             _mean_bslds(agent, envs, workloads)
             for envs, workloads in zip(self._envs, self._workloads, strict=True)
         ]
-        ratios = [mine.sum() / saf.sum() for mine, saf in zip(found, self._saf, strict=True)]
-        mine, saf = np.concatenate(found), np.concatenate(self._saf)
+        ratios = [mine.sum() / saf.sum() for mine, saf in zip(bslds, self._saf, strict=True)]
+        mine, saf = np.concatenate(bslds), np.concatenate(self._saf)
         return Score(
             float(np.exp(np.log(ratios).mean())),
             float(np.log(mine / saf).mean()),
@@ -93,24 +93,24 @@ def _mean_bslds(
 ) -> NDArray[np.float64]:
     """Return the mean bsld of each workload, all played in one vector environment."""
     shown, _ = envs.reset(seed=0, options={"workload": workloads})
-    found = np.full(len(workloads), np.nan)
-    while np.isnan(found).any():
+    bslds = np.full(len(workloads), np.nan)
+    while np.isnan(bslds).any():
         shown, _, terminated, _, info = envs.step(agent.predict(shown)[0])
         if terminated.any():
-            ended = terminated & np.isnan(found)
-            found[ended] = info["final_info"]["mean_bsld"][ended]
-    return found
+            ended = terminated & np.isnan(bslds)
+            bslds[ended] = info["final_info"]["mean_bsld"][ended]
+    return bslds
 
 
 def _weeks_of(episodes: Episodes, copies: int) -> list[Workload]:
     """Return every week and its jittered copies, the same at every call."""
-    found = []
-    for place, number in enumerate(episodes.numbers):
-        week = episodes.workload(place)
-        found.append(week)
+    weeks = []
+    for position, number in enumerate(episodes.numbers):
+        week = episodes.workload(position)
+        weeks.append(week)
         for copy in range(1, copies + 1):
-            found.append(jitter(week, np.random.default_rng([number, copy])))
-    return found
+            weeks.append(jitter(week, np.random.default_rng([number, copy])))
+    return weeks
 
 
 def _bsld_of_saf(episodes: Episodes, workload: Workload) -> float:

@@ -73,8 +73,8 @@ def act(
     kappa = max(np.float64(values[KAPPA]), 0.0)
     sim.kappa = kappa * kappa
     moved = 0.0
-    for place in range(KAPPA):
-        moved += abs(np.float64(values[place]))
+    for column in range(KAPPA):
+        moved += abs(np.float64(values[column]))
     if moved == 0.0:  # exactly SAF: logarithms would break its ties by how they round
         set_rule_parameters(sim, action_spec.rule_weight[1])
         go_by_rule(jobs, sim, action_spec.rule[1])

@@ -35,16 +35,16 @@ def act(
         and keeps_orders(jobs, sim)
         and is_rule_of_base(sim, rule, weight)
     ):
-        for place in range(shown):
-            sim.scratch[place] = slot[place]
-            sim.key[s.PASS_ORDER, entry_of(sim, slot[place])] = np.float64(values[place])
+        for position in range(shown):
+            sim.scratch[position] = slot[position]
+            sim.key[s.PASS_ORDER, entry_of(sim, slot[position])] = np.float64(values[position])
         sim.n_ahead = shown
         return
     if shown < sim.n_waiting:
         rank_waiting(jobs, sim, rule, weight, 2.0)  # scores are at most 1, so these follow
-    for place in range(shown):
-        job = slot[place]
+    for position in range(shown):
+        job = slot[position]
         sim.key[s.PASS_ORDER, entry_of(sim, job)] = (
-            -np.inf if is_overdue(sim, job) else np.float64(values[place])
+            -np.inf if is_overdue(sim, job) else np.float64(values[position])
         )
     sim.ordered = 1

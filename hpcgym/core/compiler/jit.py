@@ -96,10 +96,10 @@ def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     file = function.__code__.co_filename
     if CACHE_FOLDER is None or not os.path.isfile(file):
         return None
-    own = (
+    suffix = (
         "" if Path(__file__).parents[1] in Path(file).parents else f"-{digest_of(Path(file))[:16]}"
     )
-    return KernelCache(function, CACHE_FOLDER, own)
+    return KernelCache(function, CACHE_FOLDER, suffix)
 
 
 def _compile_part(part: Any, signature: Any) -> Any:
@@ -147,8 +147,8 @@ class _PartLibrary(JITCodeLibrary):
     def _get_module_for_linking(self) -> Any:
         """Return the code with all that it calls."""
         if self._shared_module is None:
-            own = self._own_module()
-            whole = own.clone()
+            code = self._own_module()
+            whole = code.clone()
             for library in self._called():
                 self._reload_init.update(library._reload_init)
                 is_part = isinstance(library, _PartLibrary)
@@ -167,15 +167,15 @@ class _PartLibrary(JITCodeLibrary):
 
     def _called(self) -> list[Any]:
         """Return the libraries of all that the code calls, each once."""
-        found: dict[Any, None] = {}
+        called: dict[Any, None] = {}
         pending = list(self._linking_libraries)
         while pending:
             library = pending.pop()
-            if library not in found and library is not self:
-                found[library] = None
+            if library not in called and library is not self:
+                called[library] = None
                 if isinstance(library, _PartLibrary):
                     pending += library._linking_libraries
-        return list(found)
+        return list(called)
 
 
 class _WithoutEnvironments:
@@ -230,8 +230,8 @@ def _without_constants(find: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def find_without_constants(arguments: Any, keywords: Any) -> Any:
-        plain = tuple(types.unliteral(one) for one in arguments)
-        named = {key: types.unliteral(one) for key, one in dict(keywords).items()}
+        plain = tuple(types.unliteral(argument) for argument in arguments)
+        named = {key: types.unliteral(argument) for key, argument in dict(keywords).items()}
         return find(plain, named)
 
     return find_without_constants

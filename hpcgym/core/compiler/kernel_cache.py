@@ -69,13 +69,13 @@ class KernelCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the version for a signature; None if this process is to compile it."""
         path = self._path(signature, target)
-        found = self._read(path, target)
-        if found is None:
+        version = self._read(path, target)
+        if version is None:
             self._take_lock(path)
-            found = self._read(path, target)  # another process may have compiled it meanwhile
-            if found is not None:
+            version = self._read(path, target)  # another process may have compiled it meanwhile
+            if version is not None:
                 self._give_lock()
-        return found
+        return version
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Write a version, whole or not at all; where that fails, this process goes on without."""
@@ -154,12 +154,12 @@ def _contents_of(result: Any) -> bytes:
     library = result.library
     code = library._final_module
     called = [
-        one.name
-        for one in (*code.functions, *code.global_variables)
-        if one.is_declaration and not one.name.startswith("llvm.")
+        symbol.name
+        for symbol in (*code.functions, *code.global_variables)
+        if symbol.is_declaration and not symbol.name.startswith("llvm.")
     ]
     # No kernel takes in one that Python calls, so the names of its functions are enough.
-    names = [one.name for one in code.functions if not one.is_declaration]
+    names = [symbol.name for symbol in code.functions if not symbol.is_declaration]
     outline = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in names)
     library._shared_module = binding.parse_assembly(outline)
     contents: bytes = dumps((called, result.reload_init, result._reduce()))

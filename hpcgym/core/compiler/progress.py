@@ -62,7 +62,7 @@ class Compilations(event.Listener):
                 what,
                 "kernels",
                 notice=self._kept,
-                count=lambda: TRANSLATED * sum(one.py_func in self._ended for one in kernels),
+                count=lambda: TRANSLATED * sum(kernel.py_func in self._ended for kernel in kernels),
             )
         )
 
@@ -75,14 +75,14 @@ class Compilations(event.Listener):
 
 def kernels_called(dispatcher: Any, package: str) -> list[Any]:
     """Return a kernel and all kernels of a package that it calls, directly or through others."""
-    found: dict[int, Any] = {}
+    called: dict[int, Any] = {}
     unread = [dispatcher]
     while unread:
-        one = unread.pop()
-        if id(one) not in found and _is_of(package, one):
-            found[id(one)] = one
-            unread += _named_in(one.py_func)
-    return list(found.values())
+        kernel = unread.pop()
+        if id(kernel) not in called and _is_of(package, kernel):
+            called[id(kernel)] = kernel
+            unread += _named_in(kernel.py_func)
+    return list(called.values())
 
 
 def _named_in(function: Any) -> list[Any]:
@@ -92,11 +92,11 @@ def _named_in(function: Any) -> list[Any]:
     while codes:
         code = codes.pop()
         names |= set(code.co_names)
-        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     named = [function.__globals__.get(name) for name in names]
-    modules = [one for one in named if isinstance(one, ModuleType)]
+    modules = [module for module in named if isinstance(module, ModuleType)]
     named += [getattr(module, name, None) for module in modules for name in names]
-    return [one for one in named if hasattr(one, "py_func")]
+    return [kernel for kernel in named if hasattr(kernel, "py_func")]
 
 
 def _is_of(package: str, dispatcher: Any) -> bool:

@@ -56,9 +56,9 @@ def row_fetcher(fields: type[Any], mark: str) -> Callable[[Any, int], None]:
             for name, array in struct.arrays.items():
                 if mark not in marks[name]:
                     continue
-                found = load_descriptor(context, builder, struct, arguments[0], name)
-                stride = builder.extract_value(found, [STRIDES, 0])
-                begin = builder.ptrtoint(builder.extract_value(found, DATA), number)
+                descriptor = load_descriptor(context, builder, struct, arguments[0], name)
+                stride = builder.extract_value(descriptor, [STRIDES, 0])
+                begin = builder.ptrtoint(builder.extract_value(descriptor, DATA), number)
                 begin = builder.add(begin, builder.mul(stride, arguments[1]))
                 _ask_for(builder, begin)
                 known = [max(-length, 0) for length in struct.words[name].lengths[1:]]
@@ -76,8 +76,8 @@ def _ask_for(builder: Any, address: Any) -> None:
     byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
     prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    place = builder.inttoptr(address, byte)
-    builder.call(prefetch, [place, flag(0), flag(3), flag(1)])  # to read; keep; data
+    pointer = builder.inttoptr(address, byte)
+    builder.call(prefetch, [pointer, flag(0), flag(3), flag(1)])  # to read; keep; data
 
 
 def _copy_bytes_typed(typing_context: Any, to: Any, source: Any, n: Any) -> Any:
@@ -92,7 +92,7 @@ def _copy_bytes_typed(typing_context: Any, to: Any, source: Any, n: Any) -> Any:
     return types.void(types.intp, types.intp, types.intp), generate
 
 
-def _clear_bytes_typed(typing_context: Any, place: Any, n: Any) -> Any:
+def _clear_bytes_typed(typing_context: Any, address: Any, n: Any) -> Any:
     """Type and generate `clear_bytes`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -103,7 +103,7 @@ def _clear_bytes_typed(typing_context: Any, place: Any, n: Any) -> Any:
     return types.void(types.intp, types.intp), generate
 
 
-def _next_number_typed(typing_context: Any, place: Any) -> Any:
+def _next_number_typed(typing_context: Any, address: Any) -> Any:
     """Type and generate `next_number`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -114,9 +114,9 @@ def _next_number_typed(typing_context: Any, place: Any) -> Any:
     return types.intp(types.intp), generate
 
 
-def _next_number(place: int) -> int:
+def _next_number(address: int) -> int:
     """Do what `next_number` does, where compilation is off."""
-    counter = ctypes.c_int64.from_address(int(place))
+    counter = ctypes.c_int64.from_address(int(address))
     counter.value += 1
     return counter.value - 1
 
@@ -126,9 +126,9 @@ def _copy(to: int, source: int, n: int) -> None:
     ctypes.memmove(int(to), int(source), int(n))
 
 
-def _clear(place: int, n: int) -> None:
+def _clear(address: int, n: int) -> None:
     """Do what `clear_bytes` does, where compilation is off."""
-    ctypes.memset(int(place), 0, int(n))
+    ctypes.memset(int(address), 0, int(n))
 
 
 copy_bytes: Callable[[int, int, int], None] = cast(

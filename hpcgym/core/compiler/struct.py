@@ -85,7 +85,7 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """
     array, index = signature.args[:2]
     indices = tuple(cast(Any, index)) if isinstance(index, types.BaseTuple) else (index,)
-    is_whole = all(isinstance(one, types.Integer) for one in indices)
+    is_whole = all(isinstance(position, types.Integer) for position in indices)
     if context.enable_boundscheck or len(indices) != array.ndim or not is_whole:
         return None
     values = [arguments[1]]
@@ -107,9 +107,9 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 @lower_builtin(operator.getitem, UncountedArray, types.BaseTuple)
 def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Load an element; slices are left to numba."""
-    place = _element(context, builder, signature, arguments)
-    if place is not None:
-        return load_item(context, builder, signature.args[0], place)
+    pointer = _element(context, builder, signature, arguments)
+    if pointer is not None:
+        return load_item(context, builder, signature.args[0], pointer)
     is_tuple = isinstance(signature.args[1], types.BaseTuple)
     get_item = getitem_array_tuple if is_tuple else getitem_arraynd_intp
     return get_item(context, builder, signature, arguments)
@@ -119,12 +119,12 @@ def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 @lower_builtin(operator.setitem, UncountedArray, types.BaseTuple, types.Any)
 def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Store an element; slices are left to numba."""
-    place = _element(context, builder, signature, arguments)
-    if place is None:
+    pointer = _element(context, builder, signature, arguments)
+    if pointer is None:
         return setitem_array(context, builder, signature, arguments)
     array, _, kind = signature.args
     value = context.cast(builder, arguments[2], kind, array.dtype)
-    store_item(context, builder, array, value, place)
+    store_item(context, builder, array, value, pointer)
     return context.get_dummy_value()
 
 
@@ -216,12 +216,12 @@ def words_of(fields: type[Any]) -> dict[str, Words]:
             n_data += 1
     words = {}
     next_word = n_data
-    for name, place in places.items():
+    for name, word in places.items():
         lengths: list[int] = []
         for length in known[name]:
             lengths.append(next_word if length is None else -length)
             next_word += length is None
-        words[name] = Words(place, tuple(lengths))
+        words[name] = Words(word, tuple(lengths))
     return words
 
 
@@ -294,8 +294,8 @@ def _declare(
             continue
         if added is not None and field.place is not None:
             layout.aliases.add(name)
-        place = len(layout.columns_of(field.array)) if field.place is None else field.place
-        layout.columns[name] = Column(field.array, place)
+        column = len(layout.columns_of(field.array)) if field.place is None else field.place
+        layout.columns[name] = Column(field.array, column)
         if issubclass(fields, Columned):
             setattr(fields, name, _attribute(layout.columns[name]))
 
@@ -336,8 +336,8 @@ class StructType(types.Type):
     def place_of(self, name: str) -> tuple[UncountedArray, int | None]:
         """Return the array that holds a field, and the place of a number in it."""
         if name in self.columns:
-            block, place = self.columns[name]
-            return self.arrays[block], place
+            block, column = self.columns[name]
+            return self.arrays[block], column
         array = self.arrays[name]
         return array, None if array.ndim else 0
 
@@ -357,15 +357,15 @@ class StructAttribute(AttributeTemplate):
         """Return the type of a field."""
         if name not in struct.columns and name not in struct.arrays:
             return None
-        array, place = struct.place_of(name)
-        return array if place is None else array.dtype
+        array, column = struct.place_of(name)
+        return array if column is None else array.dtype
 
 
 @lower_getattr_generic(StructType)
 def _load_field(context: Any, builder: Any, struct: StructType, pointer: Any, name: str) -> Any:
     """Load a number, or the descriptor of an array."""
-    array, place = struct.place_of(name)
-    if place is None:
+    array, column = struct.place_of(name)
+    if column is None:
         return load_descriptor(context, builder, struct, pointer, name)
     address = _address_of_number(context, builder, struct, pointer, name)
     return load_item(context, builder, array, address)
@@ -375,8 +375,8 @@ def _load_field(context: Any, builder: Any, struct: StructType, pointer: Any, na
 def _store_field(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
     """Store a number; an array of a struct is never replaced."""
     struct, kind = signature.args
-    array, place = struct.place_of(name)
-    assert place is not None, f"{name} is an array: only its elements can be stored"
+    array, column = struct.place_of(name)
+    assert column is not None, f"{name} is an array: only its elements can be stored"
     value = context.cast(builder, arguments[1], kind, array.dtype)
     address = _address_of_number(context, builder, struct, arguments[0], name)
     store_item(context, builder, array, value, address)
@@ -388,8 +388,8 @@ def _address_of_number(
     """Return where a number lies."""
     block = struct.columns[name].array if name in struct.columns else name
     data = _data_of(context, builder, struct, pointer, block)
-    _, place = struct.place_of(name)
-    return builder.gep(data, [ir.Constant(ir.IntType(64), place)], inbounds=True)
+    _, column = struct.place_of(name)
+    return builder.gep(data, [ir.Constant(ir.IntType(64), column)], inbounds=True)
 
 
 def _unchanged(builder: Any, pointer: Any) -> Any:
@@ -400,12 +400,12 @@ def _unchanged(builder: Any, pointer: Any) -> Any:
     return loaded
 
 
-def _word(builder: Any, struct: StructType, pointer: Any, place: int, kind: Any) -> Any:
+def _word(builder: Any, struct: StructType, pointer: Any, word: int, kind: Any) -> Any:
     """Load a word of the table."""
     table = builder.bitcast(pointer, kind.as_pointer())
     if struct.is_block:
         table = _unchanged(builder, builder.bitcast(pointer, kind.as_pointer().as_pointer()))
-    at = builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True)
+    at = builder.gep(table, [ir.Constant(ir.IntType(64), word)], inbounds=True)
     return _unchanged(builder, at)
 
 
@@ -413,19 +413,19 @@ def _data_of(context: Any, builder: Any, struct: StructType, pointer: Any, name:
     """Return where the elements of an array lie; a number without axes lies in the table."""
     array = struct.arrays[name]
     kind = context.get_data_type(array.dtype).as_pointer()
-    place = struct.words[name].data
+    data_word = struct.words[name].data
     if struct.is_block:
         begins = builder.bitcast(pointer, ir.IntType(8).as_pointer())
         number = ir.IntType(64)
-        if place < 0:
-            bytes_before = ir.Constant(number, -place)
+        if data_word < 0:
+            bytes_before = ir.Constant(number, -data_word)
         else:
-            bytes_before = _word(builder, struct, pointer, place, number)
+            bytes_before = _word(builder, struct, pointer, data_word, number)
         return builder.bitcast(builder.gep(begins, [bytes_before], inbounds=True), kind)
     if array.ndim:
-        return _word(builder, struct, pointer, place, kind)
+        return _word(builder, struct, pointer, data_word, kind)
     table = builder.bitcast(pointer, kind)
-    return builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True)
+    return builder.gep(table, [ir.Constant(ir.IntType(64), data_word)], inbounds=True)
 
 
 def load_descriptor(context: Any, builder: Any, struct: StructType, pointer: Any, name: str) -> Any:
@@ -475,13 +475,13 @@ class Columned:
 
 def _attribute(column: Column) -> property:
     """Return the attribute that is a column of an array."""
-    block, place = column
+    block, number = column
 
     def load(self: Columned) -> Any:
-        return self.__dict__[block][place]
+        return self.__dict__[block][number]
 
     def store(self: Columned, value: Any) -> None:
-        self.__dict__[block][place] = value
+        self.__dict__[block][number] = value
 
     return property(load, store)
 
@@ -562,17 +562,17 @@ def lay_out_block(
         bytes of a block, a multiple of `LINE_BYTES`.
     """
     layout, words = layout_of(fields), words_of(cast(Any, fields))
-    place = {name: -each.data for name, each in words.items() if each.data < 0}
+    begins = {name: -each.data for name, each in words.items() if each.data < 0}
     size = {name: whole_words(layout.arrays[name].element, shapes[name]) for name in words}
-    end = WORD_BYTES + sum(size[name] for name in place)
+    end = WORD_BYTES + sum(size[name] for name in begins)
     for name in words:
-        if name not in place:
-            place[name] = end
+        if name not in begins:
+            begins[name] = end
             end += size[name]
     table = np.zeros(table_size(cast(Any, fields)), dtype=np.int64)
     for name, each in words.items():
-        _write_words(table, each, place[name], shapes[name])
-    return table, place, -(-end // LINE_BYTES) * LINE_BYTES
+        _write_words(table, each, begins[name], shapes[name])
+    return table, begins, -(-end // LINE_BYTES) * LINE_BYTES
 
 
 def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:

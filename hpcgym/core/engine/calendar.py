@@ -54,33 +54,35 @@ def next_instant(jobs: Jobs, sim: Sim) -> int:
 
 
 @kernel(inlined=True)
-def put_in_turn(time: Int, listed: Int, place: int, instant: int, job: int) -> int:
-    """Put a job into a list that ends at `place`, the soonest instant last; return its place."""
-    while place > 0 and time[place - 1] < instant:
-        time[place] = time[place - 1]
-        listed[place] = listed[place - 1]
-        place -= 1
-    time[place] = instant
-    listed[place] = job
-    return place
+def put_in_turn(time: Int, listed: Int, position: int, instant: int, job: int) -> int:
+    """Put a job into a list that ends at `position`, the soonest last; return its position."""
+    while position > 0 and time[position - 1] < instant:
+        time[position] = time[position - 1]
+        listed[position] = listed[position - 1]
+        position -= 1
+    time[position] = instant
+    listed[position] = job
+    return position
 
 
 @kernel(inlined=True)
 def add_running(sim: Sim, job: int, end: int) -> None:
     """List the true end of a job that takes processors; write `ending_*` and `n_running`."""
-    place = sim.n_running
-    sim.n_running = place + 1
+    position = sim.n_running
+    sim.n_running = position + 1
     # Ties: the earlier job ends first; with `pyss` semantics, the one that started first.
     in_turn = sim.semantics == SEMANTICS_PYSS
-    while place > 0 and (
-        sim.ending_time[place - 1] < end
-        or (sim.ending_time[place - 1] == end and (in_turn or sim.ending_job[place - 1] < job))
+    while position > 0 and (
+        sim.ending_time[position - 1] < end
+        or (
+            sim.ending_time[position - 1] == end and (in_turn or sim.ending_job[position - 1] < job)
+        )
     ):
-        sim.ending_time[place] = sim.ending_time[place - 1]
-        sim.ending_job[place] = sim.ending_job[place - 1]
-        place -= 1
-    sim.ending_time[place] = end
-    sim.ending_job[place] = job
+        sim.ending_time[position] = sim.ending_time[position - 1]
+        sim.ending_job[position] = sim.ending_job[position - 1]
+        position -= 1
+    sim.ending_time[position] = end
+    sim.ending_job[position] = job
 
 
 @kernel(inlined=True)
@@ -97,10 +99,10 @@ def add_release(sim: Sim, job: int, release: int) -> None:
 def remove_running(sim: Sim, job: int) -> None:
     """Remove a job from the true ends before it ends; write `ending_*` and `n_running`."""
     last = sim.n_running - 1
-    place = last
-    while sim.ending_job[place] != job:
-        place -= 1
-    for other in range(place, last):
+    position = last
+    while sim.ending_job[position] != job:
+        position -= 1
+    for other in range(position, last):
         sim.ending_time[other] = sim.ending_time[other + 1]
         sim.ending_job[other] = sim.ending_job[other + 1]
     sim.n_running = last
@@ -113,15 +115,17 @@ def remove_release(sim: Sim, job: int, release: int) -> bool:
     Writes `release_*` and `n_releases`.
     """
     last = sim.n_releases - 1
-    place = last
-    while place >= 0 and (sim.release_time[place] < release or sim.release_job[place] != job):
+    position = last
+    while position >= 0 and (
+        sim.release_time[position] < release or sim.release_job[position] != job
+    ):
         # The list descends: a job with this end would have come before this place.
-        if sim.release_time[place] > release:
+        if sim.release_time[position] > release:
             return False
-        place -= 1
-    if place < 0:
+        position -= 1
+    if position < 0:
         return False
-    for other in range(place, last):
+    for other in range(position, last):
         sim.release_time[other] = sim.release_time[other + 1]
         sim.release_job[other] = sim.release_job[other + 1]
     sim.n_releases = last
@@ -131,12 +135,12 @@ def remove_release(sim: Sim, job: int, release: int) -> bool:
 @kernel
 def add_held(sim: Sim, job: int, end: int) -> None:
     """List a job whose hold ends at an instant; write `held_*` and `n_held`."""
-    place = sim.n_held
-    sim.n_held = place + 1
+    position = sim.n_held
+    sim.n_held = position + 1
     # Ties: the earlier job becomes eligible first.
-    while place > 0 and sim.held_time[place - 1] <= end:
-        sim.held_time[place] = sim.held_time[place - 1]
-        sim.held_job[place] = sim.held_job[place - 1]
-        place -= 1
-    sim.held_time[place] = end
-    sim.held_job[place] = job
+    while position > 0 and sim.held_time[position - 1] <= end:
+        sim.held_time[position] = sim.held_time[position - 1]
+        sim.held_job[position] = sim.held_job[position - 1]
+        position -= 1
+    sim.held_time[position] = end
+    sim.held_job[position] = job

@@ -29,8 +29,8 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
     Writes `checked_head` and `checked_shadow` for the next check, and `scratch`.
     """
     used = 0
-    for place in range(sim.n_running):
-        job = sim.ending_job[place]
+    for position in range(sim.n_running):
+        job = sim.ending_job[position]
         if is_on_trial(sim, job):
             continue
         used += jobs.processors[job]
@@ -88,8 +88,8 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
     shadow = sim.shadow
     extra = sim.extra
     later = find_delay(jobs, sim, head)
-    for place in range(sim.n_waiting):
-        job = sim.scratch[place]
+    for position in range(sim.n_waiting):
+        job = sim.scratch[position]
         if job != head and backfills(jobs, sim, job):
             return NOT_MAXIMAL
     sim.shadow = shadow

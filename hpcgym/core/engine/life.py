@@ -267,16 +267,16 @@ def put_on_trial(jobs: Jobs, sim: Sim, job: int, since: int, over: int, guarante
     else:
         sim.on_trial += jobs.processors[job]
     # Those that began last come last; of one instant, the earlier jobs.
-    place = sim.n_trials
-    sim.n_trials = place + 1
+    position = sim.n_trials
+    sim.n_trials = position + 1
     while (
-        place > 0
-        and sim.taken[sim.job_on_trial[place - 1]] == sim.now
-        and (sim.job_on_trial[place - 1] < job)
+        position > 0
+        and sim.taken[sim.job_on_trial[position - 1]] == sim.now
+        and (sim.job_on_trial[position - 1] < job)
     ):
-        sim.job_on_trial[place] = sim.job_on_trial[place - 1]
-        place -= 1
-    sim.job_on_trial[place] = job
+        sim.job_on_trial[position] = sim.job_on_trial[position - 1]
+        position -= 1
+    sim.job_on_trial[position] = job
     at_trial(jobs, sim, job)
 
 
@@ -294,10 +294,10 @@ def end_guarantee(jobs: Jobs, sim: Sim, job: int) -> None:
 def forget_trial(sim: Sim, job: int) -> None:
     """Take a job off the list of those on trial; write `job_on_trial` and `n_trials`."""
     last = sim.n_trials - 1
-    place = last
-    while sim.job_on_trial[place] != job:
-        place -= 1
-    for other in range(place, last):
+    position = last
+    while sim.job_on_trial[position] != job:
+        position -= 1
+    for other in range(position, last):
         sim.job_on_trial[other] = sim.job_on_trial[other + 1]
     sim.n_trials = last
 

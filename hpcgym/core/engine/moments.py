@@ -21,9 +21,9 @@ from hpcgym.core.parts import waiting_cost
 def tell_events(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     """Have each event do a task, in the order of the settings; return the bits of all answers."""
     answers, asked = 0, sim.event
-    for place in range(len(jobs.event_pass)):
-        sim.event = place
-        answers |= ask_event(jobs.event_pass[place], jobs, sim, task, job)
+    for event in range(len(jobs.event_pass)):
+        sim.event = event
+        answers |= ask_event(jobs.event_pass[event], jobs, sim, task, job)
     sim.event = asked  # an event may take jobs off the machine, which others hear of meanwhile
     return answers
 
@@ -52,9 +52,9 @@ def more_ahead(jobs: Jobs, sim: Sim, span: int) -> int:
 def next_event(jobs: Jobs, sim: Sim) -> int:
     """Return the next instant at which an event happens, s; `NEVER` if none does."""
     instant = s.NEVER
-    for place in range(len(jobs.event_pass)):
-        sim.event = place
-        asked = ask_event(jobs.event_pass[place], jobs, sim, s.NEXT_INSTANT, 0)
+    for event in range(len(jobs.event_pass)):
+        sim.event = event
+        asked = ask_event(jobs.event_pass[event], jobs, sim, s.NEXT_INSTANT, 0)
         instant = min(instant, asked)
     return instant
 

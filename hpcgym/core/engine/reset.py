@@ -40,8 +40,8 @@ def recall_users(sim: Sim, initial: InitialState) -> None:
         sim.history_completed[user] = initial.history_completed[user]
         sim.history_last_end_time[user] = initial.history_last_end_time[user]
         sim.history_shown_at[user] = -1
-    for place in range(len(initial.network)):
-        sim.network[place] = initial.network[place]
+    for position in range(len(initial.network)):
+        sim.network[position] = initial.network[position]
     reset_regression(sim)
 
 

@@ -16,8 +16,8 @@ from hpcgym.core.policy import compiled_policy
 def learned(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Score jobs by the formula with the number of the only parameter."""
     formula = int(sim.weight[which, 0])
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         q, e = jobs.feature[job, s.FEATURE_PROCESSORS], jobs.feature[job, s.FEATURE_ESTIMATE]
         log_r = math.log10(max(jobs.feature[job, s.FEATURE_SUBMIT], 1.0))
         if formula == 1:

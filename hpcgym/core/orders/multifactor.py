@@ -12,8 +12,8 @@ MAX_AGE, AGE_WEIGHT, SIZE_WEIGHT = 0, 1, 2
 def multifactor(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Score jobs by their wait and their share of the machine."""
     machine = float(sim.machine_processors)
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         wait = sim.now - jobs.feature[job, s.FEATURE_SUBMIT]
         age = min(wait / sim.weight[which, MAX_AGE], 1.0)
         size = 1.0 - jobs.feature[job, s.FEATURE_PROCESSORS] / machine

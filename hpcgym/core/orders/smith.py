@@ -24,8 +24,8 @@ from hpcgym.core.policy import Policy, compiled_policy
 
 def smith(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Score jobs by the requested work over E[1/D] as of the submission."""
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         q, e = jobs.feature[job, s.FEATURE_PROCESSORS], jobs.feature[job, s.FEATURE_ESTIMATE]
         sim.key[which, entry_of(sim, job)] = e * q / sim.inverse[entry_of(sim, job)]
 
@@ -33,8 +33,8 @@ def smith(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
 def index(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Score jobs by the weighted sum of their terms; writes what `expect_now` writes."""
     weight = parameters_of(sim, which)
-    for place in range(n):
-        entry = expect_now(jobs, sim, sim.scratch[place])
+    for position in range(n):
+        entry = expect_now(jobs, sim, sim.scratch[position])
         sim.key[which, entry] = weigh_terms(weight, sim.expected[entry])
 
 
@@ -42,8 +42,8 @@ def urgent(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Score jobs by the ratio with urgency; writes what `expect_now` writes."""
     weight = parameters_of(sim, which)
     width = weight_of_width(sim, weight)
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         wait = sim.now - jobs.feature[job, s.FEATURE_SUBMIT]
         score = urgent_score(jobs, sim, weight, job, wait, width)
         sim.key[which, entry_of(sim, job)] = score

@@ -15,8 +15,8 @@ from hpcgym.core.policy import compiled_policy
 
 def wfp3(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Score jobs by -(wait / estimate)^3 processors."""
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         q, e = jobs.feature[job, s.FEATURE_PROCESSORS], jobs.feature[job, s.FEATURE_ESTIMATE]
         wait = sim.now - jobs.feature[job, s.FEATURE_SUBMIT]
         sim.key[which, entry_of(sim, job)] = -((wait / e) * (wait / e) * (wait / e) * q)
@@ -24,8 +24,8 @@ def wfp3(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
 
 def unicef(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Score jobs by -wait / (log2(processors) estimate), at least 2 processors."""
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         q, e = jobs.feature[job, s.FEATURE_PROCESSORS], jobs.feature[job, s.FEATURE_ESTIMATE]
         wait = sim.now - jobs.feature[job, s.FEATURE_SUBMIT]
         sim.key[which, entry_of(sim, job)] = -(wait / (math.log2(max(q, 2.0)) * e))

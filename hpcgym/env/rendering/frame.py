@@ -151,10 +151,10 @@ class Frame:
     @property
     def shadow_times(self) -> dict[int, int]:
         """Shadow time of each head, s, by its row in the episode's job table."""
-        found = {head.job: head.shadow_time for head in self.nodes.heads} if self.nodes else {}
+        times = {head.job: head.shadow_time for head in self.nodes.heads} if self.nodes else {}
         if self.reservation is not None:
-            found[self.reservation.job] = self.reservation.shadow_time
-        return found
+            times[self.reservation.job] = self.reservation.shadow_time
+        return times
 
     @property
     def busy_processors(self) -> int:

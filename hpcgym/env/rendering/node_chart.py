@@ -61,12 +61,12 @@ def draw_node_axis(pen: Pen, nodes: NodesFrame, chart: Chart, rows: Rows) -> int
     first = left - 5 - len(shown) * _PITCH
     pen.words("nodes", (first - 10, top - 20), FAINT, FONT_SMALL, "right")
     unnamed = _draw_groups(pen, nodes, chart, rows, first - 10)
-    for place, partition in enumerate(shown):
-        x = first + place * _PITCH
-        pen.words(f"{place + 1}", (x + _BAND // 2, top - 20), FAINT, FONT_SMALL, "centre")
+    for column, partition in enumerate(shown):
+        x = first + column * _PITCH
+        pen.words(f"{column + 1}", (x + _BAND // 2, top - 20), FAINT, FONT_SMALL, "centre")
         for run in runs_of(nodes.machine.members[partition], nodes, rows):
             y, height = chart.y(run)
-            pen.rectangle((x, y, _BAND, height), _PARTITIONS[place])
+            pen.rectangle((x, y, _BAND, height), _PARTITIONS[column])
     return unnamed
 
 
@@ -122,8 +122,8 @@ def write_heads(pen: Pen, frame: Frame, nodes: NodesFrame) -> None:
         lines.append(f"head of {name}: job {head.job_id}, in {wait}")
     if len(lines) > HEADS_SHOWN:
         lines[HEADS_SHOWN - 1 :] = [f"and {len(lines) - HEADS_SHOWN + 1} more heads"]
-    for place, line in enumerate(lines):
-        y = CHART[1] + CHART[3] + 36 + 15 * place
+    for row, line in enumerate(lines):
+        y = CHART[1] + CHART[3] + 36 + 15 * row
         pen.words(line, (QUEUE[0], y), HEAD, FONT_SMALL)
 
 
@@ -156,13 +156,13 @@ def draw_partitions(pen: Pen, nodes: NodesFrame) -> None:
     pen.words("free in partition", (left, y), FAINT, FONT_SMALL)
     for x, title in zip(columns, ("cpus", "GPUs", "memory"), strict=True):
         pen.words(title, (x, y), FAINT, FONT_SMALL, "right")
-    for place, partition in enumerate(shown_partitions(nodes.machine).tolist()):
+    for row, partition in enumerate(shown_partitions(nodes.machine).tolist()):
         y += ROW_HEIGHT
         name = pen.cut(nodes.machine.partition_names[partition], 90)
-        pen.rectangle((left, y, _BAND, 14), _PARTITIONS[place])
-        pen.words(f"{place + 1}", (left + 13, y + 2), FAINT, FONT_SMALL)
+        pen.rectangle((left, y, _BAND, 14), _PARTITIONS[row])
+        pen.words(f"{row + 1}", (left + 13, y + 2), FAINT, FONT_SMALL)
         pen.words(name, (left + 26, y + 2), INK, FONT_SMALL)
         total, free = totals_of(nodes, nodes.machine.members[partition])
-        for x, own, all_of_it in zip(columns, free, total, strict=True):
-            text = f"{own / all_of_it:.0%}" if all_of_it else "-"
+        for x, unused, all_of_it in zip(columns, free, total, strict=True):
+            text = f"{unused / all_of_it:.0%}" if all_of_it else "-"
             pen.words(text, (x, y + 2), INK, FONT_SMALL, "right")

@@ -96,12 +96,12 @@ def fitted(picture: pygame.Surface, frame_size: tuple[int, int]) -> pygame.Surfa
     """Return a picture scaled into a frame as large as fits, its proportions kept."""
     if frame_size == picture.get_size():
         return picture
-    scale = min(side / own for side, own in zip(frame_size, picture.get_size(), strict=True))
-    size = [max(round(own * scale), 1) for own in picture.get_size()]
+    scale = min(side / length for side, length in zip(frame_size, picture.get_size(), strict=True))
+    size = [max(round(length * scale), 1) for length in picture.get_size()]
     frame: pygame.Surface = import_pygame().Surface(frame_size, 0, 32)
     frame.fill(PAPER)
-    place = [(side - own) // 2 for side, own in zip(frame_size, size, strict=True)]
-    frame.blit(import_pygame().transform.smoothscale(picture, size), place)
+    corner = [(side - length) // 2 for side, length in zip(frame_size, size, strict=True)]
+    frame.blit(import_pygame().transform.smoothscale(picture, size), corner)
     return frame
 
 
@@ -194,5 +194,5 @@ class Chart(NamedTuple):
 def mixed(color: Color, other: Color, share: float) -> Color:
     """Mix a share of one colour with another."""
     pairs = zip(color, other, strict=True)
-    red, green, blue = (round(share * one + (1 - share) * two) for one, two in pairs)
+    red, green, blue = (round(share * first + (1 - share) * second) for first, second in pairs)
     return red, green, blue

@@ -66,15 +66,15 @@ def _cut(cpus: IntArray, group: IntArray, most_rows: int) -> IntArray:
     total, n = int(cpus.sum()), len(cpus)
     rows = np.empty(n, dtype=np.int64)
     row, filled, first = 0, 0, 0
-    for place, own in enumerate(cpus.tolist()):
-        rows[place] = row
-        filled += own
-        is_last = place + 1 == n or group[place + 1] != group[place]
+    for position, n_cpus in enumerate(cpus.tolist()):
+        rows[position] = row
+        filled += n_cpus
+        is_last = position + 1 == n or group[position + 1] != group[position]
         if filled * most_rows >= total:
-            row, filled, first = row + 1, 0, place + 1
-        elif first > 0 and (place + 1 == n or (is_last and group[first - 1] == group[place])):
-            rows[first : place + 1] = row - 1
-            filled, first = 0, place + 1
+            row, filled, first = row + 1, 0, position + 1
+        elif first > 0 and (position + 1 == n or (is_last and group[first - 1] == group[position])):
+            rows[first : position + 1] = row - 1
+            filled, first = 0, position + 1
     return rows
 
 
@@ -99,8 +99,8 @@ class RowPlacement:
         row, at, cpus = self._cpus_in_rows(columns.job, held)
         for part in np.split(np.arange(len(row)), np.flatnonzero(np.diff(row)) + 1):
             if len(part):
-                own = _taken(columns, at[part])._replace(processors=cpus[part])
-                self._update_row(int(row[part[0]]), own)
+                jobs_of_row = _taken(columns, at[part])._replace(processors=cpus[part])
+                self._update_row(int(row[part[0]]), jobs_of_row)
 
     def _cpus_in_rows(self, job: IntArray, held: HeldNodes) -> tuple[IntArray, IntArray, IntArray]:
         """Return rows, places in `job` and cpus there, by rows; one of each for a job in a row."""
@@ -108,9 +108,9 @@ class RowPlacement:
         is_asked = np.isin(held.job, job)
         at = order[np.searchsorted(job[order], held.job[is_asked])]
         pair = self.rows.row[held.node[is_asked]] * max(len(job), 1) + at
-        found, which = np.unique(pair, return_inverse=True)
-        cpus = np.bincount(which, weights=held.cpus[is_asked], minlength=len(found))
-        row, at = np.divmod(found, max(len(job), 1))
+        pairs, which = np.unique(pair, return_inverse=True)
+        cpus = np.bincount(which, weights=held.cpus[is_asked], minlength=len(pairs))
+        row, at = np.divmod(pairs, max(len(job), 1))
         return row, at, cpus.astype(np.int64)
 
     def _update_row(self, row: int, started: StartedJobs) -> None:
@@ -119,8 +119,10 @@ class RowPlacement:
         new = [job for job in started.job.tolist() if job not in placement.intervals]
         placement.update(started)
         for job in new:
-            own = [(first + low, first + high) for low, high in placement.intervals.get(job, [])]
-            self.intervals.setdefault(job, []).extend(own)
+            intervals = [
+                (first + low, first + high) for low, high in placement.intervals.get(job, [])
+            ]
+            self.intervals.setdefault(job, []).extend(intervals)
 
 
 def _taken(started: StartedJobs, places: IntArray) -> StartedJobs:

@@ -82,11 +82,11 @@ def _reservation(
     """
     workload, address = episode.workload, jobs.address
     fits = (entry_points.fits_now(address, sim.address, int(job)) for job in waiting)
-    place = next((place for place, does in enumerate(fits) if not does), -1)
-    if place < 0:
+    position = next((position for position, does in enumerate(fits) if not does), -1)
+    if position < 0:
         return None
-    head = int(row[place])
-    entry_points.reserve(address, sim.address, int(waiting[place]))
+    head = int(row[position])
+    entry_points.reserve(address, sim.address, int(waiting[position]))
     return frame.Reservation(
         job=head,
         job_id=int(workload.job_id[head]),
@@ -147,11 +147,11 @@ def _heads(
     heads: dict[int, frame.Head] = {}
     partitions = workload.partition[row].tolist()
     for job, at, partition in zip(waiting.tolist(), row.tolist(), partitions, strict=True):
-        own = int(component[partition])
-        shadow_time = int(state.component_shadow[env, own])
-        if shadow_time < 0 or own in heads:
+        part = int(component[partition])
+        shadow_time = int(state.component_shadow[env, part])
+        if shadow_time < 0 or part in heads:
             continue
         shown = entry_points.ask_nodes(jobs.address, sim.address, s.NODES_SHOW_JOB, job)
         if not shown & s.NODES_FITS:
-            heads[own] = frame.Head(at, int(workload.job_id[at]), partition, shadow_time)
+            heads[part] = frame.Head(at, int(workload.job_id[at]), partition, shadow_time)
     return tuple(heads.values())

@@ -98,7 +98,9 @@ def _free_lines(nodes: NodesFrame) -> list[str]:
     """Return one line for each partition and each group: nodes, and what of them is free."""
     machine = nodes.machine
     shown = shown_partitions(machine).tolist()
-    partitions = [(machine.partition_names[one], machine.members[one]) for one in shown]
+    partitions = [
+        (machine.partition_names[partition], machine.members[partition]) for partition in shown
+    ]
     groups = [
         (name or "(no name)", machine.node_group == number)
         for number, name in enumerate(machine.group_names[:TEXT_GROUPS])

@@ -301,7 +301,7 @@ def _draw_queue(pen: Pen, frame: Frame, box: Box) -> None:
     pen.words(f"waiting jobs: {len(waiting.job_id):,}", (left, 16), size=FONT_LARGE)
     pen.words(f"for {total:,} processors in all", (left, 46), FAINT)
     places, titles = zip(*(_COLUMNS if frame.nodes is None else _NODES_COLUMNS), strict=True)
-    columns = [left + place for place in places]
+    columns = [left + offset for offset in places]
     for x, title in zip(columns, titles, strict=True):
         pen.words(title, (x, top - 20), FAINT, FONT_SMALL, "right")
     n_rows = height // ROW_HEIGHT

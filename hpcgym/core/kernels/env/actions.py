@@ -109,9 +109,9 @@ def order_by_keys(jobs: Jobs, sim: Sim, which: int, listed: NDArray[np.int64], k
         sim.ordered = 1
     else:
         clear_queue(sim, which)
-    for place in range(len(listed)):
-        job = listed[place]
-        sim.key[which, entry_of(sim, job)] = -np.inf if is_overdue(sim, job) else key[place]
+    for position in range(len(listed)):
+        job = listed[position]
+        sim.key[which, entry_of(sim, job)] = -np.inf if is_overdue(sim, job) else key[position]
         if which == s.BACKFILL_ORDER:
             put_in(jobs, sim, which, job)
 

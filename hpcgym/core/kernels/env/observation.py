@@ -81,12 +81,12 @@ def count_visible(slot: NDArray[np.int64]) -> int:
 
 
 @kernel(inlined=True)
-def fill_slot(slot: NDArray[np.int64], mask: Floats, place: int, job: int) -> None:
+def fill_slot(slot: NDArray[np.int64], mask: Floats, position: int, job: int) -> None:
     """Put a job into a slot, and clear the slot's mask if it held another job."""
     # Mask 1 means that the observation holds this job's unchanging fields in this slot.
-    if slot[place] != job:
-        slot[place] = job
-        mask[place] = np.float32(0.0)
+    if slot[position] != job:
+        slot[position] = job
+        mask[position] = np.float32(0.0)
 
 
 @kernel
@@ -115,12 +115,12 @@ def begin_summaries(sim: Sim) -> None:
     yet, `scratch`, `age`, summaries and `keeps_summary`.
     """
     n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
-    for place in range(n):  # equal keys order by index, so by submission
-        sim.key[s.PASS_ORDER, entry_of(sim, sim.scratch[place])] = 0.0
+    for position in range(n):  # equal keys order by index, so by submission
+        sim.key[s.PASS_ORDER, entry_of(sim, sim.scratch[position])] = 0.0
     sort_listed(sim, s.PASS_ORDER, n)
     sim.oldest = sim.youngest = -1
-    for place in range(n):
-        link_youngest(sim, sim.scratch[place], entry_of(sim, sim.scratch[place]))
+    for position in range(n):
+        link_youngest(sim, sim.scratch[position], entry_of(sim, sim.scratch[position]))
     forget_all(sim)
     sim.keeps_summary = 1
 
@@ -156,13 +156,13 @@ def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int, lis
         sim.shows_anew = 0
         mask[:before] = np.float32(0.0)
     n_first = min(n_slots - n_slots // OLDEST_SHARE, listed)
-    for place in range(n_first):
-        fill_slot(slot, mask, place, sim.scratch[place])
+    for position in range(n_first):
+        fill_slot(slot, mask, position, sim.scratch[position])
     # Of the other jobs keep the oldest, by insertion: jobs are numbered by submission, so the
     # smaller index has waited longer.
     shown = n_first
-    for place in range(n_first, listed):
-        job = sim.scratch[place]
+    for position in range(n_first, listed):
+        job = sim.scratch[position]
         if shown < n_slots:
             shown += 1
         elif shown == n_first or slot[n_slots - 1] < job:
@@ -186,8 +186,8 @@ def shadow_of_base(jobs: Jobs, sim: Sim, n_slots: int, listed: int) -> int:
     free = sim.free
     is_whole = listed == sim.n_waiting
     n_first = listed if is_whole else n_slots - n_slots // OLDEST_SHARE
-    for place in range(n_first):
-        job = sim.scratch[place]
+    for position in range(n_first):
+        job = sim.scratch[position]
         if jobs.processors[job] > free or (sim.looks_ahead > 0 and not fits_now(jobs, sim, job)):
             reserve_for(jobs, sim, job)
             return sim.shadow
@@ -286,12 +286,12 @@ def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
     machine = sim.machine_processors
     free = sim.free
     shown[ClusterField.FREE_PROCESSORS] = np.float32(free / machine)
-    place = sim.n_releases - 1  # the soonest release is last
+    position = sim.n_releases - 1  # the soonest release is last
     for ahead in range(len(HORIZONS_S)):
         until = sim.now + HORIZONS_S[ahead]
-        while place >= 0 and sim.release_time[place] <= until:
-            free += jobs.processors[sim.release_job[place]]
-            place -= 1
+        while position >= 0 and sim.release_time[position] <= until:
+            free += jobs.processors[sim.release_job[position]]
+            position -= 1
         shown[ClusterField.FREE_PROCESSORS_IN_300_S + ahead] = np.float32(free / machine)
     if sim.looks_ahead > 0:  # jobs that are to be taken off make it less than none
         for ahead in range(len(HORIZONS_S)):
@@ -303,8 +303,8 @@ def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
 def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
     """Write count, total area, least and largest area of the waiting jobs without a slot."""
     hidden = sim.n_waiting - len(slot)
-    for place in range(ClusterField.HIDDEN_JOBS, N_CLUSTER):
-        shown[place] = np.float32(0.0)
+    for column in range(ClusterField.HIDDEN_JOBS, N_CLUSTER):
+        shown[column] = np.float32(0.0)
     if hidden <= 0:
         return
     hour_of_machine = float(sim.machine_processors * HOUR_S)
@@ -313,15 +313,15 @@ def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, li
     youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
     # While a job waits its estimate stays: all areas less those shown are the hidden ones.
     total = sim.waiting_area
-    for place in range(len(slot)):
-        total -= jobs.processors[slot[place]] * jobs.estimate[slot[place]]
+    for column in range(len(slot)):
+        total -= jobs.processors[slot[column]] * jobs.estimate[slot[column]]
     least = np.float32(1.0)
     most = np.float32(0.0)
     if listed < sim.n_waiting:
         least, most = range_of_areas(jobs, sim, n_first, youngest)
     else:
-        for place in range(n_first, listed):
-            job = sim.scratch[place]
+        for column in range(n_first, listed):
+            job = sim.scratch[column]
             if job > youngest:
                 least = min(least, jobs.field[job, JobField.LOG_AREA])
                 most = max(most, jobs.field[job, JobField.LOG_AREA])
@@ -362,18 +362,18 @@ def show_jobs(
     n_fields: int,
 ) -> None:
     """Write the fields of the jobs in the first `shown` slots, and clear those up to `before`."""
-    for place in range(shown):
-        if mask[place] == 0.0:
-            show_submission(jobs, sim, slot[place], shown_jobs, place * n_fields)
-            mask[place] = np.float32(1.0)
-        show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * n_fields)
+    for position in range(shown):
+        if mask[position] == 0.0:
+            show_submission(jobs, sim, slot[position], shown_jobs, position * n_fields)
+            mask[position] = np.float32(1.0)
+        show_wait(jobs, sim, slot[position], shadow, shown_jobs, position * n_fields)
         if sim.show_expected != s.EXPECT_NOTHING:
-            show_expected(jobs, sim, slot[place], shown_jobs, place * n_fields)
+            show_expected(jobs, sim, slot[position], shown_jobs, position * n_fields)
     if sim.looks_ahead > 0:  # apart: a call of what is not known slows the loop above
-        for place in range(shown):
-            fits = shown_jobs[place * n_fields + JobField.FITS_NOW] > 0.0
-            fits = fits and fits_now(jobs, sim, slot[place])
-            shown_jobs[place * n_fields + JobField.FITS_NOW] = np.float32(fits)
+        for position in range(shown):
+            fits = shown_jobs[position * n_fields + JobField.FITS_NOW] > 0.0
+            fits = fits and fits_now(jobs, sim, slot[position])
+            shown_jobs[position * n_fields + JobField.FITS_NOW] = np.float32(fits)
     if before > shown:
         shown_jobs[shown * n_fields : before * n_fields] = np.float32(0.0)
         mask[shown:before] = np.float32(0.0)
@@ -395,14 +395,14 @@ def show_wider_jobs(
     show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, n_fields)
     if has_nodes(jobs):
         ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_SHOW, 0)
-        for place in range(shown):
-            show_nodes(jobs, sim, slot[place], shown_jobs, place * n_fields)
+        for position in range(shown):
+            show_nodes(jobs, sim, slot[position], shown_jobs, position * n_fields)
     n_own = len(jobs.own_of_job)
-    for place in range(shown):
+    for position in range(shown):
         for column in range(n_own):
-            value = show_of_job(jobs.own_of_job[column], jobs, sim, slot[place])
+            value = show_of_job(jobs.own_of_job[column], jobs, sim, slot[position])
             least, most = jobs.own_bounds[column, 0], jobs.own_bounds[column, 1]
-            shown_jobs[(place + 1) * n_fields - n_own + column] = np.float32(
+            shown_jobs[(position + 1) * n_fields - n_own + column] = np.float32(
                 min(value, most) if value >= least else least  # not NaN
             )
 
@@ -422,10 +422,10 @@ def show_trials(
     first = N_CLUSTER + N_CONTROLS * sim.show_controls
     for column in range(N_TRIALS):
         shown_cluster[first + column] = sim.shown_trials[column]
-    for place in range(shown):
-        ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, slot[place])
+    for position in range(shown):
+        ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, slot[position])
         for column in range(N_JOB_TRIALS):
-            shown_jobs[place * n_fields + N_FIELDS + column] = sim.shown_trials[column]
+            shown_jobs[position * n_fields + N_FIELDS + column] = sim.shown_trials[column]
 
 
 @kernel

@@ -32,10 +32,10 @@ def count_before(instant: Int, now: int) -> int:
 def baseline_accrued(reward_plan: RewardPlan, now: int) -> float:
     """Return the baseline's cost of all jobs submitted by `now`, as if waiting jobs started now."""
     waited = 0.0
-    place = count_before(reward_plan.moment, now + 1) - 1
-    if place >= 0:
-        waited = reward_plan.passed[place] + reward_plan.slope[place] * (
-            now - reward_plan.moment[place]
+    last = count_before(reward_plan.moment, now + 1) - 1
+    if last >= 0:
+        waited = reward_plan.passed[last] + reward_plan.slope[last] * (
+            now - reward_plan.moment[last]
         )
     return reward_plan.at_submission * count_before(reward_plan.submit_time, now + 1) + waited
 

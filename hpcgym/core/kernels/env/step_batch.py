@@ -77,8 +77,8 @@ def first_refused(batch: Batch) -> int:
             continue
         if not 0 <= batch.number[env] < batch.n_choices:
             return env
-        for place in range(batch.values.shape[1]):
-            if not abs(batch.values[env, place]) <= 1.0:
+        for column in range(batch.values.shape[1]):
+            if not abs(batch.values[env, column]) <= 1.0:
                 return env
     return -1
 
@@ -198,14 +198,14 @@ def fetch_listed(batch: Batch, env: int) -> None:
     jobs = open_jobs(batch.address[env, JOBS])
     sim = open_sim(batch.address[env, SIM])
     n_slots = batch.slot.shape[1]
-    for place in range(n_slots):
-        job = batch.slot[env, place]
+    for position in range(n_slots):
+        job = batch.slot[env, position]
         if job < 0:
             break
         fetch_visible(jobs, job)
         fetch_visible_in_sim(sim, job)
-    for place in range(max(sim.n_releases - n_slots, 0), sim.n_releases):  # the soonest are last
-        fetch_row(jobs.processors, sim.release_job[place])
+    for position in range(max(sim.n_releases - n_slots, 0), sim.n_releases):  # the soonest are last
+        fetch_row(jobs.processors, sim.release_job[position])
     # The first block of a queue.
     fetch_bytes(sim.node_child.ctypes.data, WHOLE_BYTES * NODE_CHILDREN)
     # It may lie behind the last: an environment that is about to begin has the numbers of its last

@@ -69,14 +69,14 @@ def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
     free = sim.free
     wanted = jobs.processors[head]
     shadow = now
-    for place in range(sim.n_releases - 1, -1, -1):
+    for position in range(sim.n_releases - 1, -1, -1):
         # A running job past its estimate is taken to end now, never in the past.
-        release = max(sim.release_time[place], now)
+        release = max(sim.release_time[position], now)
         # All releases tied with the shadow time count towards the extra processors.
         if free >= wanted and release > shadow:
             break
         shadow = release
-        free += jobs.processors[sim.release_job[place]]
+        free += jobs.processors[sim.release_job[position]]
     sim.shadow = shadow
     sim.extra = free - wanted
 
@@ -174,8 +174,8 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
         if is_ruled_out(sim, group, free, extra, time_left, fitting):
             continue
         shortest_of_group = s.NEVER
-        for place in range(sim.node_size[group]):
-            block = sim.node_child[group, place]
+        for position in range(sim.node_size[group]):
+            block = sim.node_child[group, position]
             if not is_ruled_out(sim, block, free, extra, time_left, fitting):
                 free, extra, chosen = choose_from_block(
                     jobs, sim, block, head, free, extra, time_left, fitting, chosen
@@ -185,9 +185,9 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
         if free == 0:
             break
     # Jobs start after the sweep, which walks the queue that a start changes.
-    for place in range(chosen):
-        charge_extra(jobs, sim, sim.scratch[place])
-        start_waiting(jobs, sim, sim.scratch[place], True)
+    for position in range(chosen):
+        charge_extra(jobs, sim, sim.scratch[position])
+        start_waiting(jobs, sim, sim.scratch[position], True)
 
 
 @kernel(inlined=True)

@@ -113,8 +113,8 @@ def list_candidates(jobs: Jobs, sim: Sim, listed: int) -> int:
     time_left = sim.shadow - sim.now
     n = 0
     # A start makes no refused job eligible, so jobs refused now need no order.
-    for place in range(listed):
-        job = sim.scratch[place]
+    for position in range(listed):
+        job = sim.scratch[position]
         if fits_behind(jobs, job, free, extra, time_left):
             sim.scratch[n] = job
             n += 1

@@ -22,9 +22,9 @@ def make_profile(jobs: Jobs, sim: Sim) -> None:
     free = sim.free
     sim.profile_time[0] = sim.now
     sim.profile_free[0] = free
-    for place in range(sim.n_releases - 1, -1, -1):
-        release = sim.release_time[place]
-        free += jobs.processors[sim.release_job[place]]
+    for position in range(sim.n_releases - 1, -1, -1):
+        release = sim.release_time[position]
+        free += jobs.processors[sim.release_job[position]]
         if release > sim.profile_time[last]:  # else it ends with another, or should have ended
             last += 1
             sim.profile_time[last] = release

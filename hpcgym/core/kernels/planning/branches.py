@@ -57,8 +57,8 @@ def take_option(jobs: Jobs, sim: Sim, kind: int, job: int, rule: int, weight: Fl
     else:
         rank_waiting(jobs, sim, own_rule, own_weight, 0.0)
         if not is_overdue(sim, job):
-            place = -1.0 if kind == FIRST else float(sim.n_waiting)
-            sim.key[s.PASS_ORDER, entry_of(sim, job)] = place
+            key = -1.0 if kind == FIRST else float(sim.n_waiting)
+            sim.key[s.PASS_ORDER, entry_of(sim, job)] = key
     # The keys stand until the pass is made. Later passes go by the own rule again.
     if sim.order_rule != s.BY_BASE:
         for column in range(s.N_WEIGHTS):
@@ -110,18 +110,18 @@ def same_machine(jobs: Jobs, sim: Sim, other_jobs: Jobs, other: Sim) -> bool:
         or sim.pass_due != other.pass_due
     ):
         return False
-    for place in range(sim.n_running):
-        job = sim.ending_job[place]
+    for position in range(sim.n_running):
+        job = sim.ending_job[position]
         if (
-            job != other.ending_job[place]
-            or sim.ending_time[place] != other.ending_time[place]
+            job != other.ending_job[position]
+            or sim.ending_time[position] != other.ending_time[position]
             or sim.start_time[job] != other.start_time[job]
             or jobs.estimate[job] != other_jobs.estimate[job]
             or (sim.flag[job] ^ other.flag[job]) & s.FLAG_CAPPED != 0
         ):
             return False
-    for place in range(sim.n_releases):
-        if sim.release_time[place] != other.release_time[place]:
+    for position in range(sim.n_releases):
+        if sim.release_time[position] != other.release_time[position]:
             return False
     return True
 
@@ -134,9 +134,9 @@ def same_queue(jobs: Jobs, sim: Sim, other_jobs: Jobs, other: Sim) -> bool:
     """
     n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     list_jobs(other, s.BASE_ORDER, other.scratch)
-    for place in range(n):
-        job = sim.scratch[place]
-        if job != other.scratch[place]:
+    for position in range(n):
+        job = sim.scratch[position]
+        if job != other.scratch[position]:
             return False
         entry, other_entry = entry_of(sim, job), entry_of(other, job)
         if (
@@ -268,11 +268,11 @@ def draw_run_times(jobs: int, sim: int, listed: Int, chance: Float, run_time: In
     All have shape (n_listed,). A job that runs, runs longer than it has. Writes `run_time`.
     """
     opened, simulation = open_jobs(jobs), open_sim(sim)
-    for place in range(len(listed)):
-        job = listed[place]
+    for position in range(len(listed)):
+        job = listed[position]
         started = simulation.start_time[job]
         elapsed = simulation.now - started if started >= 0 else -1
-        run_time[place] = drawn_run_time(opened, simulation, job, elapsed, chance[place])
+        run_time[position] = drawn_run_time(opened, simulation, job, elapsed, chance[position])
 
 
 @kernel
@@ -292,5 +292,5 @@ def rank_now(jobs: int, sim: int, listed: Int, rank: Float) -> None:
     weight = np.empty(s.N_WEIGHTS)
     rank_waiting(opened, simulation, own_order(simulation, weight), weight, 0.0)
     list_jobs(simulation, s.BASE_ORDER, listed)
-    for place in range(len(listed)):
-        rank[place] = simulation.key[s.PASS_ORDER, entry_of(simulation, listed[place])]
+    for position in range(len(listed)):
+        rank[position] = simulation.key[s.PASS_ORDER, entry_of(simulation, listed[position])]

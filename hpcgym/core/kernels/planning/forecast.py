@@ -133,10 +133,10 @@ def forecast_waiting(
         if rule[which] == s.RULE_SUBMIT:
             key = weight[which, 0] * submit_time
         else:
-            own = weight[which]
-            features = (own[0], own[1], own[2], own[3], own[4], own[5])
+            weights = weight[which]
+            features = (weights[0], weights[1], weights[2], weights[3], weights[4], weights[5])
             if rule[which] == RULE_INDEX:
-                key = weigh_terms((*features, own[6], own[7], own[8]), term)
+                key = weigh_terms((*features, weights[6], weights[7], weights[8]), term)
             else:
                 key = mixed_score(jobs, features, job, 0.0)
         planned.keys[to, FIRST_ORDER + which] = key
@@ -150,12 +150,12 @@ def forecast_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None
     times.
     """
     term = sim.activations
-    for place in range(sim.n_releases):
-        job = sim.release_job[place]
+    for position in range(sim.n_releases):
+        job = sim.release_job[position]
         copy_job(jobs, job, planned, job, jobs.submit_time[job])
         elapsed = sim.now - sim.start_time[job]
         if len(chance) > 0:
-            run_time = drawn_run_time(jobs, sim, job, elapsed, chance[place])
+            run_time = drawn_run_time(jobs, sim, job, elapsed, chance[position])
         else:
             expect_by_records(jobs, sim, job, term)
             run_time = forecast_run_time(jobs, job, term)
@@ -185,8 +185,8 @@ def forecast_arrivals(
         turn += 1
     term = sim.activations
     n = 0
-    for place in range(end - first):
-        job = turn + place
+    for offset in range(end - first):
+        job = turn + offset
         delay = shift - length  # from `turn` on jobs come before those in front of it
         if job >= end:
             job += first - end
@@ -219,12 +219,12 @@ def forecast_jobs(
         planned.submit_time[job] = jobs.submit_time[job]
     n_running = sim.n_releases
     forecast_running(jobs, sim, planned, chance[:n_running])
-    for place in range(list_jobs(sim, s.BASE_ORDER, sim.scratch)):
-        job = sim.scratch[place]
+    for position in range(list_jobs(sim, s.BASE_ORDER, sim.scratch)):
+        job = sim.scratch[position]
         expect(jobs, sim, job)
         term = sim.expected[entry_of(sim, job)]
         if len(chance) > 0:
-            run_time = drawn_run_time(jobs, sim, job, -1, chance[n_running + place])
+            run_time = drawn_run_time(jobs, sim, job, -1, chance[n_running + position])
         else:
             run_time = forecast_run_time(jobs, job, term)
         submit_time = jobs.submit_time[job]
@@ -244,8 +244,8 @@ def cost_of_plan(planned: Jobs, sim: Sim, plan: Sim, weight: Float, n_coming: in
     """
     n = roll_out(planned, sim, plan, s.RULE_KEYS, weight, n_coming)
     total = 0.0
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         total += (plan.start_time[job] - planned.submit_time[job]) * planned.reward_rate[job]
     first = sim.next_job
     for job in range(first, first + n_coming):

@@ -19,8 +19,8 @@ def plan_newcomer(jobs: Jobs, sim: Sim, processors: Int, duration: Int, wait: In
     """
     make_profile(jobs, sim)
     n = list_jobs(sim, BASE_ORDER, sim.scratch)
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         take_interval(jobs, sim, job, find_start(sim, jobs.processors[job], jobs.estimate[job]))
     for shape in range(len(wait)):
         wait[shape] = find_start(sim, processors[shape], duration[shape]) - sim.now

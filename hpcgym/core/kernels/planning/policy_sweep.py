@@ -35,8 +35,8 @@ def sweep_policies(
         if sim.keep_history != HISTORY_NOT:
             recall_users(sim, initial)
         if network_row[cell] >= 0:
-            for place in range(network.shape[1]):
-                sim.network[place] = network[network_row[cell], place]
+            for column in range(network.shape[1]):
+                sim.network[column] = network[network_row[cell], column]
         if key_row[cell] >= 0:
             for job in range(sim.n_jobs):
                 jobs.keys[job, 0] = key[key_row[cell], job]

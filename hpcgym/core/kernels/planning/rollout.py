@@ -62,14 +62,14 @@ def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
     n = sim.n_releases
     plan.n_releases = n
     plan.n_running = n
-    for place in range(n):
-        job = sim.release_job[place]
-        plan.release_job[place] = job
-        plan.release_time[place] = sim.release_time[place]
+    for position in range(n):
+        job = sim.release_job[position]
+        plan.release_job[position] = job
+        plan.release_time[position] = sim.release_time[position]
         plan.start_time[job] = sim.start_time[job]
         end = max(sim.start_time[job] + jobs.run_time[job], sim.now)
         # Insertion sort: forecasts and estimates give nearly the same order.
-        put_in_turn(plan.ending_time, plan.ending_job, place, end, job)
+        put_in_turn(plan.ending_time, plan.ending_job, position, end, job)
     # The threshold still looks at these jobs, and must know which of them have started.
     for job in range(sim.next_overdue, sim.next_job):
         plan.start_time[job] = sim.start_time[job]
@@ -101,8 +101,8 @@ def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
     Writes the copy's entries, keys, queues and regression, and what `copy_expected` writes.
     """
     copy_regression(sim, plan)
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         entry = take_entry(plan, job)
         if len(sim.inverse) > 0:
             plan.inverse[entry] = sim.inverse[entry_of(sim, job)]
@@ -140,8 +140,8 @@ def rollout(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float) -> float:
     """
     n = roll_out(jobs, sim, plan, rule, weight, 0)
     total = 0.0
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         estimate = jobs.estimate[job]
         turnaround = plan.start_time[job] - jobs.submit_time[job] + estimate
         total += max(turnaround / max(estimate, BSLD_BOUND_S), 1.0)

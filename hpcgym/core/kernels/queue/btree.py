@@ -59,19 +59,19 @@ def free_node(sim: Sim, which: int, node: int) -> None:
 
 
 @kernel(inlined=True)
-def insert_child(sim: Sim, node: int, place: int, child: int) -> None:
-    """Insert a child behind the first `place` children of a node with room, bounds excepted."""
-    for other in range(sim.node_size[node], place, -1):
+def insert_child(sim: Sim, node: int, position: int, child: int) -> None:
+    """Insert a child behind the first `position` children of a node with room, bounds excepted."""
+    for other in range(sim.node_size[node], position, -1):
         sim.node_child[node, other] = sim.node_child[node, other - 1]
-    sim.node_child[node, place] = child
+    sim.node_child[node, position] = child
     sim.node_size[node] += 1
 
 
 @kernel(inlined=True)
-def remove_child(sim: Sim, node: int, place: int) -> None:
-    """Remove the child behind the first `place` children of a node, bounds excepted."""
+def remove_child(sim: Sim, node: int, position: int) -> None:
+    """Remove the child behind the first `position` children of a node, bounds excepted."""
     last = sim.node_size[node] - 1
-    for other in range(place, last):
+    for other in range(position, last):
         sim.node_child[node, other] = sim.node_child[node, other + 1]
     sim.node_size[node] = last
 
@@ -80,8 +80,8 @@ def remove_child(sim: Sim, node: int, place: int) -> None:
 def move_children(sim: Sim, node: int, first: int, to: int) -> None:
     """Move the children of a node from place `first` on to the end of `to`, bounds excepted."""
     size = sim.node_size[to]
-    for place in range(first, sim.node_size[node]):
-        sim.node_child[to, size] = sim.node_child[node, place]
+    for position in range(first, sim.node_size[node]):
+        sim.node_child[to, size] = sim.node_child[node, position]
         size += 1
     sim.node_size[to] = size
     sim.node_size[node] = first
@@ -125,8 +125,8 @@ def raise_estimate(sim: Sim, node: int, size_class: int, estimate: int) -> None:
 def raise_processors_of_block(jobs: Jobs, sim: Sim, block: int) -> None:
     """Raise `node_processors` of a block that has lost a job with as few processors."""
     least = NEVER
-    for place in range(sim.node_size[block]):
-        least = min(least, jobs.processors[sim.node_child[block, place]])
+    for position in range(sim.node_size[block]):
+        least = min(least, jobs.processors[sim.node_child[block, position]])
         # Another job has as few: the bound is exact as it is.
         if least == sim.node_processors[block]:
             return
@@ -137,8 +137,8 @@ def raise_processors_of_block(jobs: Jobs, sim: Sim, block: int) -> None:
 def raise_processors_of_group(sim: Sim, group: int) -> None:
     """Raise `node_processors` of a group that has lost a job with as few; its blocks are exact."""
     least = NEVER
-    for place in range(sim.node_size[group]):
-        least = min(least, sim.node_processors[sim.node_child[group, place]])
+    for position in range(sim.node_size[group]):
+        least = min(least, sim.node_processors[sim.node_child[group, position]])
         if least == sim.node_processors[group]:
             return
     sim.node_processors[group] = least
@@ -162,8 +162,8 @@ def split_block(jobs: Jobs, sim: Sim, block: int, to: int) -> None:
     if sim.keeps_summary == 1:
         forget(sim, block)
     for node in (block, to):
-        for place in range(sim.node_size[node]):
-            lower_bounds(jobs, sim, node, sim.node_child[node, place])
+        for position in range(sim.node_size[node]):
+            lower_bounds(jobs, sim, node, sim.node_child[node, position])
 
 
 @kernel
@@ -174,5 +174,5 @@ def split_group(sim: Sim, group: int, to: int) -> None:
     if sim.keeps_summary == 1:
         forget(sim, group)
     for node in (group, to):
-        for place in range(sim.node_size[node]):
-            take_bounds(sim, node, sim.node_child[node, place])
+        for position in range(sim.node_size[node]):
+            take_bounds(sim, node, sim.node_child[node, position])

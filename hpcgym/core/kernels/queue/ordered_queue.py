@@ -6,7 +6,7 @@ block. Inserting or removing a job costs O(log n + NODE_CHILDREN) for n jobs. On
 times it also shifts the list of groups, some n / 700 entries. A search for jobs that may start
 skips every group and block whose bounds rule out all of its jobs.
 
-Arguments: `at` is a place in the list of groups, `place` one in a group, `spot` one in a block.
+Arguments: `at` is a place in the list of groups, `position` one in a group, `spot` one in a block.
 
 Source: Specification, section 1, "Queue order".
 """
@@ -146,30 +146,32 @@ def remove_group(sim: Sim, which: int, at: int) -> None:
 
 
 @kernel
-def make_room(jobs: Jobs, sim: Sim, which: int, at: int, place: int, job: int) -> tuple[int, int]:
+def make_room(
+    jobs: Jobs, sim: Sim, which: int, at: int, position: int, job: int
+) -> tuple[int, int]:
     """Add a block behind the full one that a job belongs in; split a full group first.
 
-    Return (`at`, `place`) of the block that the job belongs in now.
+    Return (`at`, `position`) of the block that the job belongs in now.
     """
     group = sim.group_order[which, at]
     if sim.node_size[group] == NODE_CHILDREN:
         later = insert_group(sim, which, at + 1)
         split_group(sim, group, later)
-        if place >= sim.node_size[group]:
-            place -= sim.node_size[group]
+        if position >= sim.node_size[group]:
+            position -= sim.node_size[group]
             at += 1
             group = later
-    block = sim.node_child[group, place]
+    block = sim.node_child[group, position]
     follower = make_node(sim, which)
-    insert_child(sim, group, place + 1, follower)
+    insert_child(sim, group, position + 1, follower)
     # A queue that grows at its end keeps full blocks: the new last block starts empty.
-    is_last = at + 1 == sim.n_groups[which] and place + 2 == sim.node_size[group]
+    is_last = at + 1 == sim.n_groups[which] and position + 2 == sim.node_size[group]
     if is_last and precedes(sim, which, sim.node_child[block, NODE_CHILDREN - 1], job):
-        return at, place + 1
+        return at, position + 1
     split_block(jobs, sim, block, follower)
     if precedes(sim, which, job, sim.node_child[follower, 0]):
-        return at, place
-    return at, place + 1
+        return at, position
+    return at, position + 1
 
 
 @kernel
@@ -178,11 +180,11 @@ def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     if sim.n_groups[which] == 0:
         insert_child(sim, insert_group(sim, which, 0), 0, make_node(sim, which))
     at = find_group(sim, which, job)
-    place = find_block(sim, which, sim.group_order[which, at], job)
-    block = sim.node_child[sim.group_order[which, at], place]
+    position = find_block(sim, which, sim.group_order[which, at], job)
+    block = sim.node_child[sim.group_order[which, at], position]
     if sim.node_size[block] == NODE_CHILDREN:
-        at, place = make_room(jobs, sim, which, at, place, job)
-        block = sim.node_child[sim.group_order[which, at], place]
+        at, position = make_room(jobs, sim, which, at, position, job)
+        block = sim.node_child[sim.group_order[which, at], position]
     insert_child(sim, block, find_place(sim, which, block, job), job)
     lower_bounds(jobs, sim, block, job)
     lower_bounds(jobs, sim, sim.group_order[which, at], job)
@@ -198,15 +200,15 @@ def are_nearly_empty(sim: Sim, node: int, other: int) -> bool:
 
 
 @kernel
-def merge_blocks(sim: Sim, which: int, group: int, place: int) -> None:
-    """Move the jobs of the block at `place` + 1 to the end of the one before, and free the node."""
-    block = sim.node_child[group, place]
-    following = sim.node_child[group, place + 1]
+def merge_blocks(sim: Sim, which: int, group: int, position: int) -> None:
+    """Move the jobs of the block at `position` + 1 to the end of the one before; free the node."""
+    block = sim.node_child[group, position]
+    following = sim.node_child[group, position + 1]
     move_children(sim, following, 0, block)
     take_bounds(sim, block, following)
     if sim.keeps_summary == 1:
         forget(sim, block)
-    remove_child(sim, group, place + 1)
+    remove_child(sim, group, position + 1)
     free_node(sim, which, following)
 
 
@@ -223,18 +225,18 @@ def merge_groups(sim: Sim, which: int, at: int) -> None:
 
 
 @kernel
-def tidy_up(sim: Sim, which: int, at: int, place: int) -> None:
+def tidy_up(sim: Sim, which: int, at: int, position: int) -> None:
     """Free an empty block, or merge a nearly empty one with a neighbour; then its group."""
     group = sim.group_order[which, at]
-    block = sim.node_child[group, place]
+    block = sim.node_child[group, position]
     last = sim.node_size[group] - 1
     if sim.node_size[block] == 0:
-        remove_child(sim, group, place)
+        remove_child(sim, group, position)
         free_node(sim, which, block)
-    elif place < last and are_nearly_empty(sim, block, sim.node_child[group, place + 1]):
-        merge_blocks(sim, which, group, place)
-    elif place > 0 and are_nearly_empty(sim, block, sim.node_child[group, place - 1]):
-        merge_blocks(sim, which, group, place - 1)
+    elif position < last and are_nearly_empty(sim, block, sim.node_child[group, position + 1]):
+        merge_blocks(sim, which, group, position)
+    elif position > 0 and are_nearly_empty(sim, block, sim.node_child[group, position - 1]):
+        merge_blocks(sim, which, group, position - 1)
     else:
         return
     last = sim.n_groups[which] - 1
@@ -251,8 +253,8 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     """Remove a job from a queue that holds it, its key as it was when inserted."""
     at = find_group(sim, which, job)
     group = sim.group_order[which, at]
-    place = find_block(sim, which, group, job)
-    block = sim.node_child[group, place]
+    position = find_block(sim, which, group, job)
+    block = sim.node_child[group, position]
     spot = 0
     while sim.node_child[block, spot] != job:
         spot += 1
@@ -265,7 +267,7 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
         if jobs.processors[job] == sim.node_processors[group]:
             raise_processors_of_group(sim, group)
     if sim.node_size[block] <= NODE_CHILDREN // 2:
-        tidy_up(sim, which, at, place)
+        tidy_up(sim, which, at, position)
 
 
 @kernel
@@ -274,8 +276,8 @@ def list_first(sim: Sim, which: int, listed: NDArray[np.int64], most: int) -> in
     n = 0
     for at in range(sim.n_groups[which]):
         group = sim.group_order[which, at]
-        for place in range(sim.node_size[group]):
-            block = sim.node_child[group, place]
+        for position in range(sim.node_size[group]):
+            block = sim.node_child[group, position]
             for spot in range(min(sim.node_size[block], most - n)):
                 listed[n] = sim.node_child[block, spot]
                 n += 1
@@ -290,8 +292,8 @@ def list_jobs(sim: Sim, which: int, listed: NDArray[np.int64]) -> int:
     n = 0
     for at in range(sim.n_groups[which]):
         group = sim.group_order[which, at]
-        for place in range(sim.node_size[group]):
-            block = sim.node_child[group, place]
+        for position in range(sim.node_size[group]):
+            block = sim.node_child[group, position]
             for spot in range(sim.node_size[block]):
                 listed[n] = sim.node_child[block, spot]
                 n += 1

@@ -25,37 +25,37 @@ def find_first(sim: Sim, which: int, n: int) -> int:
     at = 0
     first = sim.scratch[0]
     least = sim.key[which, entry_of(sim, first)]
-    for place in range(1, n):
-        job = sim.scratch[place]
+    for position in range(1, n):
+        job = sim.scratch[position]
         key = sim.key[which, entry_of(sim, job)]
         # One comparison decides for most jobs; ties go by index.
         if key <= least and (key < least or job < first):
-            at = place
+            at = position
             first = job
             least = key
     return at
 
 
 @kernel
-def sift_down(sim: Sim, which: int, place: int, n: int) -> None:
+def sift_down(sim: Sim, which: int, position: int, n: int) -> None:
     """Move a job down the heap until it precedes both children; the places below are a heap."""
-    job = sim.scratch[place]
-    while 2 * place + 1 < n:
-        child = 2 * place + 1
+    job = sim.scratch[position]
+    while 2 * position + 1 < n:
+        child = 2 * position + 1
         if child + 1 < n and precedes(sim, which, sim.scratch[child + 1], sim.scratch[child]):
             child += 1
         if precedes(sim, which, job, sim.scratch[child]):
             break
-        sim.scratch[place] = sim.scratch[child]
-        place = child
-    sim.scratch[place] = job
+        sim.scratch[position] = sim.scratch[child]
+        position = child
+    sim.scratch[position] = job
 
 
 @kernel
 def make_heap(sim: Sim, which: int, n: int) -> None:
     """Make a heap of the listed jobs in O(n), the first of them on top."""
-    for place in range(n // 2 - 1, -1, -1):
-        sift_down(sim, which, place, n)
+    for position in range(n // 2 - 1, -1, -1):
+        sift_down(sim, which, position, n)
 
 
 @kernel(inlined=True)
@@ -68,9 +68,9 @@ def take_first(sim: Sim, which: int, n: int, taken: int) -> int:
     is_long = n > SHORT_LIST and taken >= FEW_TAKEN
     if is_long and taken == FEW_TAKEN:
         make_heap(sim, which, n)
-    place = 0 if is_long else find_first(sim, which, n)
-    job = sim.scratch[place]
-    sim.scratch[place] = sim.scratch[n - 1]
+    position = 0 if is_long else find_first(sim, which, n)
+    job = sim.scratch[position]
+    sim.scratch[position] = sim.scratch[n - 1]
     if is_long:
         sift_down(sim, which, 0, n - 1)
     return job
@@ -83,7 +83,7 @@ def sort_listed(sim: Sim, which: int, n: int) -> None:
         job = take_first(sim, which, n - taken, taken)
         # The place is free now. The list comes out in reverse.
         sim.scratch[n - 1 - taken] = job
-    for place in range(n // 2):
-        job = sim.scratch[place]
-        sim.scratch[place] = sim.scratch[n - 1 - place]
-        sim.scratch[n - 1 - place] = job
+    for position in range(n // 2):
+        job = sim.scratch[position]
+        sim.scratch[position] = sim.scratch[n - 1 - position]
+        sim.scratch[n - 1 - position] = job

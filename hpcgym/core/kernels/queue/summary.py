@@ -45,8 +45,8 @@ def forget_all(sim: Sim) -> None:
     for at in range(sim.n_groups[BASE_ORDER]):
         group = sim.group_order[BASE_ORDER, at]
         forget(sim, group)
-        for place in range(sim.node_size[group]):
-            forget(sim, sim.node_child[group, place])
+        for position in range(sim.node_size[group]):
+            forget(sim, sim.node_child[group, position])
 
 
 @kernel(inlined=True)
@@ -112,8 +112,8 @@ def know_group(jobs: Jobs, sim: Sim, group: int) -> None:
     if is_known(sim, group):
         return
     begin_summary(sim, group)
-    for place in range(sim.node_size[group]):
-        block = sim.node_child[group, place]
+    for position in range(sim.node_size[group]):
+        block = sim.node_child[group, position]
         know_block(jobs, sim, block)
         widest, oldest = sim.node_extreme[block, WIDEST], sim.node_extreme[block, OLDEST]
         least, largest = sim.node_area[block, LEAST], sim.node_area[block, LARGEST]
@@ -131,8 +131,8 @@ def first_wider(jobs: Jobs, sim: Sim, free: int) -> int:
         know_group(jobs, sim, group)
         if sim.node_extreme[group, WIDEST] <= free:
             continue
-        for place in range(sim.node_size[group]):
-            block = sim.node_child[group, place]
+        for position in range(sim.node_size[group]):
+            block = sim.node_child[group, position]
             know_block(jobs, sim, block)
             if sim.node_extreme[block, WIDEST] <= free:
                 continue
@@ -162,8 +162,8 @@ def range_in_group(
 
     Return how many jobs are still to be skipped, and the range. Writes summaries.
     """
-    for place in range(sim.node_size[group]):
-        block = sim.node_child[group, place]
+    for position in range(sim.node_size[group]):
+        block = sim.node_child[group, position]
         know_block(jobs, sim, block)
         if is_wider(sim, block, least, largest):
             if skipped == 0 and sim.node_extreme[block, OLDEST] > youngest:

@@ -61,8 +61,8 @@ def give_predictions(jobs: Jobs, sim: Sim, predicted: Int) -> None:
     Writes what `write_prediction` writes, and `n_predicted`.
     """
     first = sim.next_job
-    for place in range(len(predicted)):
-        write_prediction(jobs, first + place, predicted[place])
+    for position in range(len(predicted)):
+        write_prediction(jobs, first + position, predicted[position])
     sim.n_predicted = first + len(predicted)
 
 
@@ -96,13 +96,13 @@ def has_outlived(jobs: Jobs, job: int) -> bool:
 
 
 @kernel
-def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
+def correct_release(jobs: Jobs, sim: Sim, position: int) -> int:
     """Correct a running job's estimate until it ends after `now`, or covers the true run time.
 
-    `place` is the job's place in the release list. Returns its new place, or `place` if no longer
+    `position` is the job's in the release list. Returns its new one, or `position` if no longer
     estimate exists. Writes `estimate`, `release_time` and `release_job`.
     """
-    job = sim.release_job[place]
+    job = sim.release_job[position]
     start = sim.start_time[job]
     while start + jobs.estimate[job] <= sim.now and has_outlived(jobs, job):
         estimate = next_estimate(jobs, sim, job)
@@ -111,7 +111,7 @@ def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
         jobs.estimate[job] = estimate
     release = start + jobs.estimate[job]
     # The list is kept with the soonest end last, so a later end moves the job to the front.
-    return put_in_turn(sim.release_time, sim.release_job, place, release, job)
+    return put_in_turn(sim.release_time, sim.release_job, position, release, job)
 
 
 @kernel
@@ -122,13 +122,13 @@ def correct_releases(jobs: Jobs, sim: Sim) -> None:
     moved, and `replan` becomes 1, since kept reservations may have to move.
     """
     now = sim.now
-    place = sim.n_releases - 1
-    while place >= 0 and sim.release_time[place] <= now:
-        job = sim.release_job[place]
-        moved_to = place
+    position = sim.n_releases - 1
+    while position >= 0 and sim.release_time[position] <= now:
+        job = sim.release_job[position]
+        moved_to = position
         if has_outlived(jobs, job):
             sim.settled_head = -1
             sim.replan = 1
-            moved_to = correct_release(jobs, sim, place)
-        if moved_to == place:  # else another job, not looked at yet, is at this place now
-            place -= 1
+            moved_to = correct_release(jobs, sim, position)
+        if moved_to == position:  # else another job, not looked at yet, is at this place now
+            position -= 1

@@ -63,19 +63,19 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
     """
     if rule == s.RULE_WEIGHTS:
         weight = parameters_of(sim, which)
-        for place in range(n):
-            job = sim.scratch[place]
+        for position in range(n):
+            job = sim.scratch[position]
             wait = sim.now - jobs.feature[job, s.FEATURE_SUBMIT]
             sim.key[which, entry_of(sim, job)] = mixed_score(jobs, weight, job, wait)
     elif rule < s.RULE_CALLED:
-        for place in range(n):
-            job = sim.scratch[place]
+        for position in range(n):
+            job = sim.scratch[position]
             sim.key[which, entry_of(sim, job)] = kept_score(jobs, sim, which, rule, job)
     elif n > 0:
         ask_order(jobs, sim, which, rule, n)
     if sim.n_overdue > 0:
-        for place in range(n):
-            job = sim.scratch[place]
+        for position in range(n):
+            job = sim.scratch[position]
             if is_overdue(sim, job):
                 sim.key[which, entry_of(sim, job)] = -float("inf")
 

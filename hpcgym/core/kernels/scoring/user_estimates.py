@@ -139,8 +139,8 @@ def describe_listed(jobs: Jobs, sim: Sim, listed: Int, inputs: Float) -> None:
 
     Training reads them here, so a network learns from exactly what it later predicts by.
     """
-    for place in range(len(listed)):
-        read_network_inputs(jobs, sim, listed[place], inputs[place])
+    for row in range(len(listed)):
+        read_network_inputs(jobs, sim, listed[row], inputs[row])
 
 
 @kernel(inlined=True)
@@ -182,8 +182,8 @@ def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     run_time_ratio, speed = 1.0, 1.0
     for kind in range(N_KINDS - 1):
         weight, total = 1.0, 1.0  # the total begins with the mean before, as one record
-        for place in range(n_listed[kind]):
-            times = sim.record_speed[kind, place]
+        for record in range(n_listed[kind]):
+            times = sim.record_speed[kind, record]
             run_time_ratio += weight / times
             speed += weight * times
             total += weight
@@ -417,7 +417,7 @@ def urgent_score(jobs: Jobs, sim: Sim, weight: Any, job: int, wait: float, width
 @kernel
 def copy_terms(jobs: Jobs, sim: Sim, listed: Int, term: Float) -> None:
     """Write the terms of the listed jobs as of `now`, shape (n_listed, N_TERMS)."""
-    for place in range(len(listed)):
-        entry = expect_now(jobs, sim, listed[place])
+    for row in range(len(listed)):
+        entry = expect_now(jobs, sim, listed[row])
         for column in range(s.N_TERMS):
-            term[place, column] = sim.expected[entry, column]
+            term[row, column] = sim.expected[entry, column]
