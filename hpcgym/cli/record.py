@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from hpcgym.cli.show import Format, say, show_rows
 from hpcgym.text_table import Kind
 
 
-@with_options({"resume": (Resume, False), "force": (Force, False)})
+@with_options({"executor": (On, None), "resume": (Resume, False), "force": (Force, False)})
 def record_episodes(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of the data set, with a version: busy-v0.")],
@@ -44,9 +44,8 @@ def record_episodes(
         Path | None,
         typer.Option("--output", "-o", help="Folder of data sets; default Minari's own."),
     ] = None,
-    executor: On = None,
     how: Format = "table",
-    **again: bool,
+    **given: Any,
 ) -> None:
     """Play agents on weeks of a scenario, and write a Minari data set in Parquet.
 
@@ -59,7 +58,7 @@ def record_episodes(
 
     refuse_idle(context, {"seed": None if epsilon else "without --epsilon"})
     made = record(
-        [one for given in agents for one in split_agents(given)],
+        [agent for names in agents for agent in split_agents(names)],
         scenario,
         name,
         weeks=weeks,
@@ -69,8 +68,7 @@ def record_episodes(
         folder=output,
         n_slots=n_slots,
         observation=observation,
-        executor=executor,
-        **again,
+        **given,
     )
     kinds: dict[str, Kind] = {"agent": "name", "week": "word"}
     show_rows(made.frame.to_dict("records"), how, kinds=kinds)

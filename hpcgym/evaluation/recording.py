@@ -93,8 +93,8 @@ def record(
 ) -> Recording:
     """Play each agent on each week, and write the episodes as a Minari data set.
 
-    A recording that is cut off keeps its finished episodes in a hidden folder beside its place. With
-    an executor it keeps those before the first that is not finished.
+    A recording that is cut off keeps its finished episodes in a hidden folder beside its place.
+    With an executor it keeps those before the first that is not finished.
 
     Args:
         agents: As of `hpcgym.evaluate`; all must play in the same environment.
