@@ -20,7 +20,7 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
 import gymnasium
 import numpy as np
@@ -43,6 +43,7 @@ from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.runner import AnyAgent, loaded
 from hpcgym.evaluation.store import Store, digest, digest_of_weeks
+from hpcgym.keywords import refuse_unknown
 from hpcgym.output import make_folder, unfinished_folder, unfinished_of
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
@@ -75,6 +76,18 @@ class Recording:
     frame: pd.DataFrame
 
 
+class Shown(TypedDict, total=False):
+    """Keywords of `HPCBatch-v0` that say what a recording shows.
+
+    Attributes:
+        n_slots: Visible jobs; default the agents', or the environment's.
+        observation: "dict", the default, or "flat".
+    """
+
+    n_slots: int | None
+    observation: str
+
+
 def record(
     agents: Sequence[str | AnyAgent],
     scenario: str | Path,
@@ -82,14 +95,13 @@ def record(
     *,
     weeks: str | None = None,
     action: str = "own",
-    n_slots: int | None = None,
-    observation: str = "dict",
     epsilon: float = 0.0,
     seed: int = 0,
     folder: str | Path | None = None,
     executor: AnyExecutor = None,
     resume: bool = False,
     force: bool = False,
+    **shown: Unpack[Shown],
 ) -> Recording:
     """Play each agent on each week, and write the episodes as a Minari data set.
 
@@ -103,13 +115,13 @@ def record(
         weeks: Numbers of the weeks, such as "1-8"; default all.
         action: Kind of action in which rules are recorded; "own" takes each agent's own, "policy"
             for rules.
-        n_slots: Visible jobs; default the agents', or the environment's.
         epsilon: Share of decisions that are taken at random in place of the agent's.
         seed: Seed of the first episode; each later one has the next.
         folder: Folder of data sets; default Minari's own.
         executor: As of `hpcgym.evaluate`; the data set is the same.
         resume: Whether to go on from what a recording kept that was cut off.
         force: Whether to replace a data set of this name and, without `resume`, what was kept.
+        **shown: As of `Shown`.
 
     Raises:
         EvaluationError: A number or name out of range, agents that need different environments, or
@@ -124,7 +136,8 @@ def record(
     place = _root(folder) / name
     _refuse_unasked(place, resume=resume, force=force)
     chosen: list[AnyAgent] = loaded(agents, load_agent)
-    keywords = _common_keywords(chosen, action, n_slots, observation)
+    refuse_unknown("keyword", shown, Shown.__annotations__)
+    keywords = _common_keywords(chosen, action, shown)
     every = Episodes(scenario)
     played = every if weeks is None else every.select(weeks)
     of_file = str(scenario).endswith(".toml")  # which the data set must name from anywhere
@@ -303,14 +316,12 @@ def _root(folder: str | Path | None) -> Path:
     return Path(get_dataset_path())
 
 
-def _common_keywords(
-    agents: Sequence[AnyAgent], action: str, n_slots: int | None, observation: str
-) -> dict[str, Any]:
+def _common_keywords(agents: Sequence[AnyAgent], action: str, shown: Shown) -> dict[str, Any]:
     """Return the keywords of the environment in which all agents play."""
     if not agents:
         raise EvaluationError("give at least one agent")
     rules = [agent for agent in agents if isinstance(agent, RuleAgent)]
-    given = {"observation": observation} | ({} if n_slots is None else {"n_slots": n_slots})
+    given = {"observation": "dict"} | {key: kept for key, kept in shown.items() if kept is not None}
     for agent in agents:
         for key, value in given.items():
             if agent.env_keywords.get(key, value) != value:
