@@ -160,6 +160,8 @@ def read_accounting(
                 blocks.append(arrays)
             progress.advance()
     table = {key: np.concatenate([block[key] for block in blocks] or [[]]) for key in _KEYS}
+    if not len(table["line"]):
+        raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
     says_eligible = bool((table["eligible"] != UNKNOWN).any())
     table = _settle(table, files, ledger)
     if machine is not None and machine.has_partitions:

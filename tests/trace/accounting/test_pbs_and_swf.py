@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcgym.errors import TraceError
 from hpcgym.trace import load_workload
 from hpcgym.trace.accounting import read_accounting, write_accounting
 
@@ -185,6 +186,13 @@ def test_a_log_in_swf_is_recognised_behind_a_long_header(tmp_path: Path) -> None
     found = read_accounting(file)
     assert found.formats == ((str(file), "SWF"),)
     assert found.runs[["submit_time", "wait_time", "run_time"]].to_numpy().tolist() == [[0, 5, 10]]
+
+
+def test_accounting_without_a_run_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "none.swf"
+    file.write_text(" 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
+    with pytest.raises(TraceError, match="no row is a run: 1 no processors"):
+        read_accounting(file)
 
 
 def test_every_row_of_cirrus_is_read(modern: Path) -> None:

@@ -318,7 +318,7 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
         elif left == 0 and hopeful == place and next_placeable(jobs, sim, place + 1, n) == n:
             return 0
         else:
-            start = reserve_earliest(jobs, sim, job)
+            start = reserve_earliest(jobs, sim, job, is_bounded)
             sim.planned_of[partition] += 1
             if is_bounded:
                 take_interval(jobs, sim, job, start)

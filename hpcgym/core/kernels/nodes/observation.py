@@ -54,7 +54,8 @@ def begin_showing(jobs: Jobs, sim: Sim) -> None:
     for component in range(len(sim.due)):
         clear_plan(sim)
         head = first_misfit(jobs, sim, component, waiting)
-        sim.component_shadow[component] = -1 if head < 0 else reserve_earliest(jobs, sim, head)
+        shadow = -1 if head < 0 else reserve_earliest(jobs, sim, head, False)
+        sim.component_shadow[component] = shadow
     show_machine(jobs, sim)
 
 

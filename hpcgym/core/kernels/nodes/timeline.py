@@ -388,14 +388,14 @@ def begin_before(jobs: Jobs, sim: Sim, job: int, start: int) -> None:
 
 
 @kernel
-def reserve_earliest(jobs: Jobs, sim: Sim, job: int) -> int:
+def reserve_earliest(jobs: Jobs, sim: Sim, job: int, is_bounded: bool) -> int:
     """Reserve for a job at the earliest instant that has a placement; return that instant, s.
 
-    Writes the plan, `chosen_*` and both cursors.
+    `is_bounded` says that the profile of `make_bound` holds all that is reserved. Writes the plan,
+    `chosen_*` and both cursors.
     """
     shape = jobs.shape[job]
     component = component_of(jobs, job)
-    is_bounded = depth_of(sim) == float("inf")
     least = find_hole(jobs, sim, job, sim.now) if is_bounded else sim.now
     if least > sim.now:
         begin_before(jobs, sim, job, least)
