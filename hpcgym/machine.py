@@ -222,13 +222,16 @@ Allowed: count, cpus, gpus, memory_mb, group
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tables that `from_dict` reads."""
-        partitions: list[dict[str, Any]] = [dict(vars(one)) for one in self.partitions]
+        partitions: list[dict[str, Any]] = [dict(vars(partition)) for partition in self.partitions]
         if self.swf_partitions is not None:
             names = {str(number): name for number, name in self.swf_partitions.names}
             partitions[-1]["swf"] = {"field": self.swf_partitions.field, **names}
-        tables = {"nodes": [dict(vars(one)) for one in self.nodes], "partitions": partitions}
+        tables = {
+            "nodes": [dict(vars(node_type)) for node_type in self.nodes],
+            "partitions": partitions,
+        }
         if self.outages:
-            tables["outage"] = [one.to_dict() for one in self.outages]
+            tables["outage"] = [outage.to_dict() for outage in self.outages]
         return tables
 
     def __str__(self) -> str:
@@ -240,43 +243,43 @@ Allowed: count, cpus, gpus, memory_mb, group
     @cached_property
     def n_nodes(self) -> int:
         """Number of nodes."""
-        return sum(one.count for one in self.nodes)
+        return sum(node_type.count for node_type in self.nodes)
 
     @cached_property
     def cpus(self) -> int:
         """Cpus of all nodes: the machine's size M."""
-        return sum(one.count * one.cpus for one in self.nodes)
+        return sum(node_type.count * node_type.cpus for node_type in self.nodes)
 
     @cached_property
     def node_cpus(self) -> IntArray:
         """Cpus of each node, shape (n_nodes,)."""
-        return self._of_nodes(one.cpus for one in self.nodes)
+        return self._of_nodes(node_type.cpus for node_type in self.nodes)
 
     @cached_property
     def node_gpus(self) -> IntArray:
         """GPUs of each node, shape (n_nodes,)."""
-        return self._of_nodes(one.gpus for one in self.nodes)
+        return self._of_nodes(node_type.gpus for node_type in self.nodes)
 
     @cached_property
     def node_memory_mb(self) -> IntArray:
         """Memory of each node, MB, 0 = not counted, shape (n_nodes,)."""
-        return self._of_nodes(one.memory_mb for one in self.nodes)
+        return self._of_nodes(node_type.memory_mb for node_type in self.nodes)
 
     @cached_property
     def group_names(self) -> tuple[str, ...]:
         """Name of each group, in order of first appearance."""
-        return tuple(dict.fromkeys(one.group for one in self.nodes))
+        return tuple(dict.fromkeys(node_type.group for node_type in self.nodes))
 
     @cached_property
     def node_group(self) -> IntArray:
         """Number of each node's group in `group_names`, shape (n_nodes,)."""
         numbers = {name: number for number, name in enumerate(self.group_names)}
-        return self._of_nodes(numbers[one.group] for one in self.nodes)
+        return self._of_nodes(numbers[node_type.group] for node_type in self.nodes)
 
     @cached_property
     def partition_names(self) -> tuple[str, ...]:
         """Name of each partition."""
-        return tuple(one.name for one in self.partitions)
+        return tuple(partition.name for partition in self.partitions)
 
     @property
     def has_partitions(self) -> bool:
@@ -288,29 +291,29 @@ Allowed: count, cpus, gpus, memory_mb, group
         """Whether a partition has a node, shape (n_partitions, n_nodes)."""
         members = np.zeros((len(self.partitions), self.n_nodes), dtype=bool)
         first: dict[str, int] = {}
-        for number, one in enumerate(self.partitions):
-            if first.setdefault(one.nodes, number) < number:  # often many have the same
-                members[number] = members[first[one.nodes]]
+        for number, partition in enumerate(self.partitions):
+            if first.setdefault(partition.nodes, number) < number:  # often many have the same
+                members[number] = members[first[partition.nodes]]
                 continue
             what = f"[[partitions]] {number + 1}: nodes"
-            ids = parse_numbers(one.nodes, range(self.n_nodes), what=what, error=MachineError)
+            ids = parse_numbers(partition.nodes, range(self.n_nodes), what=what, error=MachineError)
             members[number, list(ids)] = True
         return members
 
     @cached_property
     def max_time_s(self) -> IntArray:
         """Longest requested time in each partition, s, 0 = no limit, shape (n_partitions,)."""
-        return np.array([one.max_time_s for one in self.partitions], dtype=np.int64)
+        return np.array([partition.max_time_s for partition in self.partitions], dtype=np.int64)
 
     @cached_property
     def max_nodes(self) -> IntArray:
         """Most nodes of a job in each partition, 0 = no limit, shape (n_partitions,)."""
-        return np.array([one.max_nodes for one in self.partitions], dtype=np.int64)
+        return np.array([partition.max_nodes for partition in self.partitions], dtype=np.int64)
 
     @cached_property
     def tier(self) -> IntArray:
         """Tier of each partition, shape (n_partitions,)."""
-        return np.array([one.tier for one in self.partitions], dtype=np.int64)
+        return np.array([partition.tier for partition in self.partitions], dtype=np.int64)
 
     @cached_property
     def component(self) -> IntArray:
@@ -338,22 +341,22 @@ Allowed: count, cpus, gpus, memory_mb, group
         Raises:
             HpcgymError: A name is no id, no range of ids and no group; `error` is raised.
         """
-        found: set[int] = set()
+        node_ids: set[int] = set()
         for name in names:
             if name and name in self.group_names:
                 group = self.group_names.index(name)
-                found.update(np.flatnonzero(self.node_group == group).tolist())
+                node_ids.update(np.flatnonzero(self.node_group == group).tolist())
             elif re.fullmatch(r"[\d\s-]+", name):
                 ids = range(self.n_nodes)
-                found.update(parse_numbers(name, ids, what="outage: nodes", error=error))
+                node_ids.update(parse_numbers(name, ids, what="outage: nodes", error=error))
             else:
                 known = [f"0-{self.n_nodes - 1}", *filter(None, self.group_names)]
                 raise error(f"outage: {unknown_name('node or group', name, known)}")
-        return tuple(sorted(found))
+        return tuple(sorted(node_ids))
 
     def _of_nodes(self, values: Iterable[int]) -> IntArray:
         """Repeat a number of each node type over its nodes."""
-        counts = [one.count for one in self.nodes]
+        counts = [node_type.count for node_type in self.nodes]
         return np.repeat(np.array(list(values), dtype=np.int64), counts)
 
 
@@ -395,30 +398,30 @@ def _naming(table: str) -> Iterator[None]:
 
 def _tables(key: str, tables: Any) -> list[dict[str, Any]]:
     """Return an array of tables; refuse anything else."""
-    if not isinstance(tables, list | tuple) or not all(isinstance(one, dict) for one in tables):
+    if not isinstance(tables, list | tuple) or not all(isinstance(table, dict) for table in tables):
         raise MachineError(f"{key} must be tables [[{key}]], got {type(tables).__name__}")
     return list(tables)
 
 
 def _read_entry(cls: type[EntryT], table: dict[str, Any]) -> EntryT:
     """Return one table as its class; refuse unknown and missing keys."""
-    allowed = {one.name: one for one in fields(cls)}
+    allowed = {field.name: field for field in fields(cls)}
     for key in table:
         if key not in allowed:
             raise MachineError(unknown_name("key", key, allowed))
-    for key, one in allowed.items():
-        if key not in table and one.default is MISSING:
+    for key, field in allowed.items():
+        if key not in table and field.default is MISSING:
             raise MachineError(f"{key} is missing")
     return cls(**table)
 
 
 def _without_swf(tables: Any) -> tuple[list[dict[str, Any]], SwfPartitions | None]:
     """Part the table `[partitions.swf]` from the partitions; TOML gives it to the one before it."""
-    partitions = [dict(one) for one in _tables("partitions", tables)]
-    found = [one.pop("swf") for one in partitions if "swf" in one]
-    if len(found) > 1:
+    partitions = [dict(table) for table in _tables("partitions", tables)]
+    swf_tables = [partition.pop("swf") for partition in partitions if "swf" in partition]
+    if len(swf_tables) > 1:
         raise MachineError("[partitions.swf] comes twice; write one table with all numbers")
-    return partitions, _read_swf(found[0]) if found else None
+    return partitions, _read_swf(swf_tables[0]) if swf_tables else None
 
 
 def _read_swf(table: Any) -> SwfPartitions:

@@ -130,13 +130,13 @@ class Backfill(Mode):
     @property
     def broken(self) -> dict[int, str]:
         """Return what its part's checks of debug runs find, by their negative answers."""
-        found: dict[int, str] = loaders.module(self.part).BROKEN
-        return found
+        messages: dict[int, str] = loaders.module(self.part).BROKEN
+        return messages
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        return tuple(float(getattr(self, one.name)) for one in fields(self))
+        return tuple(float(getattr(self, parameter.name)) for parameter in fields(self))
 
     @property
     def expects(self) -> int:
@@ -245,8 +245,8 @@ class Easy(Backfill):
         """Return which jobs may be tried and give way, as the base class says."""
         if self.trial is None:
             return super().requeueable(workload)
-        found: NDArray[np.int64] = self.trial.requeueable(workload)
-        return found
+        permitted: NDArray[np.int64] = self.trial.requeueable(workload)
+        return permitted
 
     @property
     def part(self) -> str:
@@ -395,7 +395,13 @@ def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
         key = key_of(each)
         if each.default is MISSING and key not in given:
             raise PolicyError(f"{what} {kind.NAME!r} needs {key}: '{kind.NAME}:{key}=...'")
-    return kind(**{one.name: given[key_of(one)] for one in fields(kind) if key_of(one) in given})
+    return kind(
+        **{
+            parameter.name: given[key_of(parameter)]
+            for parameter in fields(kind)
+            if key_of(parameter) in given
+        }
+    )
 
 
 def key_of(field: Field[Any]) -> str:
@@ -456,9 +462,9 @@ def _value_of(text: str) -> int | float | str | tuple[Any, ...]:
 def text_of_part(part: Any) -> str:
     """Return the text of a part of the scheduler, which `read_part` reads back."""
     stated = [
-        f"{key_of(one)}={_text_of(getattr(part, one.name))}"
-        for one in fields(part)
-        if one.name != "trial" and getattr(part, one.name) != one.default
+        f"{key_of(parameter)}={_text_of(getattr(part, parameter.name))}"
+        for parameter in fields(part)
+        if parameter.name != "trial" and getattr(part, parameter.name) != parameter.default
     ]
     return ":".join([part.NAME, ",".join(stated)] if stated else [part.NAME])
 

@@ -75,16 +75,16 @@ def cancelled_jobs(workload: Workload, rule: Dependencies | None) -> NDArray[np.
     conditional = (after >= 0) & (condition != s.AFTER_END)
     while True:  # each round settles the next jobs of all chains
         holds = (fails | cancelled)[after] == (condition == s.AFTER_FAILURE)
-        found = conditional & ~holds
-        if (found == cancelled).all():
+        newly = conditional & ~holds
+        if (newly == cancelled).all():
             return cancelled
-        cancelled = found
+        cancelled = newly
 
 
 def own_columns(table: Jobs) -> Jobs:
     """Return jobs of which one simulation may exchange rows."""
-    own = {name: getattr(table, name).copy() for name in exchanged(table)}
-    return table._replace(**own, ended_run_time=own["run_time"])
+    columns = {name: getattr(table, name).copy() for name in exchanged(table)}
+    return table._replace(**columns, ended_run_time=columns["run_time"])
 
 
 def exchanged(table: Jobs) -> tuple[str, ...]:

@@ -35,11 +35,11 @@ def changes_of(outages: Sequence[NodeOutage]) -> NDArray[np.int64]:
     At one instant beginnings come before ends, so that a node that stays down has no gap.
     """
     rows = [
-        (at, sign, node, one.announced)
-        for one in outages
-        if one.begin < one.end
-        for at, sign in ((one.begin, -1), (one.end, 1))
-        for node in one.nodes
+        (at, sign, node, outage.announced)
+        for outage in outages
+        if outage.begin < outage.end
+        for at, sign in ((outage.begin, -1), (outage.end, 1))
+        for node in outage.nodes
     ]
     return np.array(sorted(rows), dtype=np.int64).reshape(-1, s.N_CHANGE_COLUMNS)
 
@@ -48,7 +48,7 @@ def lacking_nodes(outages: Sequence[NodeOutage], machine: Machine | None) -> lis
     """Return a row of `Jobs.outage` for each time that a node is down without a break."""
     if machine is None:
         return []
-    found: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
     since: dict[int, int] = {}
     by: dict[int, int] = {}
     for at, sign, node, _ in changes_of(outages).tolist():
@@ -56,5 +56,5 @@ def lacking_nodes(outages: Sequence[NodeOutage], machine: Machine | None) -> lis
         if sign < 0 and by[node] == 1:
             since[node] = at
         elif by[node] == 0:
-            found.append((since[node], at, int(machine.node_cpus[node]), 0, node))
-    return found
+            rows.append((since[node], at, int(machine.node_cpus[node]), 0, node))
+    return rows

@@ -58,18 +58,18 @@ def history_of(
     history = empty_history(len(users))
     if before is not None:
         history = History(*(column.copy() for column in before))
-    place = np.searchsorted(users, past_user)
-    place[place == len(users)] = 0  # any valid index: the next line drops users not found
-    known = np.flatnonzero(users[place] == past_user)
+    user = np.searchsorted(users, past_user)
+    user[user == len(users)] = 0  # any valid index: the next line drops users not found
+    known = np.flatnonzero(users[user] == past_user)
     known = known[np.argsort(past_end_time[known], kind="stable")]
-    place = place[known]
-    by_user = np.argsort(place, kind="stable")
-    known, place = known[by_user], place[by_user]
-    first = np.searchsorted(place, np.arange(len(users)))
-    last = np.searchsorted(place, np.arange(len(users)), side="right")
-    rank = np.arange(len(place)) - first[place]  # of each job among its user's, by end
-    recent = rank >= (last - first)[place] - RING_JOBS
-    cell = (place[recent], (history.completed[place] + rank)[recent] % RING_JOBS)
+    user = user[known]
+    by_user = np.argsort(user, kind="stable")
+    known, user = known[by_user], user[by_user]
+    first = np.searchsorted(user, np.arange(len(users)))
+    last = np.searchsorted(user, np.arange(len(users)), side="right")
+    rank = np.arange(len(user)) - first[user]  # of each job among its user's, by end
+    recent = rank >= (last - first)[user] - RING_JOBS
+    cell = (user[recent], (history.completed[user] + rank)[recent] % RING_JOBS)
     history.run_time[cell] = past_run_time[known[recent]]
     history.requested_time[cell] = past_requested_time[known[recent]]
     history.processors[cell] = past_processors[known[recent]]

@@ -40,15 +40,15 @@ class ByName(UserDict[str, T]):
         self.data.update(cast("Mapping[str, T]", given))
         self.shipped = (*self.shipped, *given)
 
-    def register(self, name: str, one: T, taken: Collection[str] = ()) -> T:
+    def register(self, name: str, addition: T, taken: Collection[str] = ()) -> T:
         """Add a user's own, in place of one of the user's of that name; return it.
 
         Raises:
             HpcgymError: `error`: a malformed name, or one that ships or is among those `taken`.
         """
         refuse_unless_new(self.kind, name, (*self.shipped, *taken), self.error)
-        self.data[name] = one
-        return one
+        self.data[name] = addition
+        return addition
 
     def __getitem__(self, name: str) -> T:
         """Return an object, and load it where it is a text yet."""

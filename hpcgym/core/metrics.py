@@ -272,7 +272,7 @@ def _statistics(values: dict[str, FloatArray]) -> dict[str, float]:
     # copied one at a time to save memory.
     if len(values) > 1 and len(values["bsld"]) > _STACKED_JOBS:
         columns_apart = ({key: column} for key, column in values.items())
-        return {k: v for one in columns_apart for k, v in _statistics(one).items()}
+        return {k: v for column in columns_apart for k, v in _statistics(column).items()}
     columns = np.array(list(values.values()))
     if columns.shape[1] == 0:
         kinds = np.full((5, len(columns)), np.nan)

@@ -244,9 +244,9 @@ def occupation(
     job = job_of(placement)
     steps = np.zeros((len(cpus), len(edges) + 1))
     for time, height in ((start_time[job], share), (start_time[job] + run_time[job], -share)):
-        place = np.clip((time - edges[0]) / (edges[1] - edges[0]), 0.0, len(edges) - 1)
-        column = place.astype(np.int64)
-        later = height * (place - column)  # a step inside a column is whole from the next one on
+        position = np.clip((time - edges[0]) / (edges[1] - edges[0]), 0.0, len(edges) - 1)
+        column = position.astype(np.int64)
+        later = height * (position - column)  # a step inside a column is whole from the next one on
         steps += _scattered(steps.shape, placement.node, column, height - later)
         steps += _scattered(steps.shape, placement.node, column + 1, later)
     return np.cumsum(steps, axis=1)[:, : len(edges) - 1]
@@ -256,8 +256,8 @@ def _scattered(
     shape: tuple[int, int], row: IntArray, column: IntArray, values: FloatArray
 ) -> FloatArray:
     """Return an array with the sums of the values of each place."""
-    place = row * shape[1] + column
-    flat: NDArray[Any] = np.bincount(place, weights=values, minlength=shape[0] * shape[1])
+    cell = row * shape[1] + column
+    flat: NDArray[Any] = np.bincount(cell, weights=values, minlength=shape[0] * shape[1])
     return flat.reshape(shape)
 
 

@@ -41,9 +41,9 @@ class ObservationField(IntEnum):
         cls, meaning: str, formula: str, low: float = 0, high: float = 1
     ) -> ObservationField:
         """Give the next place to a field, whose bounds are 0 and 1 unless it states others."""
-        place = len(cls.__members__)
-        field = int.__new__(cls, place)
-        field._value_ = place
+        position = len(cls.__members__)
+        field = int.__new__(cls, position)
+        field._value_ = position
         field.meaning, field.formula, field.low, field.high = meaning, formula, low, high
         return field
 
@@ -271,7 +271,7 @@ def register_field(
         raise ScenarioError(
             f"field {name!r}: low must be below high, both within +-1e30; got {low} and {high}"
         )
-    shipped = [one.field_name for kind in ObservationField.__subclasses__() for one in kind]
+    shipped = [field.field_name for kind in ObservationField.__subclasses__() for field in kind]
     return OWN_FIELDS.register(name, OwnField(name, meaning, formula, low, high, show), shipped)
 
 

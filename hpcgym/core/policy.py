@@ -399,14 +399,14 @@ def _offered(name: str) -> Policy:
     return own_policy(plugins.load_offered(entry), entry.name, source)
 
 
-def is_policy(found: object) -> bool:
+def is_policy(candidate: object) -> bool:
     """Tell whether an object is a policy, a chooser or a class of choosers."""
-    return isinstance(found, Policy | Chooser) or (
-        isinstance(found, type) and issubclass(found, Chooser)
+    return isinstance(candidate, Policy | Chooser) or (
+        isinstance(candidate, type) and issubclass(candidate, Chooser)
     )
 
 
-def own_policy(found: object, name: str, source: str = "") -> Policy:
+def own_policy(candidate: object, name: str, source: str = "") -> Policy:
     """Return the policy that a part of somebody's own makes, under a name.
 
     Args:
@@ -423,7 +423,7 @@ def own_policy(found: object, name: str, source: str = "") -> Policy:
         >>> own_policy(lambda jobs: -jobs.q, "WIDEST")
         Policy('WIDEST')
     """
-    made = plugins.make(found, name)
+    made = plugins.make(candidate, name)
     if isinstance(made, Policy | Chooser) or (callable(made) and plugins.takes(made, 1)):
         policy = as_policy(made)
         return replace(policy, name=name, source=policy.source or source)

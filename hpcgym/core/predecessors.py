@@ -22,11 +22,11 @@ SHOWN_JOBS = 5
 """Jobs of a cycle that a message names."""
 
 
-def renumbered(after: IntArray, place: IntArray) -> IntArray:
-    """Return predecessors by new positions; `place` has that of each job, -1 = left out."""
-    if not len(place):
+def renumbered(after: IntArray, position: IntArray) -> IntArray:
+    """Return predecessors by new positions; `position` has that of each job, -1 = left out."""
+    if not len(position):
         return after
-    return np.where(after >= 0, place[after], -1)
+    return np.where(after >= 0, position[after], -1)
 
 
 def held_as_long(eligible: IntArray, moved: IntArray) -> IntArray:

@@ -147,17 +147,17 @@ def as_predictor(estimates: str | Predictor | Ask) -> Predictor:
 
 def _f_model(text: str, parameters: str) -> Predictor:
     """Read the parameters of an f-model."""
-    found: dict[str, str] = {}
+    given: dict[str, str] = {}
     for part in filter(None, parameters.split(",")):
         key, _, value = (piece.strip() for piece in part.partition("="))
         if key not in ("f", "seed"):
             unknown = unknown_name("parameter", key, ("f", "seed"))
             raise PolicyError(f"estimates {text!r}: {unknown}")
-        if key in found:
+        if key in given:
             raise PolicyError(f"estimates {text!r}: {key} is given twice")
-        found[key] = value
+        given[key] = value
     try:
-        f, seed = float(found["f"]), int(found.get("seed", "0"))
+        f, seed = float(given["f"]), int(given.get("seed", "0"))
     except (KeyError, ValueError):
         f, seed = -1.0, 0
     if not (0 <= f <= LARGEST_TIME and 0 <= seed < 2**63):

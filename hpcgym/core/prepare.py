@@ -139,8 +139,8 @@ class PreparedEpisode:
         mine: tuple[Any, ...] = (*self.table, *self._fixed)
         theirs: tuple[Any, ...] = (*other.table, *other._fixed)
         return all(
-            np.asarray(one).tobytes() == np.asarray(two).tobytes()
-            for one, two in zip(mine, theirs, strict=True)
+            np.asarray(column).tobytes() == np.asarray(two).tobytes()
+            for column, two in zip(mine, theirs, strict=True)
         )
 
 
@@ -367,17 +367,17 @@ def network_of(policies: Iterable[Policy]) -> NDArray[np.float64]:
     Raises:
         PolicyError: Two policies have different networks; expectations are computed once for all.
     """
-    found: NDArray[np.float64] = np.empty(0)
+    network: NDArray[np.float64] = np.empty(0)
     for policy in policies:
         if policy.network is None:
             continue
-        if len(found) and not np.array_equal(found, policy.network):
+        if len(network) and not np.array_equal(network, policy.network):
             raise PolicyError(
                 f"{policy.name} has another network than a policy beside it; the policies of one "
                 "simulation share a network"
             )
-        found = policy.network
-    return found
+        network = policy.network
+    return network
 
 
 def _decide_as(setting: SettingRows, decide: str | int) -> None:

@@ -80,11 +80,11 @@ def unplaceable(workload: Workload, placement: str = "lowest") -> list[tuple[int
     """
     if workload.machine is None:
         return []
-    found = _FOUND.setdefault(workload, {})
-    if placement not in found:
+    refusals = _FOUND.setdefault(workload, {})
+    if placement not in refusals:
         columns = {key: getattr(workload, key) for key in Requests._fields}
-        found[placement] = refused(workload.machine, Requests(**columns), placement)
-    return found[placement]
+        refusals[placement] = refused(workload.machine, Requests(**columns), placement)
+    return refusals[placement]
 
 
 def refused(machine: Machine, jobs: Requests, placement: str) -> list[tuple[int, str]]:
@@ -122,8 +122,8 @@ def distinct(columns: Iterable[NDArray[Any]]) -> tuple[IntArray, IntArray]:
     """Return the first row of each distinct combination of values, and which one each row has."""
     code: Any = 0
     for column in columns:  # one by one: much faster than to sort rows
-        values, own = np.unique(column, return_inverse=True)
-        code = np.unique(code * len(values) + own, return_inverse=True)[1]
+        values, codes = np.unique(column, return_inverse=True)
+        code = np.unique(code * len(values) + codes, return_inverse=True)[1]
     _, first = np.unique(code, return_index=True)
     return first, code
 

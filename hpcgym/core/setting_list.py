@@ -165,11 +165,11 @@ class SettingKeywords(TypedDict, total=False):
 
 _TEXTS = texts_of(SettingList)
 SETTINGS: dict[str, Setting] = {
-    one.name: Setting(one.name, one.default, _TEXTS[one.name], **one.metadata)
-    for one in fields(SettingList)
+    listed.name: Setting(listed.name, listed.default, _TEXTS[listed.name], **listed.metadata)
+    for listed in fields(SettingList)
 }
 
 
 def settings_of_rules(*tables: str) -> tuple[str, ...]:
     """Return the settings that a rule may state in these tables of its card."""
-    return tuple(name for name, one in SETTINGS.items() if one.of_rules in tables)
+    return tuple(name for name, setting in SETTINGS.items() if setting.of_rules in tables)

@@ -208,8 +208,8 @@ class SchedulerSettings(SettingList):
         """
         events = as_events(self.events)
         kind = loaders.EVENTS["outage"] if machine is not None and machine.outages else None
-        found = [kind(**vars(one)) for one in machine.outages] if machine and kind else []
-        more = [one for one in found if one not in events]
+        stated = [kind(**vars(outage)) for outage in machine.outages] if machine and kind else []
+        more = [outage for outage in stated if outage not in events]
         return replace(self, events=(*events, *more)) if more else self
 
     @property

@@ -464,10 +464,10 @@ class Simulator:
     @property
     def cancelled(self) -> NDArray[np.bool_]:
         """Tell which jobs were cancelled, shape (n_jobs,); others in `without_run` are lost."""
-        found = np.zeros(len(self.workload), dtype=np.bool_)
+        cancelled = np.zeros(len(self.workload), dtype=np.bool_)
         if self.episode.dependencies is not None:
-            found[self.state.cancelled[0, : self.state.n_cancelled[0]]] = True
-        return found
+            cancelled[self.state.cancelled[0, : self.state.n_cancelled[0]]] = True
+        return cancelled
 
     @property
     def backfilled(self) -> NDArray[np.bool_]:

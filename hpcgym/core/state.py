@@ -95,8 +95,8 @@ class State:
         if name in _LAYOUT.arrays:
             return self.arrays[name]
         if name in _LAYOUT.columns:
-            array, place = _LAYOUT.columns[name]
-            return self.arrays[array][:, place]
+            array, column = _LAYOUT.columns[name]
+            return self.arrays[array][:, column]
         raise AttributeError(f"State has no attribute {name!r}")
 
 
@@ -228,19 +228,19 @@ def allocate(
                 f"{added.__module__} adds {added.__name__} to what a simulation holds, and this "
                 "process has begun one without it; import it before the first simulation"
             )
-    in_use = {one for added in additions for one in added.__mro__}
+    in_use = {cls for added in additions for cls in added.__mro__}
     shapes = {name: tuple(map(length, axes.lengths)) for name, axes in _LAYOUT.axes.items()}
     for name, part in _LAYOUT.added_by.items():
         if part not in in_use:
             shapes[name] = tuple(
-                one if isinstance(one, int) else 0 for one in _LAYOUT.axes[name].lengths
+                length if isinstance(length, int) else 0 for length in _LAYOUT.axes[name].lengths
             )
     return _block(n_envs, shapes)
 
 
 def _block(n_envs: int, shapes: dict[str, tuple[int, ...]]) -> State:
     """Make a state of zeros with arrays of these shapes for each simulation."""
-    table, place, size = lay_out_block(Sim, shapes)
+    table, offset, size = lay_out_block(Sim, shapes)
     # The table goes first: whoever keeps an array keeps the table, too.
     memory = np.zeros(table.nbytes + n_envs * size, dtype=np.uint8)
     memory[: table.nbytes] = table.view(np.uint8)
@@ -250,7 +250,7 @@ def _block(n_envs: int, shapes: dict[str, tuple[int, ...]]) -> State:
         element = np.dtype(_LAYOUT.arrays[name].element)
         strides = (math.prod(shape[axis + 1 :]) * element.itemsize for axis in range(len(shape)))
         arrays[name] = np.ndarray(
-            (n_envs, *shape), element, block.data, place[name], (size, *strides)
+            (n_envs, *shape), element, block.data, offset[name], (size, *strides)
         )
     begins: NDArray[np.int64] = np.ndarray(n_envs, np.int64, block.data, 0, (size,))
     begins[:] = address_of(memory)
@@ -385,8 +385,8 @@ class SettingRows:
 
     def __getattr__(self, name: str) -> Any:
         """Return a number, or that of each row."""
-        place = _place_of_setting(name)  # first: an object that is being copied has no rows yet
-        return self.rows.T[place]
+        column = _place_of_setting(name)  # first: an object that is being copied has no rows yet
+        return self.rows.T[column]
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a number."""

@@ -258,14 +258,14 @@ class Workload(JobColumns):
         `after` counts among these jobs: one before that is not among them is none.
         """
         given = [(key, getattr(self, key)) for key in COLUMNS]
-        found = {key: np.ascontiguousarray(a[jobs]) for key, a in given if a is not None}
-        if "after" in found:
+        columns = {key: np.ascontiguousarray(a[jobs]) for key, a in given if a is not None}
+        if "after" in columns:
             rows: Any = np.arange(len(self))
             kept = rows[jobs]
-            place = np.full(len(self), -1)
-            place[kept] = np.arange(len(kept))
-            found["after"] = renumbered(found["after"], place)
-        return found
+            position = np.full(len(self), -1)
+            position[kept] = np.arange(len(kept))
+            columns["after"] = renumbered(columns["after"], position)
+        return columns
 
     def select(
         self,

@@ -42,7 +42,7 @@ def read(text: str, path: str) -> Records:
         memory = int(cluster[5]) // _KB_PER_MB if (cluster[5] or "").isdecimal() else 0
         if cluster[4] not in (None, "1", "1.0"):
             records.note(f"speed {cluster[4]} is not simulated", name)
-        for place in range(1, nodes + 1):
-            node = NodeRecord(f"{name}{place}", cpus, memory_mb=memory, group=name)
+        for node_number in range(1, nodes + 1):
+            node = NodeRecord(f"{name}{node_number}", cpus, memory_mb=memory, group=name)
             records.add_node(node, where)
     return records

@@ -128,9 +128,9 @@ def entry(name: str) -> TraceEntry:
         8
     """
     entries = catalogue()
-    for known, found in entries.items():
+    for known, known_entry in entries.items():
         if known.casefold() == str(name).casefold():
-            return found
+            return known_entry
     raise TraceError(unknown_name("trace", name, entries))
 
 
@@ -153,8 +153,8 @@ def find_trace(name_or_path: str | Path) -> Path:
         return path
     name = str(name_or_path)
     is_path = len(path.parts) > 1 or name.endswith((".swf", ".csv", ".parquet", *PACKINGS))
-    if not is_path and (found := _here(name)):
-        return found
+    if not is_path and (path_here := _here(name)):
+        return path_here
     if path.is_dir() and (is_path or name.casefold() not in map(str.casefold, catalogue())):
         raise TraceError(
             f"{path}: is a folder; a log is a file (.swf, .swf.gz): name one in it, or set "
@@ -163,8 +163,8 @@ def find_trace(name_or_path: str | Path) -> Path:
     if is_path:
         raise TraceError(f"{name_or_path}: no such file")
     known = entry(name)
-    if found := _here(known.name):
-        return found
+    if path_here := _here(known.name):
+        return path_here
     where = ", ".join(str(folder) for folder in _folders())
     get = f"; `hpcgym traces download {name}` fetches it from {known.url}" if known.url else ""
     raise TraceError(
@@ -185,13 +185,13 @@ def find_log(name_or_path: str | Path) -> Path:
     if os.environ.get(UNVERIFIED_VARIABLE) == "1" or Path(os.path.expanduser(name)).is_file():
         return path
     status = path.stat()
-    found = (name, path, status.st_size, status.st_mtime_ns)
-    if found in _accepted:
+    key = (name, path, status.st_size, status.st_mtime_ns)
+    if key in _accepted:
         return path
     by_folded = {known.casefold(): entry for known, entry in catalogue().items()}
     known = by_folded.get(name.casefold())
     if known is None or known.sha256 is None or known.sha256 == _kept_digest_of(path):
-        _accepted.add(found)
+        _accepted.add(key)
         return path
     digest = digest_of(path)
     if digest == known.sha256:
@@ -232,12 +232,12 @@ def _folders() -> list[Path]:
     """Return the folders where logs are searched by name, in order."""
     stated = os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)
     try:
-        own = [Path(folder).expanduser() for folder in stated if folder]
+        stated_folders = [Path(folder).expanduser() for folder in stated if folder]
     except RuntimeError:
         raise TraceError(
             f"{FOLDERS_VARIABLE}={os.pathsep.join(stated)}: there is no such user; name folders"
         ) from None
-    return [*own, cache_folder(), *registry.shelf_folders("traces")]
+    return [*stated_folders, cache_folder(), *registry.shelf_folders("traces")]
 
 
 def cache_folder() -> Path:
@@ -284,13 +284,13 @@ def download(
         )
     with tempfile.TemporaryDirectory(prefix="hpcgym-") as scratch:
         fetched = _fetch(url, Path(scratch) / target.name)
-        found = _status(known, fetched)
-        if found.status == "differs":
+        verification = _status(known, fetched)
+        if verification.status == "differs":
             raise TraceError(
                 f"{url}: not the log on record: sha256 of the uncompressed text is "
-                f"{found.sha256}, expected {known.sha256}; nothing was kept"
+                f"{verification.sha256}, expected {known.sha256}; nothing was kept"
             )
-        if found.status == "unverified":
+        if verification.status == "unverified":
             read_swf(fetched)
         with writing(target, force=True) as file:
             file.write_bytes(fetched.read_bytes())
@@ -310,13 +310,13 @@ def verify(names: Iterable[str] | None = None) -> list[Verification]:
     if names is not None:
         return [_status(entry(name), find_trace(name)) for name in names]
     here = {known.name: _here(known.name) for known in catalogue().values()}
-    found = []
+    verifications = []
     with steps(len(here), "verifying logs", "logs") as work:
         for name, path in here.items():
             if path is not None:
-                found.append(_status(entry(name), path))
+                verifications.append(_status(entry(name), path))
             work.advance()
-    return found
+    return verifications
 
 
 def name_without_version(name_or_path: str | Path) -> str | None:
@@ -331,8 +331,8 @@ def name_without_version(name_or_path: str | Path) -> str | None:
         'kth-sp2-1996'
     """
     name = unpacked_name(name_or_path).removesuffix(".swf").removesuffix(".csv")
-    found = _VERSIONED.fullmatch(name)
-    return None if found is None else found[1].casefold()
+    match = _VERSIONED.fullmatch(name)
+    return None if match is None else match[1].casefold()
 
 
 def digest_of(path: Path) -> str:
@@ -344,15 +344,15 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
-def is_same_text(one: Path, other: Path) -> bool:
+def is_same_text(path: Path, other: Path) -> bool:
     """Tell whether two files hold the same log; False where one cannot be read.
 
     They are read only as far as they agree.
     """
     try:
-        if one.samefile(other):
+        if path.samefile(other):
             return True
-        with _unpacked(one) as first, _unpacked(other) as second:
+        with _unpacked(path) as first, _unpacked(other) as second:
             while chunk := first.read(_CHUNK_BYTES):
                 if chunk != second.read(_CHUNK_BYTES):
                     return False

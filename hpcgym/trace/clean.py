@@ -295,11 +295,11 @@ def _refuse_unless_flurries(flurries: object) -> None:
     """Refuse what is no sequence of a user and two ids each."""
     meant = "Flurry(user, after_job, before_job)"
     refuse_unless_a((list, tuple), "flurries", flurries, f"a sequence of {meant}", TraceError)
-    for one in cast("Sequence[Any]", flurries):
-        refuse_unless_a((list, tuple), "a flurry", one, meant, TraceError)
-        whole = [isinstance(part, Integral) for part in one]
-        if whole[1:] != [True, True] or not (whole[0] or one[0] is None):
-            raise TraceError(f"a flurry must be {meant} of whole numbers, got {one!r}")
+    for flurry in cast("Sequence[Any]", flurries):
+        refuse_unless_a((list, tuple), "a flurry", flurry, meant, TraceError)
+        whole = [isinstance(part, Integral) for part in flurry]
+        if whole[1:] != [True, True] or not (whole[0] or flurry[0] is None):
+            raise TraceError(f"a flurry must be {meant} of whole numbers, got {flurry!r}")
 
 
 def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> tuple[int, str]:
@@ -452,7 +452,7 @@ class _Table:
         ids, after, rows = self["job_id"], self["after"], self["source_row"]
         all_ids = self.log.records["job_id"].to_numpy().astype(np.int64)
         named = after != -1
-        found, n_alike = find_ids(after, all_ids)
+        row, n_alike = find_ids(after, all_ids)
         unread = named & (n_alike == 0) & bool(self.log.bad_lines)  # perhaps on a line left out
         self._refuse_rows(
             named & (n_alike != 1) & ~unread,
@@ -460,9 +460,9 @@ class _Table:
                 f"job {ids[row]} is after job {after[row]}, {why_unknown(int(n_alike[row]))}"
             ),
         )
-        place = np.full(len(all_ids), -1)
-        place[rows] = np.arange(len(rows))
-        kept = np.where(named & ~unread, place[found], -1)
+        position = np.full(len(all_ids), -1)
+        position[rows] = np.arange(len(rows))
+        kept = np.where(named & ~unread, position[row], -1)
         if len(circle := find_cycle(kept)):
             raise TraceError(
                 f"{place_of(self.log, int(rows[circle[0]]))}: {text_of_cycle(circle, ids)}"
@@ -477,8 +477,8 @@ class _Table:
         """Raise a TraceError about the first wrong row, if there is one."""
         if wrong.any():
             row = int(np.argmax(wrong))
-            place = place_of(self.log, int(self["source_row"][row]))
-            raise TraceError(f"{place}: {why(row)} ({int(wrong.sum())} such jobs)")
+            where = place_of(self.log, int(self["source_row"][row]))
+            raise TraceError(f"{where}: {why(row)} ({int(wrong.sum())} such jobs)")
 
     def take_requests(self, machine: Machine, *, requested_memory: bool) -> None:
         """Take what jobs ask of nodes: as a table says, or chunks of one cpu."""
@@ -512,15 +512,15 @@ class _Table:
         """Return the index of each job's partition; refuse a name that the machine lacks."""
         known = machine.partition_names
         index = {"": 0} | {name: number for number, name in enumerate(known)}
-        found = np.array([index.get(name, -1) for name in named], dtype=np.int64)
-        unknown = np.flatnonzero(found < 0)
+        partition = np.array([index.get(name, -1) for name in named], dtype=np.int64)
+        unknown = np.flatnonzero(partition < 0)
         if len(unknown):
             first = int(unknown[0])
             raise TraceError(
                 f"{place_of(self.log, int(self['source_row'][first]))}: "
                 f"{unknown_name('partition', named[first], known)} ({len(unknown)} such jobs)"
             )
-        return found
+        return partition
 
     def drop_unplaceable(self, machine: Machine, placement: str) -> None:
         """Leave out jobs that the machine can never run, and say of the first what it asks for."""
@@ -537,7 +537,7 @@ class _Table:
 
         One partition for all jobs is no statement.
         """
-        found = self._stated_of_nodes() if machine is None else {}
+        ignored = self._stated_of_nodes() if machine is None else {}
         if self.log.requests is None:
             rows = self.log.records.iloc[self["source_row"]]
             taken = None if machine is None else machine.swf_partitions
@@ -545,12 +545,12 @@ class _Table:
             if len(np.unique(partition[partition >= 0])) > 1 and (
                 taken is None or taken.field != "partition"
             ):
-                found["partitions"] = partition >= 0
+                ignored["partitions"] = partition >= 0
             if not requested_memory:
-                found["requested memory"] = rows["requested_memory"].to_numpy() > 0
+                ignored["requested memory"] = rows["requested_memory"].to_numpy() > 0
             if "after" not in self.columns:
-                found["dependencies"] = rows["preceding_job"].to_numpy() > 0
-        stated = {what: jobs for what, jobs in found.items() if jobs.any()}
+                ignored["dependencies"] = rows["preceding_job"].to_numpy() > 0
+        stated = {what: jobs for what, jobs in ignored.items() if jobs.any()}
         counts = ", ".join(f"{what} ({int(jobs.sum())})" for what, jobs in stated.items())
         if machine is None and set(stated) - {"dependencies"}:
             counts += "; a machine of nodes (machine=..., --machine) takes all but dependencies"

@@ -28,7 +28,7 @@ def read_parquet(path: Path, *, drop_nested: bool = False) -> pd.DataFrame:
         ) from None
     try:
         table = pyarrow.parquet.read_table(path)
-        nested = [one.name for one in table.schema if pyarrow.types.is_nested(one.type)]
+        nested = [field.name for field in table.schema if pyarrow.types.is_nested(field.type)]
         if drop_nested:
             table = table.drop_columns(nested)
         frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)  # not as floats

@@ -201,8 +201,8 @@ def _moved_together(
     together = (wanted >= 0) & (split[wanted] == split[source])
     key = copy * n_jobs + source
     by_key = np.argsort(key)
-    place = np.searchsorted(key[by_key], copy * n_jobs + wanted)
-    return np.where(together, by_key[np.minimum(place, len(key) - 1)], -1)
+    position = np.searchsorted(key[by_key], copy * n_jobs + wanted)
+    return np.where(together, by_key[np.minimum(position, len(key) - 1)], -1)
 
 
 def _copies(

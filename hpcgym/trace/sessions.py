@@ -156,8 +156,8 @@ def _draw_programs(n: int, machine_processors: int, generator: np.random.Generat
     run = np.minimum(median * np.exp(1.4 * generator.standard_normal(n)), LONGEST_S)
     wanted = np.minimum(run * np.exp(generator.exponential(1.6, n)), LONGEST_S)
     common = COMMON_S[np.searchsorted(COMMON_S, wanted)]
-    own = np.ceil(wanted / ROUND_S).astype(np.int64) * ROUND_S
-    request = np.where(generator.random(n) < 0.5, common, own)
+    rounded = np.ceil(wanted / ROUND_S).astype(np.int64) * ROUND_S
+    request = np.where(generator.random(n) < 0.5, common, rounded)
     spread = 0.15 * np.exp(generator.standard_normal(n))
     return _Programs(machine_processors, size, run, request, spread)
 

@@ -342,7 +342,14 @@ def read_pieces(path: Path, size: int = 2**20) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             begin = file.read(size)
-            packing = next((one for one in PACKINGS.values() if begin.startswith(one.magic)), None)
+            packing = next(
+                (
+                    packing_kind
+                    for packing_kind in PACKINGS.values()
+                    if begin.startswith(packing_kind.magic)
+                ),
+                None,
+            )
             if packing is not None:
                 file.seek(0)
                 yield from _unpacked_pieces(path, packing.opened(file), packing)
@@ -361,7 +368,14 @@ def read_head(path: Path, size: int) -> bytes:
     try:
         with path.open("rb") as file:
             begin = file.read(size)
-            packing = next((one for one in PACKINGS.values() if begin.startswith(one.magic)), None)
+            packing = next(
+                (
+                    packing_kind
+                    for packing_kind in PACKINGS.values()
+                    if begin.startswith(packing_kind.magic)
+                ),
+                None,
+            )
             if packing is None:
                 return begin
             return bytes(packing.opened(io.BytesIO(begin + file.read())).read(size))
@@ -483,7 +497,7 @@ def _fault(fields: list[str]) -> str | None:
         if not _NUMBER.fullmatch(text):
             field = f"field {position} ({FIELDS[position - 1]})"
             what = f"{field} is {_shortened(text)!r}, which is not a number"
-            inner = [found[0] for found in _NUMBER.finditer(text)]
+            inner = [match[0] for match in _NUMBER.finditer(text)]
             touching = len(inner) > 1 and "".join(inner) == text
             return f"{what}; do two fields touch?" if touching else what
         if abs(float(text)) >= LARGEST_NUMBER:

@@ -107,9 +107,9 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     columns["processors"] = _processors(columns["chunks"], columns["cpus"], faults)
     bad_lines = tuple(BadLine(int(lines[row]), faults[row]) for row in sorted(faults))
     if bad_lines and on_bad_line == "raise":
-        place = f"{path}{':' if is_csv else ': row '}{bad_lines[0].number}"
+        where = f"{path}{':' if is_csv else ': row '}{bad_lines[0].number}"
         more = f" (and {len(bad_lines) - 1} more such rows)" if len(bad_lines) > 1 else ""
-        raise TraceError(f"{place}: {bad_lines[0].reason}{more}")
+        raise TraceError(f"{where}: {bad_lines[0].reason}{more}")
     kept = np.delete(np.arange(len(frame)), sorted(faults))
     if not len(kept):
         raise TraceError(f"{path}: no job in this file")
@@ -167,11 +167,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     except pd.errors.ParserWarning:
         raise TraceError(f"{path}: the rows have more values than the header has names") from None
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
-        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-        if found is None:
+        match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        if match is None:
             raise TraceError(f"{path}: not a CSV file: {str(error).strip()}") from None
-        what = f"{found[3]} values, yet the header has {found[1]} names"
-        raise TraceError(f"{path}:{found[2]}: {what}") from None
+        what = f"{match[3]} values, yet the header has {match[1]} names"
+        raise TraceError(f"{path}:{match[2]}: {what}") from None
 
 
 def _check_columns(path: Path, frame: pd.DataFrame) -> None:
@@ -278,7 +278,7 @@ def _choices(
 ) -> tuple[NDArray[Any], NDArray[Any], str]:
     """Return a column of some names as their places; an empty cell means the first."""
     codes, texts = _texts(column)
-    known = {"": 0} | {name: place for place, name in enumerate(names)}
+    known = {"": 0} | {name: code for code, name in enumerate(names)}
     read = np.array([known.get(text, -1) for text in texts], dtype=np.int64)[codes]
     return np.maximum(read, 0), np.flatnonzero(read < 0), ", ".join(names)
 

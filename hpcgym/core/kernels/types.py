@@ -148,7 +148,7 @@ class Sim(Columned):
     @classmethod
     def additions(cls) -> list[type[Sim]]:
         """Return the subclass of each part, in the order of `loaders.PARTS`."""
-        return [added for place in range(len(loaders.PARTS)) for added in additions_of(place)]
+        return [added for position in range(len(loaders.PARTS)) for added in additions_of(position)]
 
     # Fixed for an episode.
     n_jobs: Setting
@@ -473,13 +473,17 @@ class Sim(Columned):
     """Free share of each resource in each partition that is shown."""
 
 
-def additions_of(place: int) -> list[type[Sim]]:
-    """Return what a part adds to `Sim` itself, by its place in `loaders.PARTS`; < 0 = none."""
-    if place < 0:
+def additions_of(position: int) -> list[type[Sim]]:
+    """Return what a part adds to `Sim` itself, by its position in `loaders.PARTS`; < 0 = none."""
+    if position < 0:
         return []
-    module = loaders.module(loaders.PARTS[place])
-    kinds = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Sim)]
-    return [one for one in kinds if one.__module__ == module.__name__]
+    module = loaders.module(loaders.PARTS[position])
+    kinds = [
+        member
+        for member in vars(module).values()
+        if isinstance(member, type) and issubclass(member, Sim)
+    ]
+    return [kind for kind in kinds if kind.__module__ == module.__name__]
 
 
 class InitialState(NamedTuple):

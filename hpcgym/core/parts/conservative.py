@@ -155,8 +155,8 @@ def take_reservations(jobs: Jobs, sim: ConservativeSim, n: int) -> None:
 
     Writes the profile; for a missed reservation `planned_start` = -1 and `replan` = 1.
     """
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         if not is_planned(sim, job):
             continue
         entry = entry_of(sim, job)
@@ -175,8 +175,8 @@ def shift_reservations(jobs: Jobs, sim: ConservativeSim, n: int) -> bool:
     Return True if one moved. Writes the profile and `planned_start`.
     """
     moved = False
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         if not is_planned(sim, job):
             continue
         entry = entry_of(sim, job)
@@ -201,8 +201,8 @@ def plan_starts(jobs: Jobs, sim: ConservativeSim, n: int) -> None:
     take_reservations(jobs, sim, n)
     while sim.replan == 1:
         sim.replan = int(shift_reservations(jobs, sim, n))
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         if not is_planned(sim, job):
             sim.planned_start[entry_of(sim, job)] = reserve_hole(jobs, sim, job)
     sim.n_unplanned = 0
@@ -215,8 +215,8 @@ def start_planned(jobs: Jobs, sim: ConservativeSim, n: int) -> None:
     Writes what `start_waiting` writes.
     """
     some_wait = False
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         is_now = sim.planned_start[entry_of(sim, job)] == sim.now
         # A job past its estimate may still hold processors that the plan counts on.
         if is_now and jobs.processors[job] <= sim.free:
@@ -248,8 +248,8 @@ def find_plan_violation(jobs: Jobs, sim: ConservativeSim) -> int:
     if next_release(sim) <= sim.now:
         return 0
     make_profile(jobs, sim)
-    for place in range(sim.n_waiting):
-        job = sim.scratch[place]
+    for position in range(sim.n_waiting):
+        job = sim.scratch[position]
         planned = sim.planned_start[entry_of(sim, job)]
         if planned <= sim.now:
             return PLAN_PASSED

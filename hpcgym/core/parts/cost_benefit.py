@@ -260,10 +260,10 @@ def begin(jobs: Jobs, sim: CostBenefitSim, job: int, backfilled: bool) -> None:
 @kernel
 def find_unblocked(jobs: Jobs, sim: CostBenefitSim, n: int) -> int:
     """Return the place of the first of n listed jobs that fits and is not blocked; n if none."""
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         if fits(jobs, sim, job) and not is_blocked(jobs, sim, job):
-            return place
+            return position
     return n
 
 
@@ -275,21 +275,21 @@ def list_unblocked(jobs: Jobs, sim: CostBenefitSim) -> tuple[int, int]:
     """
     listed = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     # Blocked jobs wait for long though they fit. Then passes at which no other does are many.
-    found = find_unblocked(jobs, sim, listed)
-    if found == listed:
+    first = find_unblocked(jobs, sim, listed)
+    if first == listed:
         return 0, 0
     n = 0
-    for place in range(listed):
-        job = sim.scratch[place]
-        was_blocked = place < found and fits(jobs, sim, job)
+    for position in range(listed):
+        job = sim.scratch[position]
+        was_blocked = position < first and fits(jobs, sim, job)
         if not was_blocked and not is_blocked(jobs, sim, job):
-            sim.scratch[place] = sim.scratch[n]
+            sim.scratch[position] = sim.scratch[n]
             sim.scratch[n] = job
             n += 1
-    for place in range(n // 2):
-        job = sim.scratch[place]
-        sim.scratch[place] = sim.scratch[n - 1 - place]
-        sim.scratch[n - 1 - place] = job
+    for position in range(n // 2):
+        job = sim.scratch[position]
+        sim.scratch[position] = sim.scratch[n - 1 - position]
+        sim.scratch[n - 1 - position] = job
     return n, listed
 
 
@@ -309,10 +309,10 @@ def is_blocked_now(jobs: Jobs, sim: CostBenefitSim, job: int, held: int) -> bool
 @kernel(inlined=True)
 def exchange_ends(sim: CostBenefitSim, n: int, listed: int) -> None:
     """List the jobs that are listed from place n on first, or as before when done again."""
-    for place in range(min(n, listed - n)):
-        job = sim.scratch[place]
-        sim.scratch[place] = sim.scratch[listed - 1 - place]
-        sim.scratch[listed - 1 - place] = job
+    for position in range(min(n, listed - n)):
+        job = sim.scratch[position]
+        sim.scratch[position] = sim.scratch[listed - 1 - position]
+        sim.scratch[listed - 1 - position] = job
 
 
 @kernel
@@ -326,8 +326,8 @@ def first_blocked(jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, listed:
         score_listed(jobs, sim, primary, sim.order_rule, listed - n)
         exchange_ends(sim, n, listed)
     first = -1
-    for place in range(n, listed):
-        job = sim.scratch[place]
+    for position in range(n, listed):
+        job = sim.scratch[position]
         if first < 0 or precedes(sim, primary, job, first):
             first = job
     return first
@@ -371,8 +371,8 @@ def rate_of_wide(jobs: Jobs, sim: CostBenefitSim, free: int) -> float:
     rate = 0.0
     for at in range(sim.n_groups[s.BASE_ORDER]):
         group = sim.group_order[s.BASE_ORDER, at]
-        for place in range(sim.node_size[group]):
-            block = sim.node_child[group, place]
+        for child in range(sim.node_size[group]):
+            block = sim.node_child[group, child]
             for spot in range(sim.node_size[block]):
                 job = sim.node_child[block, spot]
                 if jobs.processors[job] > free:
@@ -432,8 +432,8 @@ def list_fitting(
     kept = 0
     # But for this: a guaranteed trial may free what it holds sooner once it is promoted.
     may_rise = sim.looks_ahead > 0 and sim.guaranteed > 0
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         if not (may_rise or fits(jobs, sim, job)) or is_blocked_now(jobs, sim, job, held):
             continue
         if not backfills(jobs, sim, job):
@@ -531,8 +531,8 @@ def show_expected_free(jobs: Jobs, sim: CostBenefitSim) -> None:
     for ahead in range(len(HORIZONS_S)):
         free = sim.free
         until = float(sim.now + HORIZONS_S[ahead])
-        for place in range(sim.n_running):
-            job = sim.ending_job[place]
+        for position in range(sim.n_running):
+            job = sim.ending_job[position]
             if not is_on_trial(sim, job) and sim.expected_end[job] <= until:
                 free += jobs.processors[job]
         shown[ControlsField.EXPECTED_FREE_IN_3600_S + ahead] = np.float32(free / machine)
@@ -543,8 +543,8 @@ def show_misfits(jobs: Jobs, sim: CostBenefitSim) -> None:
     """Write what waits of long jobs, and of those wider than what is free; writes `scratch`."""
     machine = float(sim.machine_processors)
     long, wide, rate, longest = 0, 0, 0.0, 0
-    for place in range(list_jobs(sim, s.BASE_ORDER, sim.scratch)):
-        job = sim.scratch[place]
+    for position in range(list_jobs(sim, s.BASE_ORDER, sim.scratch)):
+        job = sim.scratch[position]
         q = jobs.processors[job]
         if is_capped(jobs, sim, job):
             long += q

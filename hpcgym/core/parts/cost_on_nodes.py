@@ -46,8 +46,8 @@ class CostOnNodesSim(CostBenefitSim):
 def count_held(jobs: Jobs, sim: CostOnNodesSim, component: int) -> int:
     """Count the cpus of a component's running jobs that counted when they started."""
     held = 0
-    for place in range(sim.n_running):
-        job = sim.ending_job[place]
+    for position in range(sim.n_running):
+        job = sim.ending_job[position]
         if sim.flag[job] & s.FLAG_CAPPED != 0 and component_of(jobs, job) == component:
             held += jobs.processors[job]
     return held
@@ -57,8 +57,8 @@ def count_held(jobs: Jobs, sim: CostOnNodesSim, component: int) -> int:
 def count_walked(jobs: Jobs, sim: CostOnNodesSim) -> int:
     """Count the cpus that the waiting jobs of the component ask for."""
     asked = 0
-    for place in range(sim.n_walked):
-        asked += jobs.processors[sim.component_walk[place]]
+    for position in range(sim.n_walked):
+        asked += jobs.processors[sim.component_walk[position]]
     return asked
 
 

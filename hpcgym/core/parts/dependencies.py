@@ -112,25 +112,25 @@ class DependencySim(Sim):
 
 
 @kernel(inlined=True)
-def comes_before(sim: DependencySim, one: int, other: int) -> bool:
+def comes_before(sim: DependencySim, row: int, other: int) -> bool:
     """Tell whether a row becomes eligible before another; rows of one instant by position."""
-    return sim.comes_at[one] < sim.comes_at[other] or (
-        sim.comes_at[one] == sim.comes_at[other] and one < other
+    return sim.comes_at[row] < sim.comes_at[other] or (
+        sim.comes_at[row] == sim.comes_at[other] and row < other
     )
 
 
 @kernel
 def push_coming(sim: DependencySim, row: int) -> None:
     """Put a row into the heap of those to come; write `coming` and `n_coming`."""
-    place = sim.n_coming
-    sim.n_coming = place + 1
-    while place > 0:
-        parent = (place - 1) // 2
+    position = sim.n_coming
+    sim.n_coming = position + 1
+    while position > 0:
+        parent = (position - 1) // 2
         if not comes_before(sim, row, sim.coming[parent]):
             break
-        sim.coming[place] = sim.coming[parent]
-        place = parent
-    sim.coming[place] = row
+        sim.coming[position] = sim.coming[parent]
+        position = parent
+    sim.coming[position] = row
 
 
 @kernel
@@ -139,59 +139,59 @@ def pop_coming(sim: DependencySim) -> None:
     n = sim.n_coming - 1
     sim.n_coming = n
     moved = sim.coming[n]
-    place = 0
-    while 2 * place + 1 < n:
-        child = 2 * place + 1
+    position = 0
+    while 2 * position + 1 < n:
+        child = 2 * position + 1
         if child + 1 < n and comes_before(sim, sim.coming[child + 1], sim.coming[child]):
             child += 1
         if not comes_before(sim, sim.coming[child], moved):
             break
-        sim.coming[place] = sim.coming[child]
-        place = child
-    sim.coming[place] = moved
+        sim.coming[position] = sim.coming[child]
+        position = child
+    sim.coming[position] = moved
 
 
 @kernel(inlined=True)
-def exchange(column: NDArray[Any], one: int, other: int) -> None:
+def exchange(column: NDArray[Any], first: int, other: int) -> None:
     """Exchange two elements of a column."""
-    column[one], column[other] = column[other], column[one]
+    column[first], column[other] = column[other], column[first]
 
 
 @kernel
-def exchange_rows(table: NDArray[Any], one: int, other: int) -> None:
+def exchange_rows(table: NDArray[Any], first: int, other: int) -> None:
     """Exchange two rows of a table."""
     for column in range(table.shape[1]):
-        kept = table[one, column]
-        table[one, column] = table[other, column]
+        kept = table[first, column]
+        table[first, column] = table[other, column]
         table[other, column] = kept
 
 
 @kernel
-def renumber(jobs: Jobs, sim: DependencySim, one: int, other: int) -> None:
+def renumber(jobs: Jobs, sim: DependencySim, job: int, other: int) -> None:
     """Exchange the numbers of two jobs that are not eligible yet; write their columns and rows."""
-    exchange(jobs.submit_time, one, other)
-    exchange(jobs.run_time, one, other)
-    exchange(jobs.estimate, one, other)
-    exchange(jobs.requested_time, one, other)
-    exchange(jobs.processors, one, other)
-    exchange(jobs.size_class, one, other)
-    exchange(jobs.user, one, other)
-    exchange_rows(jobs.feature, one, other)
-    exchange_rows(jobs.keys, one, other)
+    exchange(jobs.submit_time, job, other)
+    exchange(jobs.run_time, job, other)
+    exchange(jobs.estimate, job, other)
+    exchange(jobs.requested_time, job, other)
+    exchange(jobs.processors, job, other)
+    exchange(jobs.size_class, job, other)
+    exchange(jobs.user, job, other)
+    exchange_rows(jobs.feature, job, other)
+    exchange_rows(jobs.keys, job, other)
     if len(jobs.reward_rate) > 0:
-        exchange(jobs.reward_rate, one, other)
-        exchange(jobs.reward_onset, one, other)
+        exchange(jobs.reward_rate, job, other)
+        exchange(jobs.reward_onset, job, other)
     if len(jobs.field) > 0:
-        exchange_rows(jobs.field, one, other)
+        exchange_rows(jobs.field, job, other)
     if has_nodes(jobs):
-        exchange(jobs.chunks, one, other)
-        exchange(jobs.shape, one, other)
-        exchange(jobs.request, one, other)
-        exchange(jobs.placed_first, one, other)
+        exchange(jobs.chunks, job, other)
+        exchange(jobs.shape, job, other)
+        exchange(jobs.request, job, other)
+        exchange(jobs.placed_first, job, other)
     if len(jobs.requeue) > 0:
-        exchange(jobs.requeue, one, other)
-    exchange(sim.row_of, one, other)
-    sim.job_of[sim.row_of[one]] = one
+        exchange(jobs.requeue, job, other)
+    exchange(sim.row_of, job, other)
+    sim.job_of[sim.row_of[job]] = job
     sim.job_of[sim.row_of[other]] = other
 
 
@@ -228,8 +228,8 @@ def begin(jobs: Jobs, sim: DependencySim) -> None:
         come_at(jobs, row, s.NEVER)
         sim.comes_at[row] = s.NEVER
     # Those that have one are successors, behind where those of row 0 begin.
-    for place in range(event_number(jobs, sim, 1)):
-        row = event_number(jobs, sim, 2 + 3 * n + place)
+    for rank in range(event_number(jobs, sim, 1)):
+        row = event_number(jobs, sim, 2 + 3 * n + rank)
         sim.comes_at[row] = event_number(jobs, sim, 2 + 2 * n + row)
         push_coming(sim, row)
     number_next(jobs, sim)
@@ -238,18 +238,18 @@ def begin(jobs: Jobs, sim: DependencySim) -> None:
 @kernel
 def count_coming(sim: DependencySim) -> int:
     """Count the jobs that come now; costs O(that number)."""
-    n, place = 0, 0
+    n, position = 0, 0
     while True:
         # Whatever is below a job that comes later comes later, too.
-        if place < sim.n_coming and sim.comes_at[sim.coming[place]] == sim.now:
+        if position < sim.n_coming and sim.comes_at[sim.coming[position]] == sim.now:
             n += 1
-            place = 2 * place + 1
+            position = 2 * position + 1
             continue
-        while place > 0 and place % 2 == 0:
-            place = place // 2 - 1
-        if place == 0:
+        while position > 0 and position % 2 == 0:
+            position = position // 2 - 1
+        if position == 0:
             return n
-        place += 1
+        position += 1
 
 
 @kernel
@@ -280,8 +280,8 @@ def cancel(jobs: Jobs, sim: DependencySim, row: int) -> None:
 def release(jobs: Jobs, sim: DependencySim, row: int, failed: bool) -> None:
     """Find when the successors of a job that is done become eligible, or cancel them."""
     n = event_number(jobs, sim, 0)
-    for place in range(event_number(jobs, sim, 1 + row), event_number(jobs, sim, 2 + row)):
-        other = event_number(jobs, sim, 2 + 3 * n + place)
+    for edge in range(event_number(jobs, sim, 1 + row), event_number(jobs, sim, 2 + row)):
+        other = event_number(jobs, sim, 2 + 3 * n + edge)
         condition = event_number(jobs, sim, 2 + 4 * n + other)
         if condition != s.AFTER_END and (condition == s.AFTER_FAILURE) != failed:
             cancel(jobs, sim, other)

@@ -104,8 +104,8 @@ def start_behind(jobs: Jobs, sim: Sim, job: int) -> None:
 def count_narrow(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
     """Count those of n jobs listed from place `first` on that are narrow enough to start."""
     narrow = 0
-    for place in range(first, first + n):
-        narrow += int(jobs.processors[sim.scratch[place]] <= sim.free)
+    for position in range(first, first + n):
+        narrow += int(jobs.processors[sim.scratch[position]] <= sim.free)
     return narrow
 
 
@@ -151,8 +151,8 @@ def backfill_others(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> N
     """
     # A start lets no refused job fit, so only the others need an order.
     left = 0
-    for place in range(first, first + n):
-        job = sim.scratch[place]
+    for position in range(first, first + n):
+        job = sim.scratch[position]
         if starts_now(jobs, sim, job):
             sim.scratch[left] = job
             left += 1

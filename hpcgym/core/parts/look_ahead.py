@@ -83,10 +83,10 @@ def put_window_last(sim: LookAheadSim, which: int, n: int, width: int) -> int:
         job = take_first(sim, which, n - taken, taken)
         sim.scratch[n - 1 - taken] = job
     first = n - width
-    for place in range(width // 2):
-        job = sim.scratch[first + place]
-        sim.scratch[first + place] = sim.scratch[n - 1 - place]
-        sim.scratch[n - 1 - place] = job
+    for position in range(width // 2):
+        job = sim.scratch[first + position]
+        sim.scratch[first + position] = sim.scratch[n - 1 - position]
+        sim.scratch[n - 1 - position] = job
     return first
 
 
@@ -98,8 +98,8 @@ def list_fitting(jobs: Jobs, sim: LookAheadSim, first: int, width: int) -> int:
     """
     time_left = sim.shadow - sim.now
     n = 0
-    for place in range(first, first + width):
-        job = sim.scratch[place]
+    for position in range(first, first + width):
+        job = sim.scratch[position]
         if fits_behind(jobs, job, sim.free, sim.extra, time_left):
             sim.scratch[n] = job
             n += 1
@@ -117,8 +117,8 @@ def all_fit(jobs: Jobs, sim: LookAheadSim, n: int) -> bool:
     """Tell whether all n listed jobs may start behind the head together."""
     wanted = 0
     wanted_extra = 0
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         wanted += jobs.processors[job]
         wanted_extra += jobs.processors[job] * outlasts(jobs, sim, job)
     return wanted <= sim.free and wanted_extra <= sim.extra
@@ -149,16 +149,16 @@ def make_reach(jobs: Jobs, sim: LookAheadSim, extra: int, n: int) -> int:
         sim.reach[OUTLASTS, processors] = NEVER
     sim.reach[BACK, 0] = 0
     sim.reach[OUTLASTS, 0] = 0
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         kind = outlasts(jobs, sim, job)
         wanted = jobs.processors[job]
         # Downwards, so that a job counts once. NEVER is beyond n: no sum reached yet.
         for processors in range(extra if kind == OUTLASTS else free, wanted - 1, -1):
             if sim.reach[kind, processors] == NEVER and sim.reach[kind, processors - wanted] <= n:
-                sim.reach[kind, processors] = place + 1
-        if can_use(sim, free, extra, place + 1):
-            return place + 1
+                sim.reach[kind, processors] = position + 1
+        if can_use(sim, free, extra, position + 1):
+            return position + 1
     return n
 
 
@@ -186,14 +186,14 @@ def choose_fullest(jobs: Jobs, sim: LookAheadSim, n: int) -> int:
     if all_fit(jobs, sim, n):
         return 0
     extra = min(sim.extra, sim.free)
-    place = make_reach(jobs, sim, extra, n)
+    position = make_reach(jobs, sim, extra, n)
     left = find_most(sim, extra)
     first = n
     while left > 0:
-        place -= 1
+        position -= 1
         # The jobs before this one do not suffice, so it is chosen.
-        if not can_use(sim, left, extra, place):
-            job = sim.scratch[place]
+        if not can_use(sim, left, extra, position):
+            job = sim.scratch[position]
             left -= jobs.processors[job]
             extra -= jobs.processors[job] * outlasts(jobs, sim, job)
             # Chosen jobs gather at the end of the list, behind every place still to be read.
@@ -216,9 +216,9 @@ def look_ahead_pass(jobs: Jobs, sim: LookAheadSim, contested: bool) -> bool:
         else:
             list_jobs(sim, BASE_ORDER, sim.scratch)
         n = list_fitting(jobs, sim, first, width)
-        for place in range(choose_fullest(jobs, sim, n), n):
-            charge_extra(jobs, sim, sim.scratch[place])
-            start_waiting(jobs, sim, sim.scratch[place], True)
+        for position in range(choose_fullest(jobs, sim, n), n):
+            charge_extra(jobs, sim, sim.scratch[position])
+            start_waiting(jobs, sim, sim.scratch[position], True)
     return head != PICK_STARTED
 
 

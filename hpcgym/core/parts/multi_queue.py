@@ -88,8 +88,8 @@ class MultiQueue(Backfill):
         """Refuse what makes no classes or no delay."""
         bounds = self.bounds if isinstance(self.bounds, (tuple, list)) else (self.bounds,)
         most = s.MOST_CLASSES - 1
-        ascending = all(is_whole(one, 1) for one in bounds) and all(
-            one < other for one, other in pairwise(bounds)
+        ascending = all(is_whole(bound, 1) for bound in bounds) and all(
+            bound < next_bound for bound, next_bound in pairwise(bounds)
         )
         if not ascending or not 1 <= len(bounds) <= most:
             raise PolicyError(
@@ -111,13 +111,13 @@ class MultiQueue(Backfill):
             raise PolicyError(
                 f"backfill 'multi-queue': {unknown_name('delta1', self.delta1, allowed)}"
             )
-        for one in fields(self)[2:]:
-            if self.delay == 0 and getattr(self, one.name) != one.default:
+        for parameter in fields(self)[2:]:
+            if self.delay == 0 and getattr(self, parameter.name) != parameter.default:
                 raise PolicyError(
-                    f"backfill 'multi-queue': {one.name} says how a delay adapts; it needs delay "
-                    "too, as in delay=2500"
+                    f"backfill 'multi-queue': {parameter.name} says how a delay adapts; it needs "
+                    "delay too, as in delay=2500"
                 )
-        object.__setattr__(self, "bounds", tuple(int(one) for one in bounds))
+        object.__setattr__(self, "bounds", tuple(int(bound) for bound in bounds))
         object.__setattr__(self, "delay", int(self.delay))
         object.__setattr__(self, "batch", int(self.batch))
 
@@ -135,7 +135,7 @@ class MultiQueue(Backfill):
     def parameters(self) -> tuple[float, ...]:
         """Return the numbers that kernels read in `Sim.backfill_parameter`."""
         adapts = (self.delay, self.batch, self.tolerance, self.delta1 == "printed")
-        return tuple(float(one) for one in (len(self.bounds) + 1, *adapts, *self.bounds))
+        return tuple(float(number) for number in (len(self.bounds) + 1, *adapts, *self.bounds))
 
 
 class MultiQueueSim(Sim):
@@ -276,8 +276,8 @@ def close_batch(sim: MultiQueueSim) -> None:
 def drop_held(sim: MultiQueueSim, n: int) -> int:
     """Remove held jobs from n listed ones, keeping the order; return how many are left."""
     left = 0
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         if not is_held(sim, job):
             sim.scratch[left] = job
             left += 1
@@ -307,8 +307,8 @@ def walk_pivots(jobs: Jobs, sim: MultiQueueSim, n: int, narrow: int) -> int:
     free = sim.free
     waiting = 0  # classes whose pivot waits, a bit each
     left = 0
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         bit = 1 << class_of(jobs, sim, job)
         if waiting & bit != 0:
             sim.scratch[left] = job
@@ -345,9 +345,9 @@ def multi_queue_pass(jobs: Jobs, sim: MultiQueueSim, contested: bool) -> bool:
         return True
     make_profile(jobs, sim)
     left = walk_pivots(jobs, sim, n, narrow)
-    for place in range(left):  # the sweep over the other jobs
-        if starts_now(jobs, sim, sim.scratch[place]):
-            start_behind(jobs, sim, sim.scratch[place])
+    for position in range(left):  # the sweep over the other jobs
+        if starts_now(jobs, sim, sim.scratch[position]):
+            start_behind(jobs, sim, sim.scratch[position])
     return left >= 0
 
 
@@ -375,9 +375,9 @@ def find_multi_queue_violation(jobs: Jobs, sim: MultiQueueSim, finished: bool) -
     if not finished or sim.order_rule != s.BY_BASE or sim.decide != s.DECIDE_NEVER:
         return 0
     head = -1
-    for place in range(sim.n_waiting):
-        if head < 0 and not is_held(sim, sim.scratch[place]):
-            head = sim.scratch[place]
+    for position in range(sim.n_waiting):
+        if head < 0 and not is_held(sim, sim.scratch[position]):
+            head = sim.scratch[position]
     started = sim.n_started
     # Maximality: a second pass in the same order starts nothing.
     multi_queue_pass(jobs, sim, False)

@@ -59,14 +59,14 @@ def take_off_nodes(jobs: Jobs, sim: Sim) -> None:
 
     Among both the latest start goes first. A trial that ends so does not count as one in vain.
     """
-    for place in range(sim.n_trials - 1, -1, -1):
-        job = sim.job_on_trial[place]
+    for position in range(sim.n_trials - 1, -1, -1):
+        job = sim.job_on_trial[position]
         if goes_down(jobs, sim, job):
             take_back(jobs, sim, job, s.NODE_DOWN)
     while True:
         last = -1
-        for place in range(sim.n_running):
-            job = sim.ending_job[place]
+        for position in range(sim.n_running):
+            job = sim.ending_job[position]
             is_later = last < 0 or (sim.start_time[job], job) > (sim.start_time[last], last)
             if is_later and goes_down(jobs, sim, job):
                 last = job

@@ -241,8 +241,8 @@ def take_off(jobs: Jobs, sim: Sim, job: int) -> None:
 def take_off_last(jobs: Jobs, sim: Sim) -> None:
     """Take a job off the machine: a trial, else one that runs; the one that started last."""
     last = sim.ending_job[0]
-    for place in range(1, sim.n_running):
-        job = sim.ending_job[place]
+    for position in range(1, sim.n_running):
+        job = sim.ending_job[position]
         if taken_off_by(sim, job) > taken_off_by(sim, last):
             last = job
     if is_on_trial(sim, last):

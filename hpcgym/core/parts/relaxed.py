@@ -110,10 +110,10 @@ def relax(jobs: Jobs, sim: RelaxedSim, head: int) -> None:
     if limit == sim.shadow:
         return
     free = sim.free
-    for place in range(sim.n_releases - 1, -1, -1):
-        if sim.release_time[place] > limit:
+    for position in range(sim.n_releases - 1, -1, -1):
+        if sim.release_time[position] > limit:
             break
-        free += jobs.processors[sim.release_job[place]]
+        free += jobs.processors[sim.release_job[position]]
     sim.shadow = limit
     sim.extra = free - jobs.processors[head]
 

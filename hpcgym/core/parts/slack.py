@@ -96,8 +96,8 @@ class SlackSim(ConservativeSim):
 @kernel(inlined=True)
 def make_promises(jobs: Jobs, sim: SlackSim, n: int) -> None:
     """Promise a latest start to each of n listed jobs that has none; write `promise`."""
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         entry = entry_of(sim, job)
         if sim.promise[entry] == UNPROMISED:
             slack = int(sim.slack * jobs.estimate[job])
@@ -115,8 +115,8 @@ def find_room(jobs: Jobs, sim: SlackSim, n: int) -> int:
     """Return the processors free beside those of n listed jobs whose reservation is now."""
     # It may fall below 0, where the plan counts on jobs past their estimates.
     room = sim.free
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         if is_planned_now(sim, job):
             room -= jobs.processors[job]
     return room
@@ -126,10 +126,10 @@ def find_room(jobs: Jobs, sim: SlackSim, n: int) -> int:
 def list_by_promise(sim: SlackSim, n: int) -> None:
     """List n jobs in order of their promises in `trial_job`."""
     # Insertion sort: promises are mostly in order of submission.
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         promise = sim.promise[entry_of(sim, job)]
-        spot = place
+        spot = position
         while spot > 0:
             other = sim.trial_job[spot - 1]
             others = sim.promise[entry_of(sim, other)]
@@ -147,20 +147,20 @@ def can_start_early(jobs: Jobs, sim: SlackSim, early: int, n: int) -> bool:
     `trial_job` lists n jobs by promise. Writes the profile and `trial_start`.
     """
     make_profile(jobs, sim)
-    for place in range(n):
-        job = sim.trial_job[place]
+    for position in range(n):
+        job = sim.trial_job[position]
         if job == early or is_planned_now(sim, job):
-            sim.trial_start[place] = sim.now
+            sim.trial_start[position] = sim.now
             take_interval(jobs, sim, job, sim.now)
-    for place in range(n):
-        job = sim.trial_job[place]
+    for position in range(n):
+        job = sim.trial_job[position]
         if job != early and not is_planned_now(sim, job):
             entry = entry_of(sim, job)
             start = reserve_hole(jobs, sim, job)
             # A job beyond its promise already may stay where it is.
             if start > sim.promise[entry] and start > sim.planned_start[entry]:
                 return False
-            sim.trial_start[place] = start
+            sim.trial_start[position] = start
     return True
 
 
@@ -172,8 +172,8 @@ def rearrange(jobs: Jobs, sim: SlackSim, n: int) -> None:
     """
     room = find_room(jobs, sim, n)
     is_listed = False
-    for place in range(n):
-        job = sim.scratch[place]
+    for position in range(n):
+        job = sim.scratch[position]
         if jobs.processors[job] > room or is_planned_now(sim, job):
             continue
         if not is_listed:

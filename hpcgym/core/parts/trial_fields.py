@@ -106,17 +106,17 @@ def list_running(jobs: Jobs, sim: Sim) -> int:
         area = area_run(jobs, sim, job)
         if area < 0:  # it does not run usefully yet
             continue
-        place = n
-        while place > 0:
-            other = sim.scratch[place - 1]
+        position = n
+        while position > 0:
+            other = sim.scratch[position - 1]
             other_area = area_run(jobs, sim, other)
             if other_area < area or (other_area == area and other < job):
                 break
-            if place < most:
-                sim.scratch[place] = other
-            place -= 1
-        if place < most:
-            sim.scratch[place] = job
+            if position < most:
+                sim.scratch[position] = other
+            position -= 1
+        if position < most:
+            sim.scratch[position] = job
             n = min(n + 1, most)
     return n
 
@@ -129,19 +129,19 @@ def show_running(jobs: Jobs, sim: Sim, shown: Single) -> None:
     """
     add_up_classes(sim)
     n = list_running(jobs, sim)
-    place = FIRST_ROW
+    begin = FIRST_ROW
     for row in range(SHOWN_RUNNING):
         for column in range(N_COLUMNS):
-            shown[place + column] = np.float32(0.0)
+            shown[begin + column] = np.float32(0.0)
         if row < n:
             job = sim.scratch[row]
             age = sim.now - sim.start_time[job]
             left = max(jobs.estimate[job] - age, 0)
             width = jobs.processors[job] / sim.machine_processors
-            shown[place + RunningField.RUNNING_PROCESSORS] = np.float32(width)
-            shown[place + RunningField.LOG_AGE] = log_time(float(age))
-            shown[place + RunningField.LOG_TIME_LEFT] = log_time(float(left))
-            shown[place + RunningField.LOG_REQUEST] = log_time(float(jobs.requested_time[job]))
+            shown[begin + RunningField.RUNNING_PROCESSORS] = np.float32(width)
+            shown[begin + RunningField.LOG_AGE] = log_time(float(age))
+            shown[begin + RunningField.LOG_TIME_LEFT] = log_time(float(left))
+            shown[begin + RunningField.LOG_REQUEST] = log_time(float(jobs.requested_time[job]))
             gave_way = sim.n_gave_way[job] / s.MOST_KILLS
-            shown[place + RunningField.RUNNING_GAVE_WAY] = np.float32(gave_way)
-        place += N_COLUMNS
+            shown[begin + RunningField.RUNNING_GAVE_WAY] = np.float32(gave_way)
+        begin += N_COLUMNS

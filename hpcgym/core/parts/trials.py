@@ -154,8 +154,8 @@ class Trial:
         if self.users == 1 and workload.requeue is None:
             return np.empty(0, dtype=np.int64)
         (week,) = luck_of(np.array([workload.time_offset + workload.job_id.sum()]), self.seed)
-        found = (luck_of(workload.user, int(week * 2**53)) < self.users).astype(np.int64)
-        return found if workload.requeue is None else found * workload.requeue
+        drawn = (luck_of(workload.user, int(week * 2**53)) < self.users).astype(np.int64)
+        return drawn if workload.requeue is None else drawn * workload.requeue
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -218,8 +218,8 @@ def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
 def next_over(sim: TrialSim) -> int:
     """Return the next instant at which a trial is over or processors are cleared, s."""
     instant = s.NEVER
-    for place in range(sim.n_trials):
-        instant = min(instant, sim.over[sim.job_on_trial[place]])
+    for position in range(sim.n_trials):
+        instant = min(instant, sim.over[sim.job_on_trial[position]])
     if sim.n_busy > 0:
         instant = min(instant, sim.busy_until[sim.n_busy - 1])
     return instant
@@ -234,8 +234,8 @@ def on_instant(jobs: Jobs, sim: TrialSim) -> None:
         remove_release(sim, job, sim.now)
         sim.busy -= jobs.processors[job]
         sim.free += jobs.processors[job]
-    for place in range(sim.n_trials):
-        job = sim.job_on_trial[place]
+    for position in range(sim.n_trials):
+        job = sim.job_on_trial[position]
         if sim.over[job] == sim.now and is_guaranteed(sim, job):
             end_guarantee(jobs, sim, job)
 
@@ -259,10 +259,10 @@ def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
 @kernel
 def end_last_trial(jobs: Jobs, sim: TrialSim) -> int:
     """End the trial that began last of those not guaranteed; return the processors it held."""
-    place = sim.n_trials - 1
-    while is_guaranteed(sim, sim.job_on_trial[place]):
-        place -= 1
-    job = sim.job_on_trial[place]
+    position = sim.n_trials - 1
+    while is_guaranteed(sim, sim.job_on_trial[position]):
+        position -= 1
+    job = sim.job_on_trial[position]
     take_back(jobs, sim, job, s.TRIAL_EVICTED)
     return int(jobs.processors[job])
 
@@ -271,10 +271,10 @@ def end_last_trial(jobs: Jobs, sim: TrialSim) -> int:
 def make_room(jobs: Jobs, sim: TrialSim) -> None:
     """End trials where the starts of the pass, in turn, need their processors."""
     room = idle(sim)
-    for place in range(sim.n_begun):
-        room += jobs.processors[sim.begun_job[place]]
-    for place in range(sim.n_begun):
-        job = sim.begun_job[place]
+    for position in range(sim.n_begun):
+        room += jobs.processors[sim.begun_job[position]]
+    for position in range(sim.n_begun):
+        job = sim.begun_job[position]
         evicts = room < jobs.processors[job]
         while room < jobs.processors[job]:
             room += end_last_trial(jobs, sim)
@@ -297,10 +297,10 @@ def trial_pass(jobs: Jobs, sim: TrialSim, contested: bool) -> bool:
 @kernel
 def end_trials(jobs: Jobs, sim: TrialSim) -> None:
     """End the trials whose limit is over; write counts of processors, and those being cleared."""
-    place = sim.n_trials - 1
-    while place >= 0:
-        job = sim.job_on_trial[place]
-        place -= 1
+    position = sim.n_trials - 1
+    while position >= 0:
+        job = sim.job_on_trial[position]
+        position -= 1
         if sim.over[job] > sim.now:
             continue
         take_back(jobs, sim, job, s.TRIAL_OVER)
@@ -335,8 +335,8 @@ def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
         group = sim.group_order[s.BASE_ORDER, at]
         if sim.node_processors[group] > most:
             continue
-        for place in range(sim.node_size[group]):
-            block = sim.node_child[group, place]
+        for child in range(sim.node_size[group]):
+            block = sim.node_child[group, child]
             if sim.node_processors[block] > most:
                 continue
             for spot in range(sim.node_size[block]):
@@ -400,15 +400,15 @@ def list_victims(jobs: Jobs, sim: TrialSim) -> int:
             continue
         processors += jobs.processors[job]
         area = area_run(jobs, sim, job)
-        place = n
-        while place > 0:
-            other = sim.victim_job[place - 1]
+        position = n
+        while position > 0:
+            other = sim.victim_job[position - 1]
             other_area = area_run(jobs, sim, other)
             if other_area < area or (other_area == area and other < job):
                 break
-            sim.victim_job[place] = other
-            place -= 1
-        sim.victim_job[place] = job
+            sim.victim_job[position] = other
+            position -= 1
+        sim.victim_job[position] = job
         n += 1
     return processors
 
@@ -429,8 +429,8 @@ def give_way(jobs: Jobs, sim: TrialSim, job: int) -> None:
 def some_are_overdue(sim: TrialSim) -> bool:
     """Tell whether a job is overdue that waits, and is not on trial."""
     n = sim.n_overdue
-    for place in range(sim.n_trials):
-        if is_overdue(sim, sim.job_on_trial[place]):
+    for position in range(sim.n_trials):
+        if is_overdue(sim, sim.job_on_trial[position]):
             n -= 1
     return n > 0
 

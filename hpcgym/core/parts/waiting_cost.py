@@ -26,15 +26,15 @@ def has_started(sim: Sim, job: int) -> bool:
 @kernel
 def push_onset(jobs: Jobs, sim: Sim, job: int) -> None:
     """Put a job into the heap of onsets; writes `onset` and `n_onsets`."""
-    place = sim.n_onsets
-    sim.n_onsets = place + 1
-    while place > 0:
-        parent = (place - 1) // 2
+    position = sim.n_onsets
+    sim.n_onsets = position + 1
+    while position > 0:
+        parent = (position - 1) // 2
         if jobs.reward_onset[sim.onset[parent]] <= jobs.reward_onset[job]:
             break
-        sim.onset[place] = sim.onset[parent]
-        place = parent
-    sim.onset[place] = job
+        sim.onset[position] = sim.onset[parent]
+        position = parent
+    sim.onset[position] = job
 
 
 @kernel
@@ -42,9 +42,9 @@ def drop_started(jobs: Jobs, sim: Sim) -> None:
     """Rebuild the heap from the jobs that have not started; writes `onset` and `n_onsets`."""
     n = sim.n_onsets
     sim.n_onsets = 0
-    for place in range(n):  # in place: the heap never reaches a job that is still to be read
-        if not has_started(sim, sim.onset[place]):
-            push_onset(jobs, sim, sim.onset[place])
+    for position in range(n):  # in place: the heap never reaches a job that is still to be read
+        if not has_started(sim, sim.onset[position]):
+            push_onset(jobs, sim, sim.onset[position])
 
 
 @kernel
@@ -54,9 +54,9 @@ def pop_onset(jobs: Jobs, sim: Sim) -> int:
     size = sim.n_onsets - 1
     sim.n_onsets = size
     moved = sim.onset[size]
-    place = 0
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
+    position = 0
+    while 2 * position + 1 < size:
+        child = 2 * position + 1
         if (
             child + 1 < size
             and jobs.reward_onset[sim.onset[child + 1]] < jobs.reward_onset[sim.onset[child]]
@@ -64,9 +64,9 @@ def pop_onset(jobs: Jobs, sim: Sim) -> int:
             child += 1
         if jobs.reward_onset[moved] <= jobs.reward_onset[sim.onset[child]]:
             break
-        sim.onset[place] = sim.onset[child]
-        place = child
-    sim.onset[place] = moved
+        sim.onset[position] = sim.onset[child]
+        position = child
+    sim.onset[position] = moved
     return first
 
 

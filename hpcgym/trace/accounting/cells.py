@@ -97,8 +97,8 @@ class Clock:
         if (local < np.datetime64("1971")).any():
             raise ValueError("before all accounting")
         quarters, places = np.unique(local.astype(np.int64) // _QUARTER_S, return_inverse=True)
-        begins = [(_EPOCH + timedelta(seconds=int(one) * _QUARTER_S)) for one in quarters]
-        shifts = np.array([self.read(one.isoformat()) for one in begins], dtype=np.int64)
+        begins = [(_EPOCH + timedelta(seconds=int(quarter) * _QUARTER_S)) for quarter in quarters]
+        shifts = np.array([self.read(begin.isoformat()) for begin in begins], dtype=np.int64)
         shifts = shifts.reshape(-1, 2)
         times, late = np.full(len(texts), UNKNOWN), np.zeros(len(texts), dtype=np.int64)
         times[stated] = (shifts[:, 0] - quarters * _QUARTER_S)[places] + local.astype(np.int64)
@@ -120,13 +120,13 @@ def seconds(text: str) -> int:
     """
     if text in ("", "INVALID"):
         return UNKNOWN
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise ValueError(text)
     if len(text) > _TOO_LONG:
         raise ValueError(text)
-    days, first, second, third = (int(part or 0) for part in found.groups())
-    if found[1] is not None or found[4] is not None:
+    days, first, second, third = (int(part or 0) for part in match.groups())
+    if match[1] is not None or match[4] is not None:
         return days * 86_400 + first * 3600 + second * 60 + third
     return first * 60 + second
 
@@ -167,13 +167,13 @@ def megabytes(text: str) -> tuple[float, str]:
         >>> megabytes("62.50G"), megabytes("2000Mc"), megabytes("100000M")
         ((64000.0, ''), (2000.0, 'c'), (100000.0, ''))
     """
-    found = _AMOUNT.fullmatch(text)
-    if found is None:
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    amount = float(found[1]) * _IN_MB[found[2].upper() or "M"]
+    amount = float(match[1]) * _IN_MB[match[2].upper() or "M"]
     if amount >= MOST:
         raise ValueError(text)
-    return amount, found[3]
+    return amount, match[3]
 
 
 CPU, NODE, GPU, MEM = range(4)
@@ -188,19 +188,19 @@ def resources(text: str) -> tuple[float, float, float, float]:
         >>> resources("billing=8,cpu=8,gres/gpu:a100=2,mem=62.50G,node=1")
         (8.0, 1.0, 2.0, 64000.0)
     """
-    found: dict[str, str] = {}
+    amounts: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         key, sign, value = part.partition("=")
         if not sign:
             raise ValueError(text)
-        found[key] = value
-    of_types = [value for key, value in found.items() if key.startswith("gres/gpu:")]
-    gpus = [found["gres/gpu"]] if "gres/gpu" in found else of_types
+        amounts[key] = value
+    of_types = [value for key, value in amounts.items() if key.startswith("gres/gpu:")]
+    gpus = [amounts["gres/gpu"]] if "gres/gpu" in amounts else of_types
     return (
-        float(whole(found.get("cpu", ""))),
-        float(whole(found.get("node", ""))),
+        float(whole(amounts.get("cpu", ""))),
+        float(whole(amounts.get("node", ""))),
         float(sum(map(whole, gpus))),
-        megabytes(found["mem"])[0] if "mem" in found else 0.0,
+        megabytes(amounts["mem"])[0] if "mem" in amounts else 0.0,
     )
 
 
@@ -213,9 +213,9 @@ def tasks_in(text: str) -> int:
     """
     count = 0
     for part in text.partition("%")[0].split(","):
-        found = _ARRAY_PART.fullmatch(part)
-        if found is None:
+        match = _ARRAY_PART.fullmatch(part)
+        if match is None:
             return 1
-        first, last, step = (int(one or 0) for one in found.groups())
+        first, last, step = (int(bound or 0) for bound in match.groups())
         count += max(0, (max(last, first) - first) // max(step, 1) + 1)
     return count

@@ -38,7 +38,7 @@ FORMATS = (
 
 def recognised(head: str) -> Format | None:
     """Return the format of a text by its beginning, or None."""
-    return next((one for one in FORMATS if "\0" not in head and one.recognises(head)), None)
+    return next((known for known in FORMATS if "\0" not in head and known.recognises(head)), None)
 
 
 def format_of(source: Source) -> Format:
@@ -47,10 +47,10 @@ def format_of(source: Source) -> Format:
     Raises:
         TraceError: No format recognises it.
     """
-    if found := recognised(source.head):
-        return found
+    if known_format := recognised(source.head):
+        return known_format
     text = source.text  # a file that cannot be read says so here
-    known = ", ".join(one.name for one in FORMATS)
+    known = ", ".join(known_format.name for known_format in FORMATS)
     first = text[:HEAD].strip().partition("\n")[0][:60]
     raise TraceError(
         f"{source.path}: it begins with {first!r}, as no format does that is known: {known}. Text "

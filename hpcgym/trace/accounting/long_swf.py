@@ -72,8 +72,8 @@ def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
 
 def _header_number(source: Source, key: str) -> int:
     """Return the number that a comment states, 0 where there is none."""
-    found = re.search(rf"^\s*;+\s*{key}\s*:\s*(\d{{1,12}})\s*$", source.text, re.M | re.I)
-    return int(found[1]) if found else 0
+    match = re.search(rf"^\s*;+\s*{key}\s*:\s*(\d{{1,12}})\s*$", source.text, re.M | re.I)
+    return int(match[1]) if match else 0
 
 
 def _row(fields: list[str]) -> dict[str, Any]:

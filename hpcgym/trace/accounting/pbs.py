@@ -106,10 +106,10 @@ def _limit(text: str) -> int:
 def _request(keys: dict[str, str]) -> dict[str, Any]:
     """Return what a job asked for, in chunks: by `select`, else `nodes` (Torque), else `ncpus`."""
     asked = {key.removeprefix("Resource_List."): value for key, value in keys.items()}
-    place = asked.get("place", "").split(":")
+    placement = asked.get("place", "").split(":")
     flags = {
-        "exclusive": any(one in ("excl", "exclhost") for one in place),
-        "spread": "scatter" in place,
+        "exclusive": any(word in ("excl", "exclhost") for word in placement),
+        "spread": "scatter" in placement,
     }
     nodes = _count(asked.get("nodect", "0"), "nodect")
     if asked.get("select"):
@@ -119,10 +119,10 @@ def _request(keys: dict[str, str]) -> dict[str, Any]:
     memory = _megabytes(asked.get("mem", "0"))
     if re.match(r"\d+(:|\+|$)", asked.get("nodes", "")):
         groups = [_chunk(text, "ppn", "gpus") for text in asked["nodes"].split("+")]
-        found = _as_chunks(groups) | flags
-        found["spread"] = found["chunks"] > 1 and len(groups) == 1
-        found["memory_mb"] = -(-memory // found["chunks"])
-        return found | {"nodes": nodes or found["chunks"]}
+        request = _as_chunks(groups) | flags
+        request["spread"] = request["chunks"] > 1 and len(groups) == 1
+        request["memory_mb"] = -(-memory // request["chunks"])
+        return request | {"nodes": nodes or request["chunks"]}
     if whole == 0:
         raise ValueError("no processors")
     gpus = _count(asked.get("ngpus", "0"), "ngpus")
@@ -148,7 +148,7 @@ def _as_chunks(groups: list[tuple[int, int, int, int]]) -> dict[str, Any]:
     if len({group[1:] for group in groups}) == 1:
         chunks, (cpus, gpus, memory) = sum(group[0] for group in groups), groups[0][1:]
     else:
-        cpus, gpus, memory = (sum(one[0] * one[key] for one in groups) for key in (1, 2, 3))
+        cpus, gpus, memory = (sum(group[0] * group[key] for group in groups) for key in (1, 2, 3))
         chunks = gcd(cpus, gpus) if gpus else cpus
         cpus, gpus, memory = cpus // chunks, gpus // chunks, -(-memory // chunks)
     if chunks == 0:
@@ -173,10 +173,10 @@ def _count(text: str, key: str) -> int:
 
 def _megabytes(text: str) -> int:
     """Read a size such as 64gb, rounded up to MB."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
         raise ValueError("mem cannot be read")
-    if len(found[1]) > _DIGITS:
+    if len(match[1]) > _DIGITS:
         raise ValueError("mem cannot be read")
-    words = _WORD_BYTES if (found[3] or "").lower() == "w" else 1
-    return int(-(-int(found[1]) * words * _IN_KB[found[2].lower()] // 1024))
+    words = _WORD_BYTES if (match[3] or "").lower() == "w" else 1
+    return int(-(-int(match[1]) * words * _IN_KB[match[2].lower()] // 1024))

@@ -88,10 +88,12 @@ class Accounting:
         n_jobs = len(self.job_waits)
         lines = [f"{printable(path)}: {name}" for path, name in self.formats]
         lines.append(f"rows       {self.ledger.rows}, of which {len(self.runs)} are runs of jobs")
-        for reason, found in sorted(self.ledger.left_out.items(), key=lambda item: -item[1].rows):
-            of_jobs = f", {found.jobs} jobs" if found.jobs not in (0, found.rows) else ""
-            where = found.where(several_files=len(self.formats) > 1)
-            lines.append(f"left out   {found.rows}  {reason}{of_jobs}: {printable(where)}")
+        for reason, left_out in sorted(
+            self.ledger.left_out.items(), key=lambda item: -item[1].rows
+        ):
+            of_jobs = f", {left_out.jobs} jobs" if left_out.jobs not in (0, left_out.rows) else ""
+            where = left_out.where(several_files=len(self.formats) > 1)
+            lines.append(f"left out   {left_out.rows}  {reason}{of_jobs}: {printable(where)}")
         for what, rows in self.ledger.notes.items():
             lines.append(f"noted      {rows}  {what}")
         lines.append(f"times      {f'local, of {self.zone}' if self.zone else 'since 1970, UTC'}")
@@ -150,9 +152,9 @@ def read_accounting(
     with steps(len(files), "reading accounting", "files") as progress:
         for number, path in enumerate(files):
             source = Source(path)
-            found = format_of(source)
-            formats.append((str(path), found.name))
-            for block in found.blocks(source, clock, ledger):
+            known = format_of(source)
+            formats.append((str(path), known.name))
+            for block in known.blocks(source, clock, ledger):
                 arrays = as_arrays(block)
                 if rename is not None:
                     arrays |= {key: _renamed(key, arrays[key], rename) for key in NAMES}
@@ -213,8 +215,10 @@ def _renamed(key: str, names: NDArray[Any], rename: Callable[[str, str], str]) -
 
 def _reasons(ledger: Ledger) -> str:
     """Say why rows were left out."""
-    found = ledger.left_out.items()
-    return "; ".join(f"{one.rows} {why} ({one.where(several_files=True)})" for why, one in found)
+    reasons = ledger.left_out.items()
+    return "; ".join(
+        f"{left_out.rows} {why} ({left_out.where(several_files=True)})" for why, left_out in reasons
+    )
 
 
 def _settle(table: Block, files: Sequence[Path], ledger: Ledger) -> Block:
@@ -278,9 +282,11 @@ def _set_clock(table: Block) -> None:
             [table[key][row] + extra for extra in sorted({0, table[f"{key}_late"][row]})]
             for key in ("eligible", "start", "end")
         )
-        table["eligible"][row] = next((one for one in eligible if one >= submit), eligible[-1])
+        table["eligible"][row] = next((time for time in eligible if time >= submit), eligible[-1])
         least = max(submit, table["eligible"][row])
-        pairs = [(one, other) for one in start if one >= least for other in end if other >= one]
+        pairs = [
+            (begin, other) for begin in start if begin >= least for other in end if other >= begin
+        ]
 
         def misfit(pair: tuple[int, int], elapsed: int = elapsed) -> tuple[int, tuple[int, int]]:
             return (abs(pair[1] - pair[0] - elapsed) if elapsed != UNKNOWN else 0, pair)
@@ -308,8 +314,8 @@ def _find_attempts(table: Block, ledger: Ledger) -> None:
     order = np.lexsort((table["line"], table["start"], table["submit"]))
     order = order[np.argsort(_codes(table["job"])[order], kind="stable")]
     jobs = table["job"][order]
-    for place in np.flatnonzero(jobs[1:] == jobs[:-1]).tolist():
-        before, row = order[place], order[place + 1]
+    for index in np.flatnonzero(jobs[1:] == jobs[:-1]).tolist():
+        before, row = order[index], order[index + 1]
         if not table["retried"][before]:
             ledger.note("id of a job that another job had before")
             continue
@@ -354,7 +360,11 @@ def _fill_limits(table: Block, machine: Machine | None, ledger: Ledger) -> None:
     by_partition = requested == PARTITION_LIMIT
     if not by_partition.any():
         return
-    known = {} if machine is None else {one.name: one.max_time_s for one in machine.partitions}
+    known = (
+        {}
+        if machine is None
+        else {partition.name: partition.max_time_s for partition in machine.partitions}
+    )
     stated = np.array([known.get(name, 0) for name in table["partition"]], dtype=np.int64)
     largest = int(requested.max(initial=UNKNOWN))
     table["requested_time"] = np.where(
@@ -376,7 +386,7 @@ def _find_exclusive(table: Block, machine: Machine | None, ledger: Ledger) -> No
         return
     each = charged / np.maximum(nodes, 1)
     if machine is not None:
-        whole = np.isin(each, [one.cpus for one in machine.nodes])
+        whole = np.isin(each, [node_type.cpus for node_type in machine.nodes])
     else:
         codes = _codes(table["partition"])
         largest = np.zeros(codes.max() + 1)

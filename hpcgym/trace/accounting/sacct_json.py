@@ -179,9 +179,12 @@ def _resources(value: Any) -> str:
     if not isinstance(value, list | tuple):
         return _text(value)
     parts = []
-    for one in value:
-        if isinstance(one, Mapping) and (count := _text(one.get("count"))) not in ("", "0"):
-            kind, name = _text(one.get("type")), _text(one.get("name"))
+    for resource in value:
+        if isinstance(resource, Mapping) and (count := _text(resource.get("count"))) not in (
+            "",
+            "0",
+        ):
+            kind, name = _text(resource.get("type")), _text(resource.get("name"))
             parts.append(f"{kind}/{name}={count}" if name else f"{kind}={count}")
     return ",".join(parts)
 

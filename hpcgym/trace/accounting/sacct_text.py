@@ -53,11 +53,11 @@ def recognises(head: str) -> bool:
 def _header(text: str) -> tuple[str, str] | None:
     """Return the first line of a header, and the delimiter between its names."""
     line = text.lstrip().partition("\n")[0].rstrip("\r")
-    found = _HEADER.match(line)
-    if found is None or (found[2].isspace() and found[2] != "\t"):
+    match = _HEADER.match(line)
+    if match is None or (match[2].isspace() and match[2] != "\t"):
         return None
-    names = {name.casefold() for name in line.split(found[2])}
-    return (line, found[2]) if names & {"jobid", "jobidraw"} else None
+    names = {name.casefold() for name in line.split(match[2])}
+    return (line, match[2]) if names & {"jobid", "jobidraw"} else None
 
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
@@ -80,7 +80,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise TraceError(f"{source.path}:{number}: two fields {', '.join(twice)} in the header")
     slurm.check_fields(f"{source.path}:{number}", names)
-    used = {name: place for place, name in enumerate(names) if name in slurm.USED}
+    used = {name: column for column, name in enumerate(names) if name in slurm.USED}
     layout = _Layout(names, delimiter, tuple(used.values()))
     while chunk := list(islice(lines, BLOCK_ROWS)):
         ledger.rows += len(chunk)
@@ -98,7 +98,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
                 kept.append(number)
                 rows.append(row)
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-        cells: Block = {name: columns[place] for name, place in used.items()}
+        cells: Block = {name: columns[column] for name, column in used.items()}
         yield slurm.block_of(cells | {"line": kept}, source.path, clock, ledger)
 
 
@@ -132,10 +132,10 @@ class _Layout:
             return [], "fewer values than the header has fields"
         if extra > _MOST_EXTRA:
             return [], "more values than the header has fields"
-        found = self._ways(row, 0, extra, {})
-        if len(found) != 1:
+        ways = self._ways(row, 0, extra, {})
+        if len(ways) != 1:
             return [], AMBIGUOUS
-        return list(found[0]), ""
+        return list(ways[0]), ""
 
     def _ways(
         self, row: list[str], field: int, extra: int, known: dict[tuple[int, int], list[list[str]]]

@@ -96,8 +96,8 @@ def _names(head: str) -> list[str]:
 def _layout(names: list[str]) -> Layout | None:
     """Return the layout that all of its needed columns are of."""
     given = set(names)
-    needed = ((one, set(one.columns.values()) - one.optional) for one in LAYOUTS)
-    return next((one for one, columns in needed if columns <= given), None)
+    needed = ((layout, set(layout.columns.values()) - layout.optional) for layout in LAYOUTS)
+    return next((layout for layout, columns in needed if columns <= given), None)
 
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
@@ -119,7 +119,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
                 kept.append((number, row))
             else:
                 ledger.leave_out("another number of values than names", source.path, number)
-        cells: Block = {key: [row[place] for _, row in kept] for key, place in at.items()}
+        cells: Block = {key: [row[column] for _, row in kept] for key, column in at.items()}
         cells |= {key: list(map(_whole, cells[key])) for key in _NUMBERS if key in cells}
         if "reqgpus" in cells:
             cells["reqtres"] = [f"gres/gpu={count}" if count else "" for count in cells["reqgpus"]]

@@ -88,7 +88,7 @@ _NO_FAULT = ("", 1)
 _JOB = re.compile(r"(\d+)(?:_(?:(\d+)|\[(.*)\])|\+(\d+))?")
 
 
-def check_fields(place: str, names: Sequence[str]) -> None:
+def check_fields(position: str, names: Sequence[str]) -> None:
     """Refuse a header that lacks what no other field can stand in for.
 
     Raises:
@@ -105,7 +105,7 @@ def check_fields(place: str, names: Sequence[str]) -> None:
     if missing:
         lacks, shown = ", ".join(missing), ", ".join(names)
         raise TraceError(
-            f"{place}: no field {lacks}; the header has {shown}. Print all by: {COMMAND}"
+            f"{position}: no field {lacks}; the header has {shown}. Print all by: {COMMAND}"
         )
 
 
@@ -179,15 +179,15 @@ def _identify(cells: Block) -> list[tuple[str, int]]:
             cells["order"].append(int(text))
             continue
         fault, jobs, number, order = "", 1, UNKNOWN, UNKNOWN
-        found = _JOB.fullmatch(text)
+        match = _JOB.fullmatch(text)
         if "." in text:
             fault, jobs = "step of a job", 0
-        elif found is None or len(found[1]) >= _ID_DIGITS:
+        elif match is None or len(match[1]) >= _ID_DIGITS:
             fault = "JobID is no id of a job"
-        elif found[3] is not None:
-            fault, jobs = "array tasks that never started", tasks_in(found[3])
+        elif match[3] is not None:
+            fault, jobs = "array tasks that never started", tasks_in(match[3])
         else:
-            order = int(found[1])
+            order = int(match[1])
             number = int(raw) if plain or _are_numbers([raw]) else UNKNOWN
             if number == UNKNOWN and _are_numbers([text]):
                 number = order
@@ -245,13 +245,13 @@ def _refuse(field: str, cells: Block, refused: set[str], fault: list[str]) -> No
 
 def _first_of(cells: Block, fields: dict[str, Any], fault: list[str]) -> list[int]:
     """Return for each row the first of several fields that is known, else -1."""
-    found = [UNKNOWN] * len(cells["line"])
+    first = [UNKNOWN] * len(cells["line"])
     for field, read in fields.items():
         if field in cells:
             values = _read(cells, field, read, fault)
-            pairs = zip(found, values, strict=True)
-            found = [new if old == UNKNOWN and new is not None else old for old, new in pairs]
-    return found
+            pairs = zip(first, values, strict=True)
+            first = [new if old == UNKNOWN and new is not None else old for old, new in pairs]
+    return first
 
 
 def _known_whole(text: str) -> int:
@@ -266,7 +266,7 @@ def _asked(cells: Block, fault: list[str], ledger: Ledger) -> Block:
     def column(field: str, read: Callable[[str], Any]) -> NDArray[Any]:
         """Return numbers by row, those of a row that cannot be read as of an empty text."""
         texts = cells.get(field) or [""] * n
-        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        places = {text: index for index, text in enumerate(dict.fromkeys(texts))}
         values, refused = read_distinct(list(places), read)
         _refuse(field, cells, refused, fault)
         known = np.array([read("") if value is None else value for value in values])

@@ -18,21 +18,21 @@ def make_bound(jobs: Jobs, sim: Sim, of: int) -> None:
     """Make the profile of the running jobs of the component that a job is of."""
     component = component_of(jobs, of)
     free = jobs.limit[jobs.need[jobs.shape[of], s.NEED_PARTITION], s.LIMIT_CPUS]
-    for place in range(sim.n_releases):
-        job = sim.release_job[place]
+    for position in range(sim.n_releases):
+        job = sim.release_job[position]
         if component_of(jobs, job) == component:
             free -= jobs.processors[job]
     last = 0
     sim.profile_time[0] = sim.now
     sim.profile_free[0] = free
-    for place in range(sim.n_releases - 1, -1, -1):
-        job = sim.release_job[place]
+    for position in range(sim.n_releases - 1, -1, -1):
+        job = sim.release_job[position]
         if component_of(jobs, job) != component:
             continue
         free += jobs.processors[job]
-        if sim.release_time[place] > sim.profile_time[last]:
+        if sim.release_time[position] > sim.profile_time[last]:
             last += 1
-            sim.profile_time[last] = sim.release_time[place]
+            sim.profile_time[last] = sim.release_time[position]
         sim.profile_free[last] = free
     sim.n_profile = last + 1
 

@@ -16,8 +16,8 @@ def find_overuse(jobs: Jobs, sim: Sim) -> bool:
     for node in range(len(jobs.capacity)):
         for resource in range(N_RESOURCES):
             used, lent = 0, 0
-            for place in range(sim.n_running):
-                job = sim.ending_job[place]
+            for position in range(sim.n_running):
+                job = sim.ending_job[position]
                 first = jobs.placed_first[job]
                 for each in range(first, first + sim.placed_on[job]):
                     if sim.placed_node[each] == node:

@@ -137,11 +137,11 @@ def leave_queue(past: Any, now: Any, shape: int) -> None:
 @kernel
 def change_nodes(past: Any, now: Any, job: int, sign: int) -> None:
     """Let a job take or leave its nodes; write `free`."""
-    for place in range(past.first[job], past.first[job + 1]):
-        node = past.node[place]
+    for use in range(past.first[job], past.first[job + 1]):
+        node = past.node[use]
         for resource in range(now.free.shape[1]):
-            now.free[node, resource] -= sign * past.held[place, resource]
-        now.counts[N_FREE] -= sign * past.held[place, CPUS]
+            now.free[node, resource] -= sign * past.held[use, resource]
+        now.counts[N_FREE] -= sign * past.held[use, CPUS]
         mark_stale(now, node)
 
 
@@ -150,10 +150,10 @@ def look_again(past: Any, now: Any, node: int) -> None:
     """Find the family that can use most of a node; write `most` and `best`."""
     most, best = 0, NOBODY
     free = now.free[node, CPUS]
-    for place in range(now.counts[N_FAMILIES]):
+    for position in range(now.counts[N_FAMILIES]):
         if most == free:
             break
-        family = now.waiting[place]
+        family = now.waiting[position]
         cpus = usable_cpus(past, now, now.least[family], node)
         if cpus > most:
             most, best = cpus, family
@@ -177,8 +177,8 @@ def count_unusable(past: Any, now: Any, unusable: NDArray[Any]) -> None:
             else:
                 leave_queue(past, now, past.shape[job])
             change += 1
-        for place in range(now.counts[N_STALE]):
-            look_again(past, now, now.stale[place])
+        for position in range(now.counts[N_STALE]):
+            look_again(past, now, now.stale[position])
         now.counts[N_STALE] = 0
         if now.counts[N_FAMILIES] > 0:
             unusable[row] = now.counts[N_FREE] - now.counts[N_USABLE]

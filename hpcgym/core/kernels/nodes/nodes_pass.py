@@ -157,15 +157,15 @@ def spare_beside(jobs: Jobs, sim: Sim, job: int, start: int) -> int:
     """Return how many cpus of its partition a reserved job leaves idle when it starts, at most."""
     partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
     spare = sim.free_cpus[partition] - jobs.processors[job]
-    place = sim.n_releases - 1
-    while place >= 0 and release_end(sim, place) <= start:
-        running = sim.release_job[place]
+    position = sim.n_releases - 1
+    while position >= 0 and release_end(sim, position) <= start:
+        running = sim.release_job[position]
         first = jobs.placed_first[running]
         for each in range(first, first + sim.placed_on[running]):
             node = sim.placed_node[each]
             if jobs.member[partition, node] == 1:
                 spare += use_of(jobs, jobs.shape[running], node, sim.placed_chunks[each], s.CPUS)
-        place -= 1
+        position -= 1
     return spare
 
 
@@ -193,8 +193,8 @@ def is_too_wide(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     if sim.n_foreseen > 0:
         return False  # nodes that come back may leave more
     partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
-    for place in range(reach):
-        number = sim.plan_by_start[PLAN, place]
+    for position in range(reach):
+        number = sim.plan_by_start[PLAN, position]
         reserved = sim.plan_job[PLAN, number]
         if (
             jobs.need[jobs.shape[reserved], s.NEED_PARTITION] == partition
@@ -238,13 +238,13 @@ def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
     Return less than 0 if the picked job started.
     """
     caps, some_wait = has_cap(sim), False
-    for place in range(n):
-        job = sim.component_walk[place]
+    for position in range(n):
+        job = sim.component_walk[position]
         if caps and is_blocked(jobs, sim, job):
             some_wait = True
             continue
         if not has_placement(jobs, sim, job):
-            return place
+            return position
         # It counts as backfilled if one before it in queue order keeps waiting.
         start_chosen(jobs, sim, job, place_in_fact(jobs, sim, job), some_wait)
         if job == sim.pick:
@@ -262,14 +262,14 @@ def may_start_now(jobs: Jobs, sim: Sim, job: int) -> bool:
 def next_placeable(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
     """Return the first place of the walk from `first` on whose job may start now, else n."""
     caps, is_bounded = has_cap(sim), depth_of(sim) == np.inf
-    for place in range(first, n):
-        job = sim.component_walk[place]
+    for position in range(first, n):
+        job = sim.component_walk[position]
         if (
             has_placement(jobs, sim, job)
             and not (is_bounded and not may_start_now(jobs, sim, job))
             and not (caps and is_blocked(jobs, sim, job))
         ):
-            return place
+            return position
     return n
 
 
@@ -292,13 +292,13 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
         make_bound(jobs, sim, sim.component_walk[first])
     left = 0
     hopeful = first  # no job of the walk between here and there may start
-    for place in range(first, n):
+    for position in range(first, n):
         if left == 0:
-            hopeful = next_placeable(jobs, sim, max(hopeful, place), n)
+            hopeful = next_placeable(jobs, sim, max(hopeful, position), n)
             # Nobody can start any more, so nobody needs a reservation.
             if hopeful == n:
                 return 0
-        job = sim.component_walk[place]
+        job = sim.component_walk[position]
         partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
         is_placeable = has_placement(jobs, sim, job)
         if sim.planned_of[partition] >= depth:
@@ -315,7 +315,7 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
             start_chosen(jobs, sim, job, placed, True)
             if is_bounded:
                 take_interval(jobs, sim, job, sim.now)
-        elif left == 0 and hopeful == place and next_placeable(jobs, sim, place + 1, n) == n:
+        elif left == 0 and hopeful == position and next_placeable(jobs, sim, position + 1, n) == n:
             return 0
         else:
             start = reserve_earliest(jobs, sim, job, is_bounded)
@@ -337,8 +337,8 @@ def order_left(jobs: Jobs, sim: Sim, left: int) -> None:
     n = 0
     tier = 0
     while n < left:
-        for place in range(left):
-            job = sim.scratch[place]
+        for position in range(left):
+            job = sim.scratch[position]
             if jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_TIER] == tier:
                 sim.component_walk[n] = job
                 n += 1
@@ -457,22 +457,22 @@ def start_if_it_pays(jobs: Jobs, sim: Sim, job: int) -> None:
 @kernel
 def list_true_releases(jobs: Jobs, sim: Sim) -> None:
     """List when the jobs that `start_if_it_pays` has started are expected to end."""
-    place = sim.n_releases - 1
-    while place >= 0 and sim.release_time[place] <= sim.now:
-        job = sim.release_job[place]
+    position = sim.n_releases - 1
+    while position >= 0 and sim.release_time[position] <= sim.now:
+        job = sim.release_job[position]
         if sim.start_time[job] == sim.now:
             remove_release(sim, job, sim.now)
             add_release(sim, job, sim.now + jobs.estimate[job])  # the others move up by a place
         else:
-            place -= 1
+            position -= 1
 
 
 @kernel
 def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int, weighs: bool) -> None:
     """Start the jobs left that leave every reservation its time, or whose start pays (step 3)."""
     sim.refused_state += 1
-    for place in range(left):
-        job = sim.component_walk[place]
+    for position in range(left):
+        job = sim.component_walk[position]
         if not has_placement(jobs, sim, job) or (has_cap(sim) and is_blocked(jobs, sim, job)):
             continue
         placed = place_left(jobs, sim, job)
@@ -485,8 +485,8 @@ def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int, weighs: bool) -> None:
 @kernel
 def add_costs(jobs: Jobs, sim: Sim, n: int) -> None:
     """Tell the mode of the waiting jobs of the walk that have no placement now."""
-    for place in range(n):
-        job = sim.component_walk[place]
+    for position in range(n):
+        job = sim.component_walk[position]
         if sim.start_time[job] < -1 and not has_placement(jobs, sim, job):
             ask_mode(jobs.mode_pass, jobs, sim, s.ADD_COST, job)
 
@@ -502,8 +502,8 @@ def list_component(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
     highest_left = True
     while highest_left:
         highest_left = False
-        for place in range(waiting):
-            job = sim.walk[place]
+        for position in range(waiting):
+            job = sim.walk[position]
             partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
             if sim.start_time[job] < -1 and component_of(jobs, job) == component:
                 if jobs.limit[partition, s.LIMIT_TIER] == tier:
@@ -546,8 +546,8 @@ def nodes_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make the pass of each component that is due; return False if it stopped at the picked job."""
     mark_submitted(jobs, sim)
     waiting = list_in_order(jobs, sim, contested)
-    for place in range(waiting):
-        sim.walk[place] = sim.scratch[place]
+    for position in range(waiting):
+        sim.walk[position] = sim.scratch[position]
     # The picked job's component goes first: where the job starts, the others wait for a new pick.
     picked = component_of(jobs, sim.pick) if sim.pick >= 0 else -1
     for turn in range(-1, len(sim.due)):
@@ -576,8 +576,8 @@ def is_contested_on_nodes(jobs: Jobs, sim: Sim) -> bool:
         if sim.due[component] == 0:
             continue
         count, fits = 0, False
-        for place in range(waiting):
-            job = sim.scratch[place]
+        for position in range(waiting):
+            job = sim.scratch[position]
             if is_overdue(sim, job) or component_of(jobs, job) != component:
                 continue
             count += 1

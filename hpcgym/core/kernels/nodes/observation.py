@@ -22,8 +22,8 @@ def first_misfit(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
     The waiting jobs are in `walk`, in base order.
     """
     first, highest = -1, -1
-    for place in range(waiting):
-        job = sim.walk[place]
+    for position in range(waiting):
+        job = sim.walk[position]
         tier = jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_TIER]
         if component_of(jobs, job) != component or (first >= 0 and tier >= highest):
             continue
@@ -35,8 +35,8 @@ def first_misfit(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
 @kernel
 def show_machine(jobs: Jobs, sim: Sim) -> None:
     """Write the free share of each resource in each partition, 0 where it has none of it."""
-    for place in range(len(jobs.shown_partition)):
-        partition = jobs.shown_partition[place]
+    for column in range(len(jobs.shown_partition)):
+        partition = jobs.shown_partition[column]
         for resource in range(s.N_RESOURCES):
             free, capacity = 0, 0
             for node in range(len(jobs.capacity)):
@@ -44,7 +44,7 @@ def show_machine(jobs: Jobs, sim: Sim) -> None:
                     free += sim.free_on[node, resource]
                     capacity += jobs.capacity[node, resource]
             share = free / capacity if capacity > 0 else 0.0
-            sim.shown_machine[place * s.N_RESOURCES + resource] = np.float32(share)
+            sim.shown_machine[column * s.N_RESOURCES + resource] = np.float32(share)
 
 
 @kernel

@@ -142,8 +142,8 @@ def vacate(jobs: Jobs, sim: Sim, job: int) -> None:
     """Free the nodes of a job that ends; write `due` and what changes of the nodes."""
     shape = jobs.shape[job]
     first = jobs.placed_first[job]
-    for place in range(first, first + sim.placed_on[job]):
-        give_back(jobs, sim, shape, sim.placed_node[place], sim.placed_chunks[place])
+    for position in range(first, first + sim.placed_on[job]):
+        give_back(jobs, sim, shape, sim.placed_node[position], sim.placed_chunks[position])
     sim.n_vacated += 1
     sim.due[component_of(jobs, job)] = 1
 
@@ -159,13 +159,13 @@ def occupy(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
     sim.placed_on[job] = n
     for chosen in range(n):
         node, chunks = sim.chosen_node[chosen], sim.chosen_chunks[chosen]
-        place = first + chosen
-        while place > first and sim.placed_node[place - 1] > node:
-            sim.placed_node[place] = sim.placed_node[place - 1]
-            sim.placed_chunks[place] = sim.placed_chunks[place - 1]
-            place -= 1
-        sim.placed_node[place] = node
-        sim.placed_chunks[place] = chunks
+        position = first + chosen
+        while position > first and sim.placed_node[position - 1] > node:
+            sim.placed_node[position] = sim.placed_node[position - 1]
+            sim.placed_chunks[position] = sim.placed_chunks[position - 1]
+            position -= 1
+        sim.placed_node[position] = node
+        sim.placed_chunks[position] = chunks
         give_back(jobs, sim, shape, node, -chunks)
 
 

@@ -46,8 +46,8 @@ def room_at(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> int:
 @kernel
 def forget_touched(sim: Sim, at: int) -> None:
     """Set `later` of a cursor back to zero."""
-    for place in range(sim.cursor[at, s.CURSOR_TOUCHED]):
-        node = sim.touched_node[at, place]
+    for position in range(sim.cursor[at, s.CURSOR_TOUCHED]):
+        node = sim.touched_node[at, position]
         sim.is_touched[at, node] = 0
         for resource in range(s.N_RESOURCES):
             sim.later[at, node, resource] = 0
@@ -74,9 +74,9 @@ def copy_cursor(jobs: Jobs, sim: Sim, at: int, to: int) -> None:
     forget_touched(sim, to)
     for column in range(s.N_CURSOR_FIELDS):
         sim.cursor[to, column] = sim.cursor[at, column]
-    for place in range(sim.cursor[at, s.CURSOR_TOUCHED]):
-        node = sim.touched_node[at, place]
-        sim.touched_node[to, place] = node
+    for position in range(sim.cursor[at, s.CURSOR_TOUCHED]):
+        node = sim.touched_node[at, position]
+        sim.touched_node[to, position] = node
         sim.is_touched[to, node] = 1
         for resource in range(s.N_RESOURCES):
             sim.later[to, node, resource] = sim.later[at, node, resource]
@@ -137,9 +137,9 @@ def depth_of(sim: Sim) -> float:
 
 
 @kernel(inlined=True)
-def release_end(sim: Sim, place: int) -> int:
+def release_end(sim: Sim, position: int) -> int:
     """Return when the running job at a place in the list of releases is taken to end, s."""
-    release = sim.release_time[place]
+    release = sim.release_time[position]
     if release > sim.now:
         return release
     # Such a job is past its estimate. With reservations for all, it ends a second from now.
@@ -149,9 +149,9 @@ def release_end(sim: Sim, place: int) -> int:
 @kernel
 def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, until: int) -> None:
     """Move a cursor past the releases up to an instant; `TRIAL` has its row follow."""
-    place = sim.cursor[at, s.CURSOR_RELEASE]
-    while place >= 0 and release_end(sim, place) <= until:
-        job = sim.release_job[place]
+    position = sim.cursor[at, s.CURSOR_RELEASE]
+    while position >= 0 and release_end(sim, position) <= until:
+        job = sim.release_job[position]
         if component_of(jobs, job) == component:
             first = jobs.placed_first[job]
             for each in range(first, first + sim.placed_on[job]):
@@ -159,8 +159,8 @@ def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, unt
                 change_node(jobs, sim, at, jobs.shape[job], node, sim.placed_chunks[each], 1)
                 if at == TRIAL:
                     show_change(jobs, sim, at, shape, node)
-        place -= 1
-    sim.cursor[at, s.CURSOR_RELEASE] = place
+        position -= 1
+    sim.cursor[at, s.CURSOR_RELEASE] = position
 
 
 @kernel
@@ -180,22 +180,22 @@ def pass_reservation(
 @kernel
 def pass_ends(jobs: Jobs, sim: Sim, at: int, plan: int, shape: int, until: int) -> None:
     """Move a cursor past the ends of reservations up to an instant."""
-    place = sim.cursor[at, s.CURSOR_END]
-    while place < sim.n_reservations:
-        number = sim.plan_by_end[plan, place]
+    position = sim.cursor[at, s.CURSOR_END]
+    while position < sim.n_reservations:
+        number = sim.plan_by_end[plan, position]
         if sim.plan_end[plan, number] > until:
             break
         pass_reservation(jobs, sim, at, plan, shape, number, 1)
-        place += 1
-    sim.cursor[at, s.CURSOR_END] = place
+        position += 1
+    sim.cursor[at, s.CURSOR_END] = position
 
 
 @kernel
 def pass_outages(jobs: Jobs, sim: Sim, at: int, shape: int, until: int) -> None:
     """Move a cursor past the nodes that go down or come back up to an instant."""
-    place = sim.cursor[at, s.CURSOR_OUTAGE]
-    while place < sim.n_foreseen:
-        row = sim.foreseen[place]
+    position = sim.cursor[at, s.CURSOR_OUTAGE]
+    while position < sim.n_foreseen:
+        row = sim.foreseen[position]
         if jobs.node_change[row, s.CHANGE_TIME] > until:
             break
         node, sign = jobs.node_change[row, s.CHANGE_NODE], jobs.node_change[row, s.CHANGE_SIGN]
@@ -204,8 +204,8 @@ def pass_outages(jobs: Jobs, sim: Sim, at: int, shape: int, until: int) -> None:
             sim.later[at, node, resource] += sign * jobs.capacity[node, resource]
         if at == TRIAL:
             show_change(jobs, sim, at, shape, node)
-        place += 1
-    sim.cursor[at, s.CURSOR_OUTAGE] = place
+        position += 1
+    sim.cursor[at, s.CURSOR_OUTAGE] = position
 
 
 @kernel
@@ -217,21 +217,21 @@ def advance(
     pass_ends(jobs, sim, at, plan, shape, until)
     if sim.n_foreseen > 0:
         pass_outages(jobs, sim, at, shape, until)
-    place = sim.cursor[at, s.CURSOR_START]
-    while place < sim.n_reservations:
-        number = sim.plan_by_start[plan, place]
+    position = sim.cursor[at, s.CURSOR_START]
+    while position < sim.n_reservations:
+        number = sim.plan_by_start[plan, position]
         if sim.plan_start[plan, number] > until:
             break
         pass_reservation(jobs, sim, at, plan, shape, number, -1)
-        place += 1
-    sim.cursor[at, s.CURSOR_START] = place
+        position += 1
+    sim.cursor[at, s.CURSOR_START] = position
 
 
 @kernel
 def next_outage(jobs: Jobs, sim: Sim, at: int, sign: int) -> int:
     """Return when a node goes down next (`sign` -1) or comes back, after a cursor, s."""
-    for place in range(sim.cursor[at, s.CURSOR_OUTAGE], sim.n_foreseen):
-        row = sim.foreseen[place]
+    for position in range(sim.cursor[at, s.CURSOR_OUTAGE], sim.n_foreseen):
+        row = sim.foreseen[position]
         if jobs.node_change[row, s.CHANGE_SIGN] == sign:
             return jobs.node_change[row, s.CHANGE_TIME]
     return s.NEVER
@@ -246,10 +246,10 @@ def next_start(jobs: Jobs, sim: Sim, at: int, plan: int) -> int:
     instant = s.NEVER
     if sim.n_foreseen > 0:
         instant = next_outage(jobs, sim, at, -1)
-    place = sim.cursor[at, s.CURSOR_START]
-    if place == sim.n_reservations:
+    position = sim.cursor[at, s.CURSOR_START]
+    if position == sim.n_reservations:
         return instant
-    return min(instant, sim.plan_start[plan, sim.plan_by_start[plan, place]])
+    return min(instant, sim.plan_start[plan, sim.plan_by_start[plan, position]])
 
 
 @kernel(inlined=True)
@@ -260,9 +260,9 @@ def next_return(jobs: Jobs, sim: Sim, at: int, plan: int) -> int:
         instant = next_outage(jobs, sim, at, 1)
     if sim.cursor[at, s.CURSOR_RELEASE] >= 0:
         instant = min(instant, release_end(sim, sim.cursor[at, s.CURSOR_RELEASE]))
-    place = sim.cursor[at, s.CURSOR_END]
-    if place < sim.n_reservations:
-        instant = min(instant, sim.plan_end[plan, sim.plan_by_end[plan, place]])
+    position = sim.cursor[at, s.CURSOR_END]
+    if position < sim.n_reservations:
+        instant = min(instant, sim.plan_end[plan, sim.plan_by_end[plan, position]])
     return instant
 
 
@@ -278,15 +278,15 @@ def narrow_window(jobs: Jobs, sim: Sim, plan: int, job: int, until: int) -> None
     while start < until and sim.cursor[WINDOW, s.CURSOR_TOTAL] >= wanted:
         first, outage = sim.cursor[WINDOW, s.CURSOR_START], sim.cursor[WINDOW, s.CURSOR_OUTAGE]
         advance(jobs, sim, WINDOW, plan, shape, component, start)
-        for place in range(first, sim.cursor[WINDOW, s.CURSOR_START]):
-            number = sim.plan_by_start[plan, place]
+        for position in range(first, sim.cursor[WINDOW, s.CURSOR_START]):
+            number = sim.plan_by_start[plan, position]
             begin = sim.plan_first[plan, number]
             for each in range(begin, begin + sim.plan_on[plan, number]):
                 node = sim.planned_node[plan, each]
                 if room_at(jobs, sim, WINDOW, shape, node) < sim.row[WINDOW, node]:
                     show_change(jobs, sim, WINDOW, shape, node)
-        for place in range(outage, sim.cursor[WINDOW, s.CURSOR_OUTAGE]):
-            node = jobs.node_change[sim.foreseen[place], s.CHANGE_NODE]
+        for position in range(outage, sim.cursor[WINDOW, s.CURSOR_OUTAGE]):
+            node = jobs.node_change[sim.foreseen[position], s.CHANGE_NODE]
             if room_at(jobs, sim, WINDOW, shape, node) < sim.row[WINDOW, node]:
                 show_change(jobs, sim, WINDOW, shape, node)
         start = next_start(jobs, sim, WINDOW, plan)
@@ -315,8 +315,8 @@ def place_before_outages(jobs: Jobs, sim: Sim, job: int, until: int) -> int:
     """
     shape = jobs.shape[job]
     begin_cursor(jobs, sim, WINDOW, shape)
-    for place in range(sim.n_foreseen):
-        row = sim.foreseen[place]
+    for position in range(sim.n_foreseen):
+        row = sim.foreseen[position]
         if jobs.node_change[row, s.CHANGE_TIME] >= until:
             break
         if jobs.node_change[row, s.CHANGE_SIGN] < 0:
@@ -360,16 +360,16 @@ def add_reservation(jobs: Jobs, sim: Sim, plan: int, job: int, start: int, n: in
         sim.planned_node[plan, first + chosen] = sim.chosen_node[chosen]
         sim.planned_chunks[plan, first + chosen] = sim.chosen_chunks[chosen]
     sim.n_planned_nodes = first + n
-    place = number
-    while place > 0 and sim.plan_start[plan, sim.plan_by_start[plan, place - 1]] > start:
-        sim.plan_by_start[plan, place] = sim.plan_by_start[plan, place - 1]
-        place -= 1
-    sim.plan_by_start[plan, place] = number
-    place = number
-    while place > 0 and sim.plan_end[plan, sim.plan_by_end[plan, place - 1]] > end:
-        sim.plan_by_end[plan, place] = sim.plan_by_end[plan, place - 1]
-        place -= 1
-    sim.plan_by_end[plan, place] = number
+    position = number
+    while position > 0 and sim.plan_start[plan, sim.plan_by_start[plan, position - 1]] > start:
+        sim.plan_by_start[plan, position] = sim.plan_by_start[plan, position - 1]
+        position -= 1
+    sim.plan_by_start[plan, position] = number
+    position = number
+    while position > 0 and sim.plan_end[plan, sim.plan_by_end[plan, position - 1]] > end:
+        sim.plan_by_end[plan, position] = sim.plan_by_end[plan, position - 1]
+        position -= 1
+    sim.plan_by_end[plan, position] = number
     sim.n_reservations = number + 1
 
 
@@ -382,8 +382,8 @@ def begin_before(jobs: Jobs, sim: Sim, job: int, start: int) -> None:
     shape = jobs.shape[job]
     begin_cursor(jobs, sim, WINDOW, shape)
     advance(jobs, sim, WINDOW, PLAN, shape, component_of(jobs, job), start - 1)
-    for place in range(sim.cursor[WINDOW, s.CURSOR_TOUCHED]):
-        show_change(jobs, sim, WINDOW, shape, sim.touched_node[WINDOW, place])
+    for position in range(sim.cursor[WINDOW, s.CURSOR_TOUCHED]):
+        show_change(jobs, sim, WINDOW, shape, sim.touched_node[WINDOW, position])
     copy_cursor(jobs, sim, WINDOW, TRIAL)
 
 

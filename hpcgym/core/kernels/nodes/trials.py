@@ -28,8 +28,8 @@ def begins_at(sim: Sim, job: int) -> int:
 @kernel
 def mark_over(jobs: Jobs, sim: Sim) -> None:
     """Mark the components of the trials whose limit is over; write `due`."""
-    for place in range(sim.n_trials):
-        job = sim.job_on_trial[place]
+    for position in range(sim.n_trials):
+        job = sim.job_on_trial[position]
         if sim.over[job] <= sim.now:
             sim.due[component_of(jobs, job)] = 1
 
@@ -108,8 +108,8 @@ def show_idle(jobs: Jobs, sim: Sim, until: int) -> None:
     Trials that begin now are over at `until`, s; it is 0 once jobs have gone on trial.
     """
     sim.idle_until = until
-    for place in range(sim.n_trials):
-        change_held(jobs, sim, sim.job_on_trial[place], -1 if until > 0 else 1)
+    for position in range(sim.n_trials):
+        change_held(jobs, sim, sim.job_on_trial[position], -1 if until > 0 else 1)
     if until == 0:
         sim.n_vacated += 1  # a shape without a placement there may have one now
 
@@ -136,10 +136,10 @@ def is_placed_on(jobs: Jobs, sim: Sim, job: int, node: int) -> bool:
 @kernel
 def end_last_on(jobs: Jobs, sim: Sim, node: int) -> None:
     """End the trial on a node that began last; write what `take_back` writes."""
-    place = sim.n_trials - 1
-    while not is_placed_on(jobs, sim, sim.job_on_trial[place], node):
-        place -= 1
-    take_back(jobs, sim, sim.job_on_trial[place], s.TRIAL_EVICTED)
+    position = sim.n_trials - 1
+    while not is_placed_on(jobs, sim, sim.job_on_trial[position], node):
+        position -= 1
+    take_back(jobs, sim, sim.job_on_trial[position], s.TRIAL_EVICTED)
 
 
 @kernel
@@ -148,10 +148,10 @@ def make_room(jobs: Jobs, sim: Sim) -> None:
     n, sim.n_begun = sim.n_begun, 0
     if sim.n_trials == 0:
         return
-    for place in range(n):
-        change_held(jobs, sim, sim.begun_job[place], 1)
-    for place in range(n):
-        job = sim.begun_job[place]
+    for position in range(n):
+        change_held(jobs, sim, sim.begun_job[position], 1)
+    for position in range(n):
+        job = sim.begun_job[position]
         change_held(jobs, sim, job, -1)
         first = jobs.placed_first[job]
         for each in range(first, first + sim.placed_on[job]):
