@@ -600,11 +600,9 @@ def test_one_word_per_thing():
 SAY_NOTHING = {"one", "place", "found", "own"}
 STILL_SAY_NOTHING = (
     *("agent/evolution.py", "agent/search.py"),
-    *("cli/options.py", "cli/record.py", "cli/suite.py", "cli/traces.py"),
+    *("cli/options.py", "cli/suite.py", "cli/traces.py"),
     *("cli/train.py", "cli/train_seeds.py", "cli/tune.py"),
-    *("core/*.py", "core/parts/*.py", "core/kernels/*.py", "core/kernels/nodes/*.py"),
-    *("evaluation/*.py", "machine.py", "machine_files/*.py"),
-    *("site/*.py", "suite/*.py", "trace/*.py", "trace/accounting/*.py"),
+    *("core/kernels/nodes/*.py", "evaluation/*.py", "suite/*.py"),
 )
 """Files whose local variables are still to be renamed: this may only shrink."""
 NAMED_BY_USERS = {
@@ -706,7 +704,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 60_000
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 59_500
 
 
 def test_the_house_plan_names_every_module():

@@ -166,7 +166,7 @@ def _span(log: SiteLog) -> str:
     begin, end = log.begin + log.split, log.begin + int(log.workload.submit_time[-1])
     if not log.has_dates:
         return f"In the last {duration(end - begin)} of the log"
-    first, last = (datetime.fromtimestamp(one, UTC) for one in (begin, end))
+    first, last = (datetime.fromtimestamp(second, UTC) for second in (begin, end))
     return f"From {first:%-d %B %Y} to {last:%-d %B %Y}"
 
 

@@ -82,14 +82,14 @@ def find_setting(log: SiteLog, basis: SchedulerSettings) -> Fidelity:
     simulated: dict[int, Outcome] = {}
     settings = candidates(basis, workload)
     with steps(len(settings) + COPIES, "looking for the site's setting", "runs") as progress:
-        for place, candidate in enumerate(settings):
+        for number, candidate in enumerate(settings):
             try:
-                simulated[place] = Outcome.simulated(simulate_with(workload, candidate))
+                simulated[number] = Outcome.simulated(simulate_with(workload, candidate))
             except HpcgymError as error:
                 left_out.append(f"{setting_text(candidate)}: {error}")
             else:
-                apart = distance_h(simulated[place].wait_h, recorded.wait_h, early)
-                tried.append((place, apart))
+                apart = distance_h(simulated[number].wait_h, recorded.wait_h, early)
+                tried.append((number, apart))
             progress.advance()
         tried.sort(key=lambda pair: pair[1])
         nearest = tried[0][0]
@@ -102,7 +102,7 @@ def find_setting(log: SiteLog, basis: SchedulerSettings) -> Fidelity:
         recorded,
         simulated[nearest],
         np.array(noise),
-        tuple((settings[place], apart) for place, apart in tried),
+        tuple((settings[number], apart) for number, apart in tried),
         tuple(left_out),
     )
 
@@ -165,8 +165,8 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         "classes": {
             "labels": list(CLASS_NAMES),
             **{
-                name: (np.bincount(found, minlength=len(CLASS_NAMES)) / len(found)).tolist()
-                for name, found in zip(("recorded", "simulated"), classes, strict=True)
+                name: (np.bincount(numbers, minlength=len(CLASS_NAMES)) / len(numbers)).tolist()
+                for name, numbers in zip(("recorded", "simulated"), classes, strict=True)
             },
         },
         "candidates": [

@@ -70,19 +70,19 @@ class Grouping:
 
 def groupings_of(log: SiteLog) -> list[Grouping]:
     """Return the kinds of groups of judged jobs that a log tells apart."""
-    found = []
+    groupings = []
     for by, labels in log.names.items():
         names, codes = np.unique(labels.astype(str), return_inverse=True)
         order = np.argsort(-np.bincount(codes), kind="stable")
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
         if len(names) > 1:
             named = [str(names[at]) or "not stated" for at in order]
-            found.append(Grouping.of(by, named, place[codes], log.is_judged))
+            groupings.append(Grouping.of(by, named, rank[codes], log.is_judged))
     cpus, limits = classes_of(log)
-    found.append(Grouping.of("cpus", cpu_class_names(), cpus, log.is_judged))
-    found.append(Grouping.of("limit", list(LIMIT_NAMES), limits, log.is_judged))
-    return found
+    groupings.append(Grouping.of("cpus", cpu_class_names(), cpus, log.is_judged))
+    groupings.append(Grouping.of("limit", list(LIMIT_NAMES), limits, log.is_judged))
+    return groupings
 
 
 def classes_of(log: SiteLog) -> tuple[IntArray, IntArray]:
