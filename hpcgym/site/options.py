@@ -70,9 +70,7 @@ def options_beside(baseline: SchedulerSettings, workload: Workload) -> Iterator[
         settings = replace(baseline if policy == "FCFS" else guarded, policy=policy)
         if order_of(settings) != order_of(baseline):
             yield Option(policy.lower(), policy, "order", what, settings)
-    modes = {"no backfilling": "none", "EASY": "easy", "conservative": "conservative"}
-    if workload.machine is not None:
-        modes["conservative"] = "conservative:planned=100"
+    modes = {"no backfilling": "none", "EASY": "easy", "conservative": conservative_on(workload)}
     for name, mode in modes.items():
         settings = replace(baseline, backfill=mode)
         if str(settings.backfill) != str(baseline.backfill):
@@ -129,6 +127,11 @@ def with_close_limits(workload: Workload) -> Workload:
     return replace(workload, requested_time=np.minimum(used, workload.requested_time))
 
 
+def conservative_on(workload: Workload) -> str:
+    """Return conservative backfilling; on nodes a plan of all that wait would cost too much."""
+    return "conservative" if workload.machine is None else "conservative:planned=100"
+
+
 def order_of(settings: SchedulerSettings) -> str:
     """Return the name of the primary order."""
     return as_policy(settings.policy).name
@@ -148,9 +151,7 @@ def setting_text(settings: SchedulerSettings) -> str:
 
 def candidates(basis: SchedulerSettings, workload: Workload) -> list[SchedulerSettings]:
     """Return the settings among which the one nearest to a site's scheduler is looked for."""
-    modes = ["none", "easy", "depth:k=10"]
-    if workload.machine is None:  # where it is cheap
-        modes.append("conservative")
+    modes = ["none", "easy", "depth:k=10", conservative_on(workload)]
     orders = ["SQF", "LQF", "SPF", "SAF", "WFP3", "MULTIFACTOR"]
     tried: list[tuple[str, str, int | None]] = [("FCFS", mode, None) for mode in modes]
     tried += [(order, "easy", threshold) for order in orders for threshold in (None, GUARD_S)]
