@@ -108,6 +108,12 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
             f"recorded waits with simulated ones, and needs {2 * FEWEST_JOBS} at least"
         )
     jobs = workload.select(known)
+    in_first_half = np.count_nonzero(jobs.submit_time < jobs.submit_time[len(jobs) // 2])
+    if in_first_half < FEWEST_JOBS:
+        raise TraceError(
+            f"{paths[0]}: {in_first_half} jobs are submitted before the others, which come at one "
+            f"instant; a report needs {FEWEST_JOBS} before those that it judges"
+        )
     read = [*lines, *(line.strip() for line in str(report).splitlines()[1:])]
     if not known.all():
         read.append(f"without a recorded start, left out: {np.count_nonzero(~known)}")
@@ -129,12 +135,15 @@ _GROUPS = {"user": "user", "account": "group", "partition": "partition"}
 def _read(paths: Sequence[Path], how: Reading) -> tuple[SwfLog, list[str], float | None]:
     """Return a log, what was read and left out, and the share of waiting in vain for any order."""
     if len(paths) == 1 and str(paths[0]).endswith(SUFFIXES) and not is_accounting(paths[0]):
-        return read_table(paths[0]), [f"{paths[0]}: a table of jobs"], None
+        return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], None
     accounting = read_accounting(
         paths, machine=how.machine, timezone=how.timezone, counted_from=how.counted_from
     )
     log = as_log(accounting, paths[0], how.machine)
-    return log, str(accounting).splitlines(), accounting.ineligible_share
+    text = str(accounting)
+    for path in paths:  # folders may tell who somebody is
+        text = text.replace(str(path), path.name)
+    return log, text.splitlines(), accounting.ineligible_share
 
 
 def _names(log: SwfLog, column: str, jobs: Workload, how: Reading) -> NameArray:

@@ -18,7 +18,9 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine import Machine, NodeType
 from hpcgym.site import Reading, report_on
 from hpcgym.site.comparison import weekly_interval
+from hpcgym.site.markdown import markdown_of
 from hpcgym.site.outcome import Outcome, distance_h
+from hpcgym.site.page import page_html
 from hpcgym.trace import read_swf
 from hpcgym.trace.accounting import read_accounting, write_accounting
 
@@ -210,6 +212,49 @@ def test_a_machine_of_nodes_is_simulated_as_such(site_log: Callable[..., Path]) 
     made = hpcgym.simulate(jobs, "SAF", threshold=200_000, kill_at_limit=False)
     judged = jobs.submit_time >= jobs.submit_time[len(jobs) // 2]
     assert on_nodes["saf"] == pytest.approx(made.wait_time[judged].mean() / 3600)
+
+
+def written(path: Path, jobs: list[tuple[int, ...]]) -> Path:
+    """Write a log of (submit, wait, run, processors, request, user)."""
+    lines = [
+        f"{number} {submit} {wait} {run} {cpus} -1 -1 {cpus} {request} -1 1 {user} 1 1 1 1 -1 -1"
+        for number, (submit, wait, run, cpus, request, user) in enumerate(jobs, start=1)
+    ]
+    path.write_text("; MaxProcs: 8\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [(10 * n, 0, 5, 1, 20, 1) for n in range(60)],  # nobody waits
+        [(10 * n, 0, 0, 8, 20, n) for n in range(60)],  # nothing runs
+        [(10**7 * n, 3, 50, 8, 60, n % 2) for n in range(60)],  # years apart
+        [(0, n, 5, 1, 20, 1) for n in range(30)] + [(n, 5, 5, 1, 9, 1) for n in range(1, 31)],
+        [(n // 2, 9**6, 9**6, 8, 9**7, 1) for n in range(60)],  # far more work than time
+    ],
+)
+def test_odd_logs_become_a_page_without_a_number_that_is_none(
+    tmp_path: Path, jobs: list[tuple[int, ...]]
+) -> None:
+    report = report_on(written(tmp_path / "odd.swf", jobs))
+    json.dumps(report, allow_nan=False)
+    assert "nan" not in markdown_of(report) + page_html(report).lower().replace("nan(", "")
+    assert len(report["answer"]) == 3
+
+
+def test_jobs_that_all_come_at_one_instant_are_refused(tmp_path: Path) -> None:
+    jobs = [(0, n, 5, 1, 20, 1) for n in range(60)]
+    with pytest.raises(HpcgymError, match=r"0 jobs are submitted before the others"):
+        report_on(written(tmp_path / "burst.swf", jobs))
+
+
+def test_folders_of_files_are_in_no_report(tmp_path: Path) -> None:
+    folder = tmp_path / "home-of-zoe"
+    folder.mkdir()
+    jobs = [(10 * n, n % 7, 30, 4, 60, n % 5) for n in range(60)]
+    report = report_on(written(folder / "log.swf", jobs))
+    assert "home-of-zoe" not in json.dumps(report)
 
 
 def test_a_log_without_recorded_starts_is_refused(tmp_path: Path) -> None:
