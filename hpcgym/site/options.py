@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from hpcgym.agent import RuleAgent, load_agent
 from hpcgym.core.policy import as_policy
+from hpcgym.core.requests import unplaceable
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.machine import Machine
 
 Group: TypeAlias = Literal["order", "mode", "limits", "machine", "simulated only"]
 
@@ -86,8 +90,7 @@ def options_beside(baseline: SchedulerSettings, workload: Workload) -> Iterator[
             settings,
             with_close_limits,
         )
-    if workload.machine is None:
-        yield from _sizes(baseline, workload)
+    yield from _sizes(baseline, workload)
     for name, what in AGENTS.items():
         agent = load_agent(name)
         assert isinstance(agent, RuleAgent)
@@ -95,10 +98,17 @@ def options_beside(baseline: SchedulerSettings, workload: Workload) -> Iterator[
 
 
 def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
-    """Yield machines of other sizes on which every job fits."""
+    """Yield machines of other sizes on which every job fits, unless partitions name their nodes."""
+    machine = workload.machine
+    if machine is not None and machine.has_partitions:
+        return
     for factor in FACTORS:
-        size = round(workload.machine_processors * factor)
-        if size < workload.processors.max() or size == workload.machine_processors:
+        change = resized if machine is None else resized_nodes
+        try:
+            size = change(workload, factor).machine_processors
+        except HpcgymError:
+            continue  # a job is larger
+        if size == workload.machine_processors:
             continue
         yield Option(
             f"machine-{factor * 100:g}",
@@ -106,19 +116,32 @@ def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
             "machine",
             f"{factor - 1:+.0%} processors, today's order",
             baseline,
-            Resized(size),
+            partial(change, factor=factor),
         )
 
 
-@dataclass(frozen=True)
-class Resized:
-    """Puts jobs on a machine of another size."""
+def resized(workload: Workload, factor: float) -> Workload:
+    """Return the jobs on a machine of so many times the processors.
 
-    processors: int
+    Raises:
+        WorkloadError: A job needs more.
+    """
+    return replace(workload, machine_processors=round(workload.machine_processors * factor))
 
-    def __call__(self, workload: Workload) -> Workload:
-        """Return the same jobs there."""
-        return replace(workload, machine_processors=self.processors)
+
+def resized_nodes(workload: Workload, factor: float) -> Workload:
+    """Return the jobs on a machine of so many times the nodes of each type.
+
+    Raises:
+        HpcgymError: A job can never run there, or a type would have no node.
+    """
+    assert workload.machine is not None  # where it is called
+    types = [replace(kind, count=round(kind.count * factor)) for kind in workload.machine.nodes]
+    machine = Machine(tuple(types))
+    jobs = replace(workload, machine=machine, machine_processors=machine.cpus)
+    if unplaceable(jobs):
+        raise WorkloadError(f"{workload.name}: a job can never run on {machine}")
+    return jobs
 
 
 def with_close_limits(workload: Workload) -> Workload:

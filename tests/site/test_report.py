@@ -7,6 +7,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,15 +203,21 @@ def test_a_table_of_jobs_says_what_the_accounting_that_it_was_made_of_says(tmp_p
 
 def test_a_machine_of_nodes_is_simulated_as_such(site_log: Callable[..., Path]) -> None:
     machine = Machine((NodeType(16, cpus=8),))
-    report = report_on(site_log("FCFS", machine=machine), Reading(machine=machine))
+    file = site_log("FCFS", machine=machine)
+    jobs_of_site = hpcgym.load_workload(file, machine=machine)
+    report = report_on(file, Reading(machine=machine))
     assert report["log"]["machine"] == "16 nodes, 128 cpus"
     assert report["trust"]["setting"] == "FCFS, backfill easy, no threshold"
     assert report["trust"]["misfit_h"] == 0
     assert {row["group"] for row in report["options"]} >= {"today", "order", "mode"}
+    sizes = {row["processors"]: row["wait_mean"] for row in report["machine_sizes"]}
+    assert list(sizes) == [128, 136, 144]  # some jobs are as wide as the machine
+    larger = replace(jobs_of_site, machine=Machine((NodeType(18, cpus=8),)), machine_processors=144)
+    eighteen = hpcgym.simulate(larger, "FCFS", kill_at_limit=False).wait_time
+    judged = larger.submit_time >= larger.submit_time[len(larger) // 2]
+    assert sizes[144] == pytest.approx(eighteen[judged].mean() / 3600)
     on_nodes = {row["id"]: row["wait"]["mean"] for row in report["options"]}
-    jobs = hpcgym.load_workload(site_log("FCFS", machine=machine), machine=machine)
-    made = hpcgym.simulate(jobs, "SAF", threshold=200_000, kill_at_limit=False)
-    judged = jobs.submit_time >= jobs.submit_time[len(jobs) // 2]
+    made = hpcgym.simulate(jobs_of_site, "SAF", threshold=200_000, kill_at_limit=False)
     assert on_nodes["saf"] == pytest.approx(made.wait_time[judged].mean() / 3600)
 
 
