@@ -72,7 +72,8 @@ def write_report(
         options.read_machine(machine), processors, timezone, counted_from, missing_request, names
     )
     options.refuse_idle(context, {"processors": options.idle_on_machine(machine)["processors"]})
-    command = shlex.join(["hpcgym", *sys.argv[1:]])
+    words = [word if names else Path(word).name for word in sys.argv[1:]]  # folders tell names
+    command = shlex.join(["hpcgym", *words])
     report = report_on([options.log_at(context, file) for file in files], how, command=command)
     texts = [page_html(report), markdown_of(report), json.dumps(report, allow_nan=False)]
     for target, text in zip(targets, texts, strict=True):

@@ -124,35 +124,44 @@ def sentences(
     if best is None:
         return [first, "No other order could be simulated.", ""]
     row = by_id[best]
-    second = _of_best(row, max(trusted["misfit_h"], trusted["noise_h"]))
+    second = _of_best(row, today, trusted)
     group = row["worst_group"]
-    if group is None:
-        third = "No group of jobs would wait longer by more than the simulation misses"
+    if row["told"] == UNTOLD:
+        third = "Who would gain or lose by it cannot be told either."
+    elif group is None:
+        third = "No group of 30 jobs or more would wait longer by more than the simulation misses."
     else:
         third = (
-            f"Those who lose most are jobs of {_group(group)}: {group['n']:,} of them would wait "
-            f"{hours(group['change_h'])} longer"
+            f"Those who lose most are jobs of {_group(group)}: {group['n']:,} jobs, "
+            f"{hours(group['change_h'])} longer in the mean; {row['losers']:.0%} of all jobs would "
+            "wait over 10 minutes longer."
         )
-    return [first, second, f"{third}; {row['losers']:.0%} of jobs wait over 10 minutes longer."]
+    return [first, second, third]
 
 
-def _of_best(row: Mapping[str, Any], misfit_h: float) -> str:
+def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any]) -> str:
     """Say what the best order would change, or why that cannot be told."""
     gain, interval = row["gain_h"], row["interval_h"]
-    change = f"{hours(abs(gain))} {_less(gain)}"
+    misfit, noise = trusted["misfit_h"], trusted["noise_h"]
+    least = f"it misses {hours(misfit)}" if misfit >= noise else f"its noise is {hours(noise)}"
     between = "" if interval is None else f" (95% interval {_signed(interval, gain)})"
+    change = (
+        f"{hours(row['wait']['mean'])}, {hours(abs(gain))} {_less(gain)} than the simulated "
+        f"{hours(today_h)}"
+    )
     if row["told"] != UNTOLD:
-        return (
-            f"Under {row['name']} they would wait {change}{between}; the simulation misses "
-            f"{hours(misfit_h)}."
-        )
-    if abs(gain) <= misfit_h:
-        why = f"and the simulation misses {hours(misfit_h)}"
+        return f"Under {row['name']} they would wait {change}{between}; {least}."
+    if trusted["verdict"] == "far":
+        why = f"but the simulation is far from what was recorded: {least}"
+    elif abs(gain) <= max(misfit, noise):
+        why = f"but {least}"
+    elif interval is None:
+        why = "but there are fewer than four weeks to tell it from chance"
     else:
         why = f"but weeks differ too much{between}"
     return (
-        f"No order can be told from today's: under {row['name']}, the best on the first half, jobs "
-        f"would wait {change}, {why}."
+        f"{row['name']}, the best order on the first half, cannot be told from today's: jobs would "
+        f"wait {change}, {why}."
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import steps
-from hpcgym.site.fidelity import Fidelity, simulate_with
+from hpcgym.site.fidelity import Fidelity, simulate_with, verdict
 from hpcgym.site.groups import Grouping, groupings_of
 from hpcgym.site.log import IntArray, SiteLog
 from hpcgym.site.options import Option, options_beside, setting_text
@@ -53,10 +53,17 @@ class Comparison:
         """Return how much less some jobs wait than today, in the mean, h."""
         return float((self.outcomes[TODAY].wait_h - self.outcomes[option].wait_h)[jobs].mean())
 
+    @cached_property
+    def is_far(self) -> bool:
+        """Tell whether the simulation is so far from what was recorded that it tells nothing."""
+        judged = self.log.is_judged
+        mean = float(self.fidelity.recorded.wait_h[judged].mean())
+        return verdict(self.fidelity.misfit_h(judged), mean) == "far"
+
     def told(self, option: str, jobs: BoolArray) -> str:
         """Say whether the mean wait of some jobs gets "better", "worse", or cannot be told."""
         gain = self.gain_h(option, jobs)
-        if abs(gain) <= self.fidelity.least_h(jobs):
+        if self.is_far or abs(gain) <= self.fidelity.least_h(jobs):
             return UNTOLD
         return "better" if gain > 0 else "worse"
 
@@ -76,7 +83,7 @@ class Comparison:
         moved = [np.abs(grouping.means(copy)) for copy in fidelity.noise_h]
         least = np.max([misfit, *moved], axis=0)
         words = np.where(gains > 0, "better", "worse")
-        return np.where(np.abs(gains) <= least, UNTOLD, words)
+        return np.where((np.abs(gains) <= least) | self.is_far, UNTOLD, words)
 
     def best(self, *, simulated_only: bool) -> str | None:
         """Return the order with the least mean wait on the first half, or the best of all."""
@@ -139,7 +146,7 @@ def _change(comparison: Comparison, option: str) -> dict[str, Any]:
     gains = (today.wait_h - then.wait_h)[judged]
     interval = weekly_interval(gains, log.workload.submit_time[judged])
     told = comparison.told(option, judged)
-    if interval is not None and interval[0] <= 0 <= interval[1]:
+    if interval is None or interval[0] <= 0 <= interval[1]:
         told = UNTOLD
     return {
         "gain_h": float(gains.mean()),

@@ -139,11 +139,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
     misfit, mean = fidelity.misfit_h(judged), float(recorded.mean())
     classes = [np.searchsorted(CLASSES_H, waits, side="right") for waits in (recorded, simulated)]
     return {
-        "verdict": "near"
-        if misfit <= NEAR * mean
-        else "rough"
-        if misfit <= ROUGH * mean
-        else "far",
+        "verdict": verdict(misfit, mean),
         "setting": setting_text(fidelity.settings),
         "chosen_among": len(fidelity.tried),
         **_both(recorded, simulated),
@@ -180,7 +176,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
     }
 
 
-def _verdict(misfit_h: float, mean_h: float) -> str:
+def verdict(misfit_h: float, mean_h: float) -> str:
     """Say how near a simulation is whose mean wait misses the recorded one."""
     if misfit_h <= NEAR * mean_h:
         return "near"

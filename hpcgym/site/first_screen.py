@@ -23,9 +23,9 @@ from hpcgym.site.option_table import gain, row_class, told, waits
 from hpcgym.site.pictures import IntervalScale, pair
 
 VERDICTS = {
-    "near": ("Near", "Gains beyond what it misses can be told."),
-    "rough": ("Rough", "Take the order of options, not the hours."),
-    "far": ("Far", "What it says of this site is a guess."),
+    "near": ("Near", "Changes beyond that can be told."),
+    "rough": ("Rough", "Only changes beyond that can be told."),
+    "far": ("Far", "No change can be told from it."),
 }
 
 UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|d)\b)")

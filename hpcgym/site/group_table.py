@@ -100,7 +100,7 @@ def groups(report: Report) -> Markup | None:
         for by, rows in tables.items()
     ]
     words = (
-        "Mean waits. What cannot be told from chance, or from what the simulation misses, is grey."
+        "Mean waits. What cannot be told from what the simulation misses is grey."
     )
     return join(
         [

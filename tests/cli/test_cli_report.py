@@ -64,3 +64,17 @@ def test_no_file_is_written_over_unless_it_is_forced(
     assert [file.name for file in tmp_path.iterdir()] == ["site.md"]
     run(*words, "--force")
     assert (tmp_path / "site.md").read_text() != "mine"
+
+
+def test_folders_of_the_command_are_told_with_names_only(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "site.html"
+    words = ["report", str(SLURM / "sacct-allocations.txt"), "-o", str(page), "--force"]
+    for names, command in (
+        ([], "hpcgym report sacct-allocations.txt -o site.html --force"),
+        (["--names"], " ".join(["hpcgym", *words, "--names"])),
+    ):
+        monkeypatch.setattr("sys.argv", ["hpcgym", *words, *names])
+        run(*words, *names)
+        assert json.loads((tmp_path / "site.json").read_text())["command"] == command

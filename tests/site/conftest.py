@@ -20,8 +20,10 @@ def site_log(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Write the log of a site, as (policy, machine, **settings of its scheduler) -> file."""
     folder = tmp_path_factory.mktemp("site")
 
-    def write(policy: str, *, machine: Machine | None = None, **settings: Any) -> Path:
-        jobs = hpcgym.load_workload("synthetic-busy-weeks", machine=machine).select(range(N_JOBS))
+    def write(
+        policy: str, *, machine: Machine | None = None, n_jobs: int = N_JOBS, **settings: Any
+    ) -> Path:
+        jobs = hpcgym.load_workload("synthetic-busy-weeks", machine=machine).select(range(n_jobs))
         file = folder / f"{policy}-{len(list(folder.iterdir()))}.swf"
         hpcgym.simulate(jobs, policy, kill_at_limit=False, **settings).write(file)
         return file

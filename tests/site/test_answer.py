@@ -10,33 +10,61 @@ from hpcgym.site.answer import _of_best
 
 
 def row(gain: float, interval: list[float] | None, told: str) -> dict[str, Any]:
-    return {"name": "SAF", "gain_h": gain, "interval_h": interval, "told": told}
+    wait = {"mean": 6.0 - gain}
+    return {"name": "SAF", "gain_h": gain, "interval_h": interval, "told": told, "wait": wait}
+
+
+UNTOLD = "SAF, the best order on the first half, cannot be told from today's: jobs would wait "
 
 
 @pytest.mark.parametrize(
-    ("best", "sentence"),
+    ("best", "verdict", "noise", "sentence"),
     [
         (
             row(2.0, [1.0, 3.0], "better"),
-            "Under SAF they would wait 2.0 h less (95% interval 1.0 to 3.0 h); the simulation "
-            "misses 30 min.",
+            "near",
+            0.1,
+            "Under SAF they would wait 4.0 h, 2.0 h less than the simulated 6.0 h (95% interval "
+            "1.0 to 3.0 h); it misses 30 min.",
         ),
         (
             row(-2.0, [-3.0, -1.0], "worse"),
-            "Under SAF they would wait 2.0 h longer (95% interval 1.0 to 3.0 h); the simulation "
-            "misses 30 min.",
+            "near",
+            1.0,
+            "Under SAF they would wait 8.0 h, 2.0 h longer than the simulated 6.0 h (95% interval "
+            "1.0 to 3.0 h); its noise is 1.0 h.",
         ),
         (
             row(2.0, [-1.0, 5.0], "not distinguishable"),
-            "No order can be told from today's: under SAF, the best on the first half, jobs would "
-            "wait 2.0 h less, but weeks differ too much (95% interval −1.0 to 5.0 h).",
+            "near",
+            0.1,
+            UNTOLD + "4.0 h, 2.0 h less than the simulated 6.0 h, but weeks differ too much (95% "
+            "interval −1.0 to 5.0 h).",
         ),
         (
             row(0.25, None, "not distinguishable"),
-            "No order can be told from today's: under SAF, the best on the first half, jobs would "
-            "wait 15 min less, and the simulation misses 30 min.",
+            "near",
+            0.1,
+            UNTOLD + "5.8 h, 15 min less than the simulated 6.0 h, but it misses 30 min.",
+        ),
+        (
+            row(2.0, None, "not distinguishable"),
+            "rough",
+            0.1,
+            UNTOLD + "4.0 h, 2.0 h less than the simulated 6.0 h, but there are fewer than four "
+            "weeks to tell it from chance.",
+        ),
+        (
+            row(2.0, [1.0, 3.0], "not distinguishable"),
+            "far",
+            0.1,
+            UNTOLD + "4.0 h, 2.0 h less than the simulated 6.0 h, but the simulation is far from "
+            "what was recorded: it misses 30 min.",
         ),
     ],
 )
-def test_the_second_sentence_says_what_can_be_told(best: dict[str, Any], sentence: str) -> None:
-    assert _of_best(best, 0.5) == sentence
+def test_the_second_sentence_says_what_can_be_told(
+    best: dict[str, Any], verdict: str, noise: float, sentence: str
+) -> None:
+    trusted = {"misfit_h": 0.5, "noise_h": noise, "verdict": verdict}
+    assert _of_best(best, 6.0, trusted) == sentence

@@ -147,26 +147,27 @@ def test_a_change_that_is_smaller_than_the_misfit_cannot_be_told(
     report = report_on(file, Reading(processors=10**6))
     assert report["trust"]["verdict"] == "far"
     assert {row["told"] for row in report["options"]} == {None, "not distinguishable"}
-    assert report["answer"][1].startswith("No order can be told from today's")
+    assert "cannot be told from today's" in report["answer"][1]
 
 
 def test_the_answer_names_the_best_order_of_the_first_half(
-    fcfs_log: Path, fcfs_report: dict[str, Any]
+    site_log: Callable[..., Path],
 ) -> None:
-    jobs = jobs_of(fcfs_log)
+    file = site_log("FCFS", n_jobs=20_000)
+    jobs, report = jobs_of(file), report_on(file)
     late = {job["job_id"] for job in judged_of(jobs)}
     means = {
         policy: statistics.fmean(
             wait
-            for job, wait in waits_h(fcfs_log, policy, threshold=200_000).items()
+            for job, wait in waits_h(file, policy, threshold=200_000).items()
             if job not in late
         )
         for policy in ("SAF", "SPF", "SQF", "WFP3", "SMITH-REGRESSION")
     }
-    assert fcfs_report["best"] == min(means, key=lambda policy: means[policy]).lower()
-    row = rows_of(fcfs_report)[fcfs_report["best"]]
+    assert report["best"] == min(means, key=lambda policy: means[policy]).lower()
+    row = rows_of(report)[report["best"]]
     assert row["told"] == "better"
-    assert f"Under {row['name']} they would wait" in fcfs_report["answer"][1]
+    assert f"Under {row['name']} they would wait" in report["answer"][1]
 
 
 def test_names_are_hashed_unless_they_are_asked_for(tmp_path: Path, fcfs_log: Path) -> None:
