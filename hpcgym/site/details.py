@@ -36,16 +36,17 @@ def group_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
         hours = grouping.sums(core_hours)
         waits = {key: grouping.means(comparison.outcomes[key].wait_h) for key in shown}
         told = {key: comparison.told_of(key, grouping) for key in shown[2:]}
+        kept = np.sort(np.argsort(-hours, kind="stable")[:MOST_GROUPS])  # those of most work
         tables[grouping.by] = [
             {
-                "name": name,
+                "name": grouping.names[at],
                 "n": int(grouping.n[at]),
                 "core_hours": float(hours[at]),
                 "recorded": float(waits[RECORDED][at]),
                 "waits": {key: float(waits[key][at]) for key in shown[1:]},
                 "told": {key: str(told[key][at]) for key in shown[2:]},
             }
-            for at, name in enumerate(grouping.names[:MOST_GROUPS])
+            for at in kept
         ]
     return tables
 
