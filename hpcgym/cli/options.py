@@ -62,6 +62,16 @@ MachineFile: TypeAlias = Annotated[
         "partition print, sinfo --json, or machines of Alea.",
     ),
 ]
+Timezone: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Zone of local times; default this machine's."),
+]
+CountedFrom: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="eligible|submit", help="When a job enters the queue, and waits count from."
+    ),
+]
 RequestedMemory: TypeAlias = Annotated[
     bool,
     typer.Option(

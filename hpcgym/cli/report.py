@@ -23,16 +23,8 @@ def write_report(
     ],
     machine: options.MachineFile = None,
     processors: options.Processors = None,
-    timezone: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Zone of local times; default this machine's."),
-    ] = None,
-    counted_from: Annotated[
-        str,
-        typer.Option(
-            metavar="eligible|submit", help="When a job enters the queue, and waits count from."
-        ),
-    ] = "eligible",
+    timezone: options.Timezone = None,
+    counted_from: options.CountedFrom = "eligible",
     missing_request: Annotated[
         str,
         typer.Option(metavar="KIND", help="What replaces limits that are missing: max, tsafrir."),

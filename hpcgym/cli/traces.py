@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.options import log_at, read_machine, say_reading
+from hpcgym.cli.options import CountedFrom, Timezone, log_at, read_machine, say_reading
 from hpcgym.cli.show import Format, echo, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
 from hpcgym.text_table import Kind
@@ -152,16 +152,8 @@ def import_traces(
             metavar="FILE", help="A machine of nodes, for its partitions' limits; see simulate."
         ),
     ] = None,
-    timezone: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Zone of local times; default this machine's."),
-    ] = None,
-    counted_from: Annotated[
-        str,
-        typer.Option(
-            metavar="eligible|submit", help="When a job enters the queue, and waits count from."
-        ),
-    ] = "eligible",
+    timezone: Timezone = None,
+    counted_from: CountedFrom = "eligible",
     anonymise: Annotated[
         bool,
         typer.Option(

@@ -1,4 +1,4 @@
-"""How near a simulation comes to what a site recorded: the setting, the misfit and its noise.
+"""How near a simulation is to what a site recorded: the setting, the misfit and its noise.
 
 The setting is the one whose waits are nearest to the recorded ones on the first half of the log.
 What is said of it is said of the second half.

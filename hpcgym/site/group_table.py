@@ -99,9 +99,7 @@ def groups(report: Report) -> Markup | None:
         )
         for by, rows in tables.items()
     ]
-    words = (
-        "Mean waits. What cannot be told from what the simulation misses is grey."
-    )
+    words = "Mean waits. What cannot be told from what the simulation misses is grey."
     return join(
         [
             tag("p", words, class_="lede"),

@@ -72,6 +72,12 @@ PACKINGS = {
 }
 """Packings that logs are read in, by the ending of a file's name."""
 
+
+def packing_of(begin: bytes) -> Packing | None:
+    """Return how a file is packed that begins so, None = not at all."""
+    return next((each for each in PACKINGS.values() if begin.startswith(each.magic)), None)
+
+
 GUESSED_SIZE = "the fewest on which the runs fit as recorded"
 """What a note in the header says of a MaxProcs that nobody stated."""
 
@@ -323,9 +329,8 @@ def read_bytes(path: Path) -> bytes:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
     if not content:
         raise TraceError(f"{path}: the file is empty")
-    for packing in PACKINGS.values():
-        if content.startswith(packing.magic):
-            return _unpacked(path, content, packing)
+    if packing := packing_of(content):
+        return _unpacked(path, content, packing)
     if path.suffix in PACKINGS:
         name = PACKINGS[path.suffix].name
         raise TraceError(f"{path}: named {path.suffix} but not {name}; unpacked logs end in .swf")
@@ -342,14 +347,7 @@ def read_pieces(path: Path, size: int = 2**20) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             begin = file.read(size)
-            packing = next(
-                (
-                    packing_kind
-                    for packing_kind in PACKINGS.values()
-                    if begin.startswith(packing_kind.magic)
-                ),
-                None,
-            )
+            packing = packing_of(begin)
             if packing is not None:
                 file.seek(0)
                 yield from _unpacked_pieces(path, packing.opened(file), packing)
@@ -368,14 +366,7 @@ def read_head(path: Path, size: int) -> bytes:
     try:
         with path.open("rb") as file:
             begin = file.read(size)
-            packing = next(
-                (
-                    packing_kind
-                    for packing_kind in PACKINGS.values()
-                    if begin.startswith(packing_kind.magic)
-                ),
-                None,
-            )
+            packing = packing_of(begin)
             if packing is None:
                 return begin
             return bytes(packing.opened(io.BytesIO(begin + file.read())).read(size))
