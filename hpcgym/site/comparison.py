@@ -62,10 +62,8 @@ class Comparison:
 
     def told(self, option: str, jobs: BoolArray) -> str:
         """Say whether the mean wait of some jobs gets "better", "worse", or cannot be told."""
-        gain = self.gain_h(option, jobs)
-        if self.is_far or abs(gain) <= self.fidelity.least_h(jobs):
-            return UNTOLD
-        return "better" if gain > 0 else "worse"
+        together = Grouping.of("", [""], np.zeros(len(jobs), dtype=np.int64), jobs)
+        return str(self.told_of(option, together)[0])
 
     @cached_property
     def groupings(self) -> list[Grouping]:

@@ -16,6 +16,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import steps
+from hpcgym.recorded import overfull
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.site.log import SiteLog
 from hpcgym.site.options import candidates, setting_text
@@ -66,11 +67,6 @@ class Fidelity:
     def misfit_h(self, jobs: BoolArray) -> float:
         """Return how far simulated waits of some jobs are from recorded ones, as `distance_h`."""
         return distance_h(self.simulated.wait_h, self.recorded.wait_h, {"": jobs})
-
-    def least_h(self, jobs: BoolArray) -> float:
-        """Return the least change of the mean wait of some jobs that can be told, h."""
-        moved = float(np.abs(self.noise_h[:, jobs].mean(axis=1)).max())
-        return max(self.misfit_h(jobs), moved)
 
 
 def find_setting(log: SiteLog, basis: SchedulerSettings) -> Fidelity:
@@ -148,7 +144,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         "correlation": _correlation(log, fidelity),
         "same_class": float((classes[0] == classes[1]).mean()),
         "fixed_share": log.ineligible_share,
-        "overfull_jobs": overfull_jobs(fidelity.recorded),
+        "overfull_jobs": overfull(simulate(log.workload, "recorded", kill_at_limit=False)).n_jobs,
         "partitions": [
             {
                 "name": name,
@@ -196,13 +192,3 @@ def _correlation(log: SiteLog, fidelity: Fidelity) -> float | None:
         return None
     together: FloatArray = np.asarray(np.corrcoef(np.stack(lengths)))
     return float(together[0, 1])
-
-
-def overfull_jobs(recorded: Outcome) -> int:
-    """Return how many jobs start while more processors are held than the machine has."""
-    held = recorded.workload.processors
-    times = np.concatenate([recorded.end_time, recorded.start_time])
-    change = np.concatenate([-held, held])
-    order = np.argsort(times, kind="stable")
-    over = np.cumsum(change[order]) > recorded.workload.machine_processors
-    return int(np.count_nonzero(over & (change[order] > 0)))

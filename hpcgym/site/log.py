@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError
 from hpcgym.machine import Machine
-from hpcgym.trace.accounting import hashed, read_accounting
+from hpcgym.trace.accounting import anonymise, read_accounting
 from hpcgym.trace.accounting.as_log import as_log, is_accounting
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import MissingRequest, clean
@@ -119,7 +118,7 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
         read.append(f"without a recorded start, left out: {np.count_nonzero(~known)}")
     return SiteLog(
         jobs,
-        {name: _names(log, column, jobs, how) for name, column in _GROUPS.items()},
+        _names(log, jobs, how),
         jobs.unix_start or 0,
         jobs.unix_start is not None,
         tuple(read),
@@ -128,8 +127,8 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
     )
 
 
-_GROUPS = {"user": "user", "account": "group", "partition": "partition"}
-"""Kinds of groups by the column of a log that names them."""
+_GROUPS = {"user": "user", "group": "account", "partition": "partition"}
+"""Kinds of groups, by the column of a log that names them."""
 
 
 def _read(paths: Sequence[Path], how: Reading) -> tuple[SwfLog, list[str], float | None]:
@@ -146,12 +145,11 @@ def _read(paths: Sequence[Path], how: Reading) -> tuple[SwfLog, list[str], float
     return log, text.splitlines(), accounting.ineligible_share
 
 
-def _names(log: SwfLog, column: str, jobs: Workload, how: Reading) -> NameArray:
-    """Return the name of each job's group, hashed by a key that is not kept unless names stay."""
+def _names(log: SwfLog, jobs: Workload, how: Reading) -> dict[str, NameArray]:
+    """Return the name of each job's group, by kind; hashed unless names are kept."""
+    import pandas as pd
+
     assert jobs.source_row is not None  # `clean` states it
-    names = log.named(column)[jobs.source_row]
-    if how.keep_names:
-        return names
-    key = secrets.token_bytes()
-    known = {name: hashed(key, column, name) if name else "" for name in set(names)}
-    return np.array([known[name] for name in names], dtype=object)
+    names = pd.DataFrame({column: log.named(column)[jobs.source_row] for column in _GROUPS})
+    shown = names if how.keep_names else anonymise(names)
+    return {kind: shown[column].to_numpy(dtype=object) for column, kind in _GROUPS.items()}

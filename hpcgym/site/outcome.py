@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core.workload import Workload
-from hpcgym.schedule import Schedule
+from hpcgym.schedule import Schedule, simulate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -43,8 +43,7 @@ class Outcome:
     @classmethod
     def recorded(cls, workload: Workload) -> Outcome:
         """Return what the log says; every job needs a recorded wait."""
-        never = np.zeros(len(workload), dtype=np.bool_)
-        return cls(workload, workload.submit_time + workload.wait_time, workload.run_time, never)
+        return cls.simulated(simulate(workload, "recorded", kill_at_limit=False))
 
     @classmethod
     def simulated(cls, schedule: Schedule) -> Outcome:
