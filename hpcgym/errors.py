@@ -7,6 +7,27 @@ import re
 import textwrap
 from collections.abc import Collection, Iterable
 
+RENAMED = {
+    "BANDIT-EPSILON-GREEDY": "BANDIT-EPSILON",
+    "CAPPED-COST-BENEFIT-OPEN": "CAP-OPEN",
+    "H-TRIAL": "URGENT-TRIAL",
+    "H-TRIAL-YOUNG": "URGENT-YOUNG",
+    "MULTI-QUEUE-ADAPTIVE-DELAY": "MULTI-DELAY",
+    "PPO-CONTROLS-OPEN": "PPO-OPEN",
+    "PPO-URGENT-OPEN": "PPO-ORDER-OPEN",
+    "REG-TRIAL": "SMITH-TRIAL",
+    "SAF-REGRESSION": "SAF-REG",
+    "SMITH-CAPPED": "SMITH-CAP",
+    "SMITH-COST-BENEFIT": "SMITH-BENEFIT",
+    "SMITH-REGRESSION": "SMITH-REG",
+    "SPF-REGRESSION": "SPF-REG",
+    "TUNED-CONTROLS-OPEN": "TUNED-OPEN",
+    "URGENT-CAPPED": "URGENT-CAP",
+    "URGENT-CAPPED-COST-BENEFIT": "URGENT-BENEFIT",
+    "URGENT-CAPPED-COST-BENEFIT-OPEN": "URGENT-OPEN",
+}
+"""Names that agents, policies and trainers once had, and those they have now."""
+
 
 class HpcgymError(Exception):
     """Base of every error hpcgym raises on purpose."""
@@ -125,5 +146,7 @@ def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(folded, by_folded, n=5)
     near.sort(key=lambda candidate: sorted(candidate) != sorted(folded))  # swapped letters first
     hint = f"; did you mean {by_folded[near[0]]!r}?" if near else "."
+    if renamed := RENAMED.get(str(name).upper()):
+        hint = f"; it is called {renamed} now."
     shown = names if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], f"and {len(names)} in all"]
     return f"unknown {kind} {name!r}{hint} Allowed: {', '.join(shown) or '(none)'}"

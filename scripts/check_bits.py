@@ -19,7 +19,7 @@ import pandas as pd
 
 from hpcgym.text_table import machine_text
 
-AGENTS = ("SAF", "SMITH-REGRESSION", "H-TRIAL-YOUNG", "PPO-ORDER", "PPO-TRIALS")
+AGENTS = ("SAF", "SMITH-REG", "URGENT-YOUNG", "PPO-ORDER", "PPO-TRIALS")
 """Rules of whole numbers, of logarithms, with trials; networks that order and that set numbers."""
 
 VARIANTS = {

@@ -1,6 +1,6 @@
 """Diagnose a rule by counterfactuals: what knowing more would be worth, and what can be learnt.
 
-    python scripts/diagnose.py SMITH-REGRESSION --scenario synthetic-busy-weeks
+    python scripts/diagnose.py SMITH-REG --scenario synthetic-busy-weeks
 
 Two weeks are planned by branches of contested passes, with more or less knowledge of what is
 to come. Nine weeks are labelled and learnt from, out of fold. docs/counterfactuals.md explains
@@ -18,7 +18,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.text_table import machine_text
 from research.diagnosis import controls, ladder, weeks_of
-from research.ladder import H
+from research.ladder import GUARDED
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
 
 def diagnose(options: argparse.Namespace) -> None:
     """Run the parts and print each as it is ready."""
-    agent, rules = rule(options.agent), (rule("SMITH-REGRESSION"), rule(H))
+    agent, rules = rule(options.agent), (rule("SMITH-REG"), rule(GUARDED))
     episodes = Episodes(options.scenario)
     for name in ("weeks", "learning_weeks", "samples"):
         least = 3 if name == "learning_weeks" else 1
@@ -63,7 +63,9 @@ def rule(name: str) -> RuleAgent:
     """Load an agent that is a rule."""
     agent = load_agent(name)
     if not isinstance(agent, RuleAgent):
-        raise HpcgymError(f"{name} is no rule, and only rules are branched; name one such as {H}")
+        raise HpcgymError(
+            f"{name} is no rule, and only rules are branched; name one such as {GUARDED}"
+        )
     return agent
 
 

@@ -36,7 +36,7 @@ shifted, queues = "conservative:compress=shift", "multi-queue:bounds=60/3600"
 for mode in "none", "depth:k=3", shifted, "look-ahead", "relaxed", "slack:c=1", queues:
     hpcgym.simulate(log, backfill=mode)
 hpcgym.register_policy("LONGEST-WAIT", formula=lambda jobs: -jobs.wait)
-for policy in "SAF-RECENT", "SMITH-REGRESSION", "LONGEST-WAIT", "DYNP", "PLANNER", "BANDIT-UCB":
+for policy in "SAF-RECENT", "SMITH-REG", "LONGEST-WAIT", "DYNP", "PLANNER", "BANDIT-UCB":
     hpcgym.simulate(log, policy)
 hpcgym.simulate(log, estimates="recent", correction="doubling")
 hpcgym.simulate(log, estimates=lambda submission: submission.requested_time)

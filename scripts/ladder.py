@@ -46,7 +46,7 @@ def main() -> int:
         if "waste" in options.parts:
             waste(logs, options.replicas, folder)
         if "classes" in options.parts:
-            agents = ("SMITH-REGRESSION", ladder.H, f"{ladder.H}-OPEN", ladder.HEADLINE)
+            agents = ("SMITH-REG", ladder.GUARDED, ladder.OPEN, ladder.HEADLINE)
             for name, table in ladder.class_tables(logs, agents, options.replicas):
                 print(f"\n{name}\n\n{machine_text(table, 'markdown')}", flush=True)
     except HpcgymError as error:
@@ -77,14 +77,14 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
         curve_name="SAF under other thresholds",
     )
     save(figure, folder / "front.png", force=True)
-    for agent in (ladder.H, ladder.HEADLINE):
+    for agent in (ladder.GUARDED, ladder.HEADLINE):
         show_weeks(every, agent)
 
 
 def waste(logs: list[str], replicas: int, folder: Path) -> None:
     """Run the agents with trials, and draw waste.png."""
     found = ladder.trials(logs, replicas, folder / "kept.sqlite").evaluations
-    points = ladder.waste_points(found, aggregate_logs(found), ("SAF", ladder.H, *ladder.TRIALS))
+    points = ladder.waste_points(found, aggregate_logs(found), ladder.OF_WASTE)
     price = "share of the machine that attempts in vain held, % (lower is better)"
     figure = front_figure(points, title=TITLE.format(len(logs)), price_name=price)
     save(figure, folder / "waste.png", force=True)

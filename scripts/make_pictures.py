@@ -45,7 +45,7 @@ def draw_nodes(path: Path) -> None:
 
 
 def draw_comparison(path: Path) -> None:
-    agents = ["FCFS", "SPF", "SMITH", "EASY-SJBF", "SMITH-NET", "URGENT-CAPPED-COST-BENEFIT"]
+    agents = ["FCFS", "SPF", "SMITH", "EASY-SJBF", "SMITH-NET", "URGENT-BENEFIT"]
     evaluation = hpcgym.evaluate(agents, "synthetic-busy-weeks", progress=False)
     evaluation_figure(evaluation).savefig(path, dpi=DPI)
 

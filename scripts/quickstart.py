@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-RULES = ["FCFS", "SPF", "SAF", "SMITH", "EASY-SJBF", "SMITH-REGRESSION"]
-RULES += ["URGENT-CAPPED-COST-BENEFIT"]
+RULES = ["FCFS", "SPF", "SAF", "SMITH", "EASY-SJBF", "SMITH-REG"]
+RULES += ["URGENT-BENEFIT"]
 SCENARIO = "synthetic-busy-weeks"
 
 

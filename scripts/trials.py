@@ -22,7 +22,7 @@ from hpcgym.evaluation.waste import means_of_waste
 from hpcgym.output import make_folder
 from hpcgym.text_table import machine_text
 from hpcgym.trace.resample import JITTER_S
-from research.ladder import FIVE, H
+from research.ladder import FIVE, GUARDED
 
 CHANGES = {
     "overhead": ("overhead=30", "overhead=120"),
@@ -30,7 +30,7 @@ CHANGES = {
 }
 """What is changed in each part, as parameters of trials."""
 
-AGENTS = ("SAF-TRIAL", "H-TRIAL", "H-TRIAL-YOUNG", "SAF-CAP-YOUNG")
+AGENTS = ("SAF-TRIAL", "URGENT-TRIAL", "URGENT-YOUNG", "SAF-CAP-YOUNG")
 
 
 def main() -> int:
@@ -67,7 +67,7 @@ def compare(
     changes: Sequence[str], scenarios: Sequence[str], replicas: int, kept: Path
 ) -> pd.DataFrame:
     """Return a row for each agent as it is, and under each change."""
-    agents = [H, *AGENTS, *(changed(agent, one) for agent in AGENTS for one in changes)]
+    agents = [GUARDED, *AGENTS, *(changed(agent, one) for agent in AGENTS for one in changes)]
     found = cross_validate(
         agents,
         scenarios,
@@ -78,7 +78,7 @@ def compare(
     )
     means = {one.agent: one for one in aggregate_logs(found.evaluations)}
     wasted = [means_of_waste(one.frame) for one in found.evaluations]
-    names = [H, *(name for agent in AGENTS for name in means if name.split(",")[0] == agent)]
+    names = [GUARDED, *(name for agent in AGENTS for name in means if name.split(",")[0] == agent)]
     rows = []
     for name in names:
         row = {"agent": name, "ratio to SAF": str(means[name].ratio)}

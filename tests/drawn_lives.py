@@ -10,7 +10,7 @@ from hpcgym.core.parts.outages import Outage
 from hpcgym.core.parts.trials import Trial
 from strategies import one_of, policies
 
-POLICIES = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-URGENT")
+POLICIES = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REG", "SMITH-URGENT")
 orders = st.sampled_from(POLICIES) | policies
 
 

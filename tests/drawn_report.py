@@ -7,7 +7,7 @@ BEGIN = 1_735_689_600
 CPUS = ["1", "2-3", "4-7", "8-15", "16-31", "32-63", "64-127", "128-255", "256 or more"]
 LIMITS = ["< 10 min", "< 1 h", "< 4 h", "< 12 h", "< 24 h", "< 72 h", "longer"]
 CAPACITY = 1_024
-SERIES = ("recorded", "today", "saf", "h-trial-young")
+SERIES = ("recorded", "today", "saf", "urgent-young")
 UNTOLD = "not distinguishable"
 
 OPTIONS = [  # id, name, group, on the first screen, gain, told
@@ -22,7 +22,7 @@ OPTIONS = [  # id, name, group, on the first screen, gain, told
     ("limits-saf", "limits, SAF", "limits", False, 1.9, "better"),
     ("machine-973", "973 processors", "machine", False, -3.0, "worse"),
     ("machine-1075", "1,075 processors", "machine", False, 2.1, "better"),
-    ("h-trial-young", "H-TRIAL-YOUNG", "simulated only", True, 1.6, "better"),
+    ("urgent-young", "URGENT-YOUNG", "simulated only", True, 1.6, "better"),
 ]
 
 
@@ -61,7 +61,7 @@ def drawn_report(seed=7, *, hours=YEAR_HOURS, users=300, days=12, jobs=1_000):
         "trust": _trust(),
         "options": [_option(*row) for row in OPTIONS],
         "best": "saf",
-        "best_any": "h-trial-young",
+        "best_any": "urgent-young",
         "groups": {
             "partition": [_group(chance, name) for name in ("batch", "long", "gpu")],
             "account": [_group(chance, f"project-{i}") for i in range(users // 5)],
@@ -153,8 +153,8 @@ def _group(chance, name):
         "n": int(chance.lognormal(5, 1.5)) + 1,
         "recorded": mean,
         "core_hours": float(chance.lognormal(7, 2)),
-        "waits": {**waits, "h-trial-young": mean * 0.7},
-        "told": {key: told[int(chance.integers(3))] for key in ("saf", "h-trial-young")},
+        "waits": {**waits, "urgent-young": mean * 0.7},
+        "told": {key: told[int(chance.integers(3))] for key in ("saf", "urgent-young")},
     }
 
 

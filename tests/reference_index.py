@@ -69,9 +69,9 @@ RULES = {
     "SPF-HISTORY": Index((0, 1, 1, 0, 0, 0)),
     "SAF-HISTORY": Index((1, 1, 1, 0, 0, 0)),
     "SMITH-HISTORY": Index((1, 2, 1, -1, 0, 0)),
-    "SPF-REGRESSION": Index((0, 1, 0, 0, 0, 0)).with_more(1, 0, 0),
-    "SAF-REGRESSION": Index((1, 1, 0, 0, 0, 0)).with_more(1, 0, 0),
-    "SMITH-REGRESSION": Index((1, 2, 0, 0, 0, 0)).with_more(1, -1, 0),
+    "SPF-REG": Index((0, 1, 0, 0, 0, 0)).with_more(1, 0, 0),
+    "SAF-REG": Index((1, 1, 0, 0, 0, 0)).with_more(1, 0, 0),
+    "SMITH-REG": Index((1, 2, 0, 0, 0, 0)).with_more(1, -1, 0),
 }
 
 KINDS: tuple[Callable[[Record, reference.Job], bool], ...] = (

@@ -17,7 +17,7 @@ SETTINGS = [
     {"policy": "FCFS"},
     {"policy": "SAF", "threshold": 3000},
     {"policy": "WFP3", "backfill": "easy"},
-    {"policy": "SMITH-REGRESSION"},
+    {"policy": "SMITH-REG"},
     {"policy": "SMITH-HISTORY", "backfill": "depth:k=2"},
     {"policy": "SAF", "backfill": "conservative"},
     {"policy": "SAF", "backfill": "easy", "backfill_order": "SPF"},
@@ -219,7 +219,7 @@ CHANGED = {
 @pytest.mark.parametrize("what", CHANGED)
 def test_states_that_differ_in_anything_that_matters_have_not_merged(what):
     workload = drawn(4, n_jobs=30)
-    settings = {"policy": "SMITH-REGRESSION", "backfill_order": "SPF", "correction": "reqtime"}
+    settings = {"policy": "SMITH-REG", "backfill_order": "SPF", "correction": "reqtime"}
     settings["estimates"] = "recent"
     simulator = simulator_of(workload, settings)
     at_decision = simulator.run()
@@ -287,7 +287,7 @@ def test_what_the_base_does_anyway_changes_nothing(settings):
 
 def test_a_branch_reads_the_simulation_and_leaves_it_as_it_is():
     workload = drawn(12)
-    settings = {"policy": "SMITH-REGRESSION", "threshold": 3000}
+    settings = {"policy": "SMITH-REG", "threshold": 3000}
     simulator = simulator_of(workload, settings)
     branches = Branches(simulator)
     for _ in decisions_of(simulator, most=99):
@@ -316,7 +316,7 @@ def test_a_horizon_counts_waiting_jobs_as_if_they_started_then():
                 np.testing.assert_allclose(found.slowdown[row], np.where(submitted, change, 0))
 
 
-@pytest.mark.parametrize("policy", ["SAF", "SMITH-REGRESSION"])
+@pytest.mark.parametrize("policy", ["SAF", "SMITH-REG"])
 @pytest.mark.parametrize(
     "future", [Future(0.3, seed=2), Future(jitter=900), Future("records", 900, seed=5)], ids=str
 )
@@ -376,7 +376,7 @@ def test_drawn_run_times_are_those_of_the_users_records_or_the_request():
 
 def test_features_know_nothing_of_what_is_to_come():
     workload = drawn(6, n_jobs=40)
-    for policy in ("SAF", "SMITH-REGRESSION", "SMITH-HISTORY"):
+    for policy in ("SAF", "SMITH-REG", "SMITH-HISTORY"):
         simulator = simulator_of(workload, {"policy": policy})
         branches, seen = Branches(simulator), 0
         for _ in decisions_of(simulator, every=2, most=5):
@@ -473,7 +473,7 @@ def test_simulations_that_cannot_branch_are_refused(settings, text):
         Branches(simulator)
 
 
-@pytest.mark.parametrize("policy", ["SAF", "SMITH-REGRESSION"])
+@pytest.mark.parametrize("policy", ["SAF", "SMITH-REG"])
 def test_an_option_taken_in_the_simulation_is_its_branch(policy):
     for take_it in (first, last):
         simulator = simulator_of(drawn(2), {"policy": policy})

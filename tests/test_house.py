@@ -469,7 +469,7 @@ def test_what_higher_floors_register_is_known_whatever_is_imported_first(module)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    adaptive = "DYNP PLANNER BANDIT-EPSILON-GREEDY BANDIT-UCB BANDIT-EXP3"
+    adaptive = "DYNP PLANNER BANDIT-EPSILON BANDIT-UCB BANDIT-EXP3"
     assert done.stdout.strip() == f"gang:rows=3 {adaptive}"
 
 

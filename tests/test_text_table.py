@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hpcgym.text_table import Column, TextTable, fixed, machine_text, printable, shortened
 
-NAMES = ["clairvoyant SPF", "clairvoyant SAF", "MULTI-QUEUE-ADAPTIVE-DELAY", "SAF"]
+NAMES = ["clairvoyant SPF", "clairvoyant SAF", "MULTI-DELAY", "SAF"]
 HEAVY = [1_375_419.25, 3_141_592.65, 2.5, 12_345_678.9]
 
 

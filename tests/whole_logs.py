@@ -35,7 +35,7 @@ OTHER_RULES = [
     {"backfill": "none", "policy": "SPF", "threshold": 72_000},
     {"backfill": "easy:cap=0.97", "policy": "SAF", "threshold": 200_000},
     {"backfill": "cost-benefit:cap=0.97", "policy": "SMITH-URGENT", "threshold": 200_000},
-    {"backfill": "cost-benefit:cap=0.97,overdue=open", "policy": "SMITH-REGRESSION"},
+    {"backfill": "cost-benefit:cap=0.97,overdue=open", "policy": "SMITH-REG"},
 ]
 ON_NODES = [
     {"placement": placement, **settings}

@@ -4,7 +4,7 @@ Both networks treat the visible jobs alike in every slot. A job's fields x and t
 cluster's fields c become h = relu(x A + c B + b), and after further layers a number f.
 
 - `order`, `job`: each job scores ln(1 / start) + bound tanh(f), where start is the job's area (SAF)
-  or its index of SMITH-HISTORY, SMITH-REGRESSION or SMITH-URGENT. An untrained network has f = 0
+  or its index of SMITH-HISTORY, SMITH-REG or SMITH-URGENT. An untrained network has f = 0
   and orders as its start does. Training never moves a job by more than a factor exp(bound) of area
   or index.
 - `index`, `weights`, `policy`, `controls`, `trials`: f is computed from the mean of h over the
@@ -38,7 +38,7 @@ Chosen = Literal["index", "weights", "policy", "order", "job", "controls", "tria
 """Kinds of action that networks choose."""
 
 Network = Literal["kernel", "attention"]
-Start = Literal["saf", "smith-history", "smith-regression", "smith-urgent"]
+Start = Literal["saf", "smith-history", "smith-reg", "smith-urgent"]
 
 FORMAT = 2
 """Version of the files; it grows whenever the same weights would act differently."""
@@ -46,7 +46,7 @@ FORMAT = 2
 STARTS: dict[str, tuple[int, float]] = {
     "saf": (FIELDS.index("log_area"), 16.0),
     "smith-history": (FIELDS.index("log_expected_index"), 28.0),
-    "smith-regression": (FIELDS.index("log_expected_index"), 28.0),
+    "smith-reg": (FIELDS.index("log_expected_index"), 28.0),
     "smith-urgent": (FIELDS.index("log_expected_index"), 28.0),
 }
 """The initial score of a network that scores jobs: a field in [0, 1] and its factor.
@@ -75,7 +75,7 @@ class NetworkSpec:
         n_outputs: Numbers of an action that is a vector, or policies of a `policy` action; 0 for
             scores of jobs.
         start: What an untrained network does: "saf", or Smith's rule by users' records,
-            "smith-history", or by the regression, "smith-regression", or with urgency,
+            "smith-history", or by the regression, "smith-reg", or with urgency,
             "smith-urgent"; `weights` takes "saf" only. For `index`, `controls` and `trials` it only
             decides what observations expect run times by.
         start_output: Which of those outputs is the start's; 0 for scores of jobs.
@@ -134,7 +134,7 @@ class NetworkSpec:
         """Return the keyword of the environment that the start needs."""
         needed: dict[str, Expectations] = {
             "smith-history": "records",
-            "smith-regression": "regression",
+            "smith-reg": "regression",
             "smith-urgent": "urgency",
         }
         return needed.get(self.start)

@@ -34,16 +34,12 @@ TRAINERS: dict[str, Callable[[], Trainer]] = {
     "tuned-network": partial(SearchTrainer, "TUNED-NET", network=True),
     "evolved-score": partial(SearchTrainer, "EVOLVED-NET", "score", network=True, evaluations=240),
     "tuned-controls": partial(SearchTrainer, "TUNED-CONTROLS", "controls", **_TUNED),
-    "tuned-controls-open": partial(
-        SearchTrainer, "TUNED-CONTROLS-OPEN", "controls", backfill=OPEN, **_TUNED
-    ),
+    "tuned-open": partial(SearchTrainer, "TUNED-OPEN", "controls", backfill=OPEN, **_TUNED),
     "ppo": _ppo_trainer,
     "ppo-controls": partial(_ppo_trainer, "PPO-CONTROLS", "controls", **_BRIEF),
-    "ppo-controls-open": partial(
-        _ppo_trainer, "PPO-CONTROLS-OPEN", "controls", backfill=OPEN, **_BRIEF
-    ),
+    "ppo-open": partial(_ppo_trainer, "PPO-OPEN", "controls", backfill=OPEN, **_BRIEF),
     "ppo-urgent": partial(_ppo_trainer, "PPO-URGENT", backfill=CONTROLLED, **_AT_URGENCY),
-    "ppo-urgent-open": partial(_ppo_trainer, "PPO-URGENT-OPEN", backfill=OPEN, **_AT_URGENCY),
+    "ppo-order-open": partial(_ppo_trainer, "PPO-ORDER-OPEN", backfill=OPEN, **_AT_URGENCY),
 }
 """What makes each trainer, by the name that commands take."""
 

@@ -21,8 +21,8 @@ def cross_validate_agents(
         typer.Argument(
             metavar="NAME...",
             help="Trainers (weights, tuned-weights, network, tuned-history, tuned-network, "
-            "evolved-score, tuned-controls, tuned-controls-open, ppo, ppo-controls, "
-            "ppo-controls-open, ppo-urgent, ppo-urgent-open), or agents' names, "
+            "evolved-score, tuned-controls, tuned-open, ppo, ppo-controls, "
+            "ppo-open, ppo-urgent, ppo-order-open), or agents' names, "
             "cards or weights. Or your own: file.py:Name, module:Name or a model's .zip, which "
             "runs what is in it.",
             show_default=False,

@@ -102,7 +102,7 @@ def urgent_policy(
     most_crowding: float = 3.0,
     name: str | None = None,
 ) -> Policy:
-    """Return SMITH-REGRESSION with urgency: wide jobs come forward before they are overdue.
+    """Return SMITH-REG with urgency: wide jobs come forward before they are overdue.
 
     Args:
         urgency: What is taken off a wide job's score for each `within` seconds beyond `after`.

@@ -100,7 +100,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "hpcgym.core.orders.smith:index": (
         *("SPF-RECENT", "SAF-RECENT", "SMITH-RECENT"),
         *("SPF-HISTORY", "SAF-HISTORY", "SMITH-HISTORY"),
-        *("SPF-REGRESSION", "SAF-REGRESSION", "SMITH-REGRESSION"),
+        *("SPF-REG", "SAF-REG", "SMITH-REG"),
     ),
     "hpcgym.core.orders.smith:urgent": ("SMITH-URGENT",),
 }

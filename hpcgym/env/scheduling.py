@@ -63,8 +63,8 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
         Controls change the numbers of a mode: that of the keyword `backfill`, else of the scenario
         if it is a `cost-benefit`, else `"cost-benefit:cap=0.97"`. So zeros are the agent
-        URGENT-CAPPED-COST-BENEFIT, or, with `overdue=open` in the mode, the one with -OPEN behind
-        its name. Until the first decision zeros hold.
+        URGENT-BENEFIT, or URGENT-OPEN with `overdue=open` in the mode. Until the first decision
+        zeros hold.
 
         | number x in order | formula | at -1 | at 0 | at 1 |
         |---|---|---|---|---|
@@ -74,7 +74,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         | `urgency` of SMITH-URGENT | 4 (1 + x) | 0 | 4 | 8 |
 
         Actions about trials need a mode with trial runs: that of the keyword `backfill`, else of
-        the scenario if it has them, else that of the agent H-TRIAL-YOUNG. Zeros of `trials` are
+        the scenario if it has them, else that of the agent URGENT-YOUNG. Zeros of `trials` are
         that agent; the first four numbers are as above.
 
         | number x in order | formula | at -1 | at 0 | at 1 |
@@ -107,7 +107,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         these jobs ends. Their ratio is the expected D / b and their speed the expected b / D, with
         D = max(run time, 10 s) and b = max(e, 10 s), as in
         `hpcgym.core.kernels.scoring.user_estimates`. The index is that of the policies
-        SMITH-HISTORY and SMITH-REGRESSION. With "urgency" log i is SMITH-URGENT's score, or 0.
+        SMITH-HISTORY and SMITH-REG. With "urgency" log i is SMITH-URGENT's score, or 0.
 
         On a machine of nodes four fields follow in each row. Fields 6 and 7 are then about nodes: a
         job fits if the scheduler can place it now, and the shadow time is that of its component,

@@ -29,7 +29,7 @@ Kind = Literal["achievable", "hindsight", "clairvoyant"]
 """Whether a scheduler could be it: "hindsight" has seen the very week before, "clairvoyant" knows
 run times."""
 
-RULES = ("FCFS", "SPF", "SAF", "F1", "EASY-PLUS-PLUS", "MULTI-QUEUE-ADAPTIVE-DELAY", "DYNP")
+RULES = ("FCFS", "SPF", "SAF", "F1", "EASY-PLUS-PLUS", "MULTI-DELAY", "DYNP")
 """Baselines that are agents of the shelf."""
 
 TRAINED = "w*train"

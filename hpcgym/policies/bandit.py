@@ -199,7 +199,7 @@ def _inverse_mean_bsld(turnaround: NDArray[np.int64], run_time: NDArray[np.int64
 EPSILON_GREEDY, UCB, EXP3 = (
     chooser_policy(
         Bandit(algorithm=algorithm),
-        f"BANDIT-{algorithm.upper()}",
+        f"BANDIT-{algorithm.removesuffix('-greedy').upper()}",
         "Gaussier, Lelong, Reis, Trystram 2018 (IEEE TPDS)",
     )
     for algorithm in get_args(Algorithm)

@@ -6,7 +6,7 @@ loaders.POLICIES.ship(
     {
         "DYNP": "hpcgym.policies.dynp:DYNP",
         "PLANNER": "hpcgym.policies.planner:PLANNER",
-        "BANDIT-EPSILON-GREEDY": "hpcgym.policies.bandit:EPSILON_GREEDY",
+        "BANDIT-EPSILON": "hpcgym.policies.bandit:EPSILON_GREEDY",
         "BANDIT-UCB": "hpcgym.policies.bandit:UCB",
         "BANDIT-EXP3": "hpcgym.policies.bandit:EXP3",
     }

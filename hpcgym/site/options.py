@@ -28,14 +28,14 @@ ORDERS = {
     "SPF": "shortest limit first",
     "SAF": "smallest cpus × limit first",
     "WFP3": "wide jobs, and those that waited long for their limit",
-    "SMITH-REGRESSION": "smallest expected cpu-hours first, by users' past jobs",
+    "SMITH-REG": "smallest expected cpu-hours first, by users' past jobs",
 }
 """Orders that a site's scheduler can be told as priorities, with what they mean."""
 
 AGENTS = {
     "SAF-TRIAL": "SAF, and trials where processors idle",
-    "URGENT-CAPPED-COST-BENEFIT": "learned urgency, a cap on long jobs, cost-benefit backfilling",
-    "H-TRIAL-YOUNG": "the same with trials, and young jobs that give way",
+    "URGENT-BENEFIT": "learned urgency, a cap on long jobs, cost-benefit backfilling",
+    "URGENT-YOUNG": "the same with trials, and young jobs that give way",
 }
 """Agents with what site's schedulers do not have: caps, cost-benefit, trials."""
 

@@ -150,7 +150,7 @@ def over_caps(logs: Sequence[Workload], repeats: int) -> Table:
     columns = ("log", "policy", "easy, s", "learning", *modes)
     table = Table(*columns, title="Whole logs, caps and costs")
     for log in logs:
-        for policy in ("SMITH-REGRESSION", "SMITH-URGENT", "SAF", "FCFS"):
+        for policy in ("SMITH-REG", "SMITH-URGENT", "SAF", "FCFS"):
             runs = [
                 measured(log, policy, repeats, mode, threshold=200_000) for mode in ("easy", *modes)
             ]

@@ -48,13 +48,13 @@ H: dict[str, Any] = {
     "backfill": "cost-benefit:cap=0.97",
     "decide": "event",
 }
-"""Keywords under which action 0 is URGENT-CAPPED-COST-BENEFIT."""
+"""Keywords under which action 0 is URGENT-BENEFIT."""
 
 CONSTANTS = {
     "SAF": (0, 0, 0, 0, 0),
     "FCFS": (-1, -1, 0, 0, 0),
     **{f"kappa={x * x:.2f}": (0, 0, 0, 0, x) for x in (0.3, 0.5, 0.7, 1.0)},
-    "SMITH-REGRESSION": (0, 1, 1, 1, 0),
+    "SMITH-REG": (0, 1, 1, 1, 0),
     **{f"REG, kappa={x * x:.2f}": (0, 1, 1, 1, x) for x in (0.3, 0.5, 0.7, 1.0)},
     **{f"halfway, kappa={x * x:.2f}": (0, 0.5, 0.5, 0.5, x) for x in (0.3, 0.5, 0.7, 1.0)},
 }
@@ -123,7 +123,7 @@ def constants(scenario: str) -> Iterator[tuple[str, Judged]]:
     best = min(CONSTANTS, key=lambda name: seen(always(CONSTANTS[name])).ratio.value)
     yield f"best constant: {best}", judge(always(CONSTANTS[best]))
     by_rule = Judge(scenario, "test", **H)
-    yield "URGENT-CAPPED-COST-BENEFIT", by_rule(lambda shown: np.zeros(len(shown), np.int64))
+    yield "URGENT-BENEFIT", by_rule(lambda shown: np.zeros(len(shown), np.int64))
 
 
 def always(action: Sequence[float]) -> Predict:

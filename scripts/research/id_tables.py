@@ -11,15 +11,15 @@ import hpcgym
 
 PROBLEM = "hpcgym/BusyWeeks-{}-v0"
 IDS = ["HPCBatch-v0", *map(PROBLEM.format, ("index-test", "order-test", "job-test", "trials-test"))]
-RULES = {"FCFS": "FCFS", "SAF": "SAF", "H": "URGENT-CAPPED-COST-BENEFIT", "T": "H-TRIAL-YOUNG"}
+RULES = ("FCFS", "SAF", "URGENT-BENEFIT", "URGENT-YOUNG")
 CONSTANTS: dict[tuple[float, ...], str] = {
     (0, 0, 0, 0, 0): "SAF",
     (-1, -1, 0, 0, 0): "FCFS",
     (-1, 0, 0, 0, 0): "SPF, by the request alone",
-    (0, 0, 1, 0, 0): "SAF-REGRESSION, by the expected area",
-    (0, 1, 1, 1, 0): "SMITH-REGRESSION",
+    (0, 0, 1, 0, 0): "SAF-REG, by the expected area",
+    (0, 1, 1, 1, 0): "SMITH-REG",
     (0, 0, 0, 0, 0.5): "SAF under `cost-benefit:kappa=0.25`",
-    (0, 1, 1, 1, 0.5): "SMITH-REGRESSION under the same",
+    (0, 1, 1, 1, 0.5): "SMITH-REG under the same",
 }
 
 
@@ -83,11 +83,11 @@ def row_of(name: str, n_weeks: int | None) -> dict[str, str]:
     env = random["env"][0].unwrapped
     shown, chosen = env.observation_space, env.action_space
     zeros = play(name, n_weeks, np.zeros(chosen.shape, chosen.dtype))
-    frame = hpcgym.evaluate([*RULES.values()], env.episodes, progress=False).frame
+    frame = hpcgym.evaluate(list(RULES), env.episodes, progress=False).frame
     bsld = frame.pivot(index="week", columns="agent", values="mean_bsld").loc[zeros["week"]]
     sums = pd.concat([random["sum"], zeros["sum"]])
     scores = {"random": random["ratio"], "zeros": zeros["ratio"]}
-    scores |= {head: bsld[rule] / bsld["SAF"] for head, rule in RULES.items()}
+    scores |= {rule: bsld[rule] / bsld["SAF"] for rule in RULES}
     parts = shown.items() if isinstance(shown, gymnasium.spaces.Dict) else [("one array", shown)]
     return {
         "id": f"`{name}`",

@@ -47,7 +47,7 @@ ORDERS = ("area", "smith")
 """Orders made of it: least expected area, and least expected work over the rate at which waiting
 costs. By the request alone the first is SAF, the second SAF's area times the request."""
 
-_NAMES = {"last two jobs": "RECENT", "records": "HISTORY", "regression": "REGRESSION"}
+_NAMES = {"last two jobs": "RECENT", "records": "HISTORY", "regression": "REG"}
 """Sources whose orders have names."""
 
 
@@ -106,7 +106,7 @@ def prediction_quality(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
 
     by_records = as_policy("SMITH-HISTORY").parameters
     settings = replace(episodes.settings, policy=index_policy(by_records, network))
-    learns = as_policy("SMITH-REGRESSION")
+    learns = as_policy("SMITH-REG")
     errors = {source: np.zeros(3) for source in SOURCES}
     pairs = {(source, order): np.zeros(2) for source in SOURCES for order in ORDERS}
     passes = 0

@@ -107,9 +107,9 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
     [
         *((action, "saf") for action in ACTIONS if action not in ("controls", "trials")),
         *((action, "smith-history") for action in ("order", "job", "policy")),
-        ("order", "smith-regression"),
+        ("order", "smith-reg"),
         ("order", "smith-urgent"),
-        ("index", "smith-regression"),
+        ("index", "smith-reg"),
         ("controls", "smith-urgent"),
         ("trials", "smith-urgent"),
     ],

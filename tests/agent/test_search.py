@@ -374,7 +374,7 @@ def test_tuning_leaves_the_last_block_out(tmp_path):
 
 
 def test_constant_controls_are_searched_and_written(weeks, training, tmp_path):
-    trainer = replace(load_trainer("tuned-controls-open"), evaluations=6)
+    trainer = replace(load_trainer("tuned-open"), evaluations=6)
     agent = trainer.train([weeks], 0)
     assert agent.env_keywords == {"action": "controls", "backfill": trainer.backfill}
     assert len(agent.agent.action) == 4 and any(agent.agent.action)
@@ -388,7 +388,7 @@ def test_constant_controls_are_searched_and_written(weeks, training, tmp_path):
 def test_a_search_of_no_controls_gives_the_agent_on_the_shelf(weeks):
     agent = replace(load_trainer("tuned-controls"), evaluations=0).train([weeks], 0)
     assert agent.agent == ConstantAction((0.0,) * 4)
-    rule = load_agent("URGENT-CAPPED-COST-BENEFIT")
+    rule = load_agent("URGENT-BENEFIT")
     objective = Objective([weeks], "sum-ratio")
     plain = simulate(weeks.workload(0), **vars(rule.settings(weeks.settings)))
     saf = simulate(weeks.workload(0), "SAF", threshold=weeks.settings.threshold)

@@ -19,10 +19,12 @@ from hpcgym.agent.result_table import (
     read_results,
     write_results,
 )
+from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks
+from hpcgym.core import loaders
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import CardError, TraceError
+from hpcgym.errors import RENAMED, CardError, HpcgymError, TraceError
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
@@ -77,20 +79,20 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
     others = (
-        "CAPPED-COST-BENEFIT-OPEN",
+        "CAP-OPEN",
         "CONSERVATIVE",
         "DEPTH-2",
         "EASY-PLUS-PLUS",
         "EASY-SJBF",
         "GANG",
     )
-    others += ("LOOK-AHEAD", "MULTI-QUEUE", "MULTI-QUEUE-ADAPTIVE-DELAY", "RELAXED", "SLACK")
-    others += ("SMITH-CAPPED", "SMITH-COST-BENEFIT", "URGENT-CAPPED", "URGENT-CAPPED-COST-BENEFIT")
-    others += ("URGENT-CAPPED-COST-BENEFIT-OPEN",)
+    others += ("LOOK-AHEAD", "MULTI-QUEUE", "MULTI-DELAY", "RELAXED", "SLACK")
+    others += ("SMITH-CAP", "SMITH-BENEFIT", "URGENT-CAP", "URGENT-BENEFIT")
+    others += ("URGENT-OPEN",)
     others += (
-        "H-TRIAL",
-        "H-TRIAL-YOUNG",
-        "REG-TRIAL",
+        "URGENT-TRIAL",
+        "URGENT-YOUNG",
+        "SMITH-TRIAL",
         "SAF-CAP-TRIAL",
         "SAF-CAP-YOUNG",
         "SAF-TRIAL",
@@ -155,7 +157,7 @@ def test_easy_sjbf_is_fcfs_with_spf_as_backfill_order() -> None:
         ("relaxed", "relaxed:omega=1", "SPF"),
         ("slack", "slack:c=1", None),
         ("multi-queue", "multi-queue", None),
-        ("multi-queue-adaptive-delay", "multi-queue:delay=2500", None),
+        ("multi-delay", "multi-queue:delay=2500", None),
     ],
 )
 def test_card_may_name_a_way_to_backfill(name: str, mode: str, order: str | None) -> None:
@@ -344,3 +346,16 @@ def test_a_ratio_of_waits_that_does_not_exist_is_a_dash() -> None:
     assert RESULT.wait_ratio_text("p999_wait_ratio") == "1.500 [1.200, 1.800]"
     assert RESULT.wait_ratio_text("max_wait_ratio") == "0.500"
     assert RESULT.wait_ratio_text("share_beyond_ratio") == "-"
+
+
+def test_names_fit_a_column_of_fourteen_letters() -> None:
+    trained = [load_trainer(name).name for name in TRAINERS]
+    names = [*load_cards(), *policy_names(), *loaders.BACKFILLS, *TRAINERS, *trained]
+    assert [name for name in names if len(name) > 14] == []
+
+
+def test_old_names_are_refused_with_the_new_ones() -> None:
+    for old, new in RENAMED.items():
+        with pytest.raises(HpcgymError, match=f"(?i){old}.*it is called {new} now"):
+            load_trainer(old.lower()) if new.lower() in TRAINERS else load_agent(old)
+        assert new in load_cards() or new.lower() in TRAINERS

@@ -8,9 +8,7 @@ import minari
 import numpy as np
 from client import PAGE, check_returns, example, refuse_infinite, report
 
-RECORDING = (
-    "--agents SMITH-REGRESSION --scenario synthetic-busy-weeks --weeks 10 --action job --slots 16"
-)
+RECORDING = "--agents SMITH-REG --scenario synthetic-busy-weeks --weeks 10 --action job --slots 16"
 """How docs/tutorials/offline_data.md records the bundled data set."""
 
 

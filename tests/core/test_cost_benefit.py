@@ -30,7 +30,7 @@ from strategies import busy_workloads, policies
 
 KTH, CTC = "KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln"
 H = "cost-benefit:cap=0.97"
-POLICIES = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-URGENT")
+POLICIES = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REG", "SMITH-URGENT")
 SHORT_URGENCY = urgent_policy(3, after=30, within=60, widest=0.8, crowding=0.4, name="SHORT")
 """Urgency within waits as they are drawn."""
 
@@ -109,7 +109,7 @@ def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, mode):
     [
         ("SMITH-URGENT", H),
         ("SMITH-URGENT", f"{H},overdue=open"),
-        ("SMITH-REGRESSION", f"{H},overdue=open"),
+        ("SMITH-REG", f"{H},overdue=open"),
         ("SAF", "easy:cap=0.9,long=3600"),
         ("FCFS", "cost-benefit:kappa=1"),
     ],
@@ -323,6 +323,6 @@ def test_without_urgency_and_crowding_the_order_is_that_of_the_regression(real_l
     log = whole(real_log(KTH))
     plain, none = (
         hpcgym.simulate(log, order, backfill=H)
-        for order in ("SMITH-REGRESSION", urgent_policy(0, crowding=0))
+        for order in ("SMITH-REG", urgent_policy(0, crowding=0))
     )
     np.testing.assert_array_equal(plain.start_time, none.start_time)

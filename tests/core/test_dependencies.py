@@ -55,7 +55,7 @@ def keys_by_id(workload):
 
 BY_ID = Policy("BY-ID", KEYS, np.zeros(N_WEIGHTS), keys=keys_by_id)
 OWN_ORDERS = (BY_ID, by_formula)
-ANY_ORDER = ("FCFS", "SAF", "SPF", "LCFS", "WFP3", "F1", "SMITH", "SAF-HISTORY", "SMITH-REGRESSION")
+ANY_ORDER = ("FCFS", "SAF", "SPF", "LCFS", "WFP3", "F1", "SMITH", "SAF-HISTORY", "SMITH-REG")
 
 
 @given(
@@ -281,7 +281,7 @@ def test_many_are_scheduled_as_each_alone(rows, backfill, threshold, kind, estim
     correction = "none" if "trial" in backfill else estimates[1]
     settings = {"backfill": backfill, "threshold": threshold, "dependencies": kind}
     settings |= {"estimates": estimates[0], "correction": correction}
-    policies = ["SAF", BY_ID, "SMITH-REGRESSION", "SAF", "LCFS"]
+    policies = ["SAF", BY_ID, "SMITH-REG", "SAF", "LCFS"]
     got = hpcgym.simulate_many(many, policies, threads=1, **settings)
     for row, jobs in enumerate(many):
         for column, policy in enumerate(policies):

@@ -144,7 +144,7 @@ def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, policy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-RECENT"])
+@pytest.mark.parametrize("policy", ["SMITH-HISTORY", "SMITH-REG", "SMITH-RECENT"])
 @pytest.mark.parametrize("log", [KTH, SDSC])
 def test_whole_logs_start_as_the_reference_says(real_log, log, policy):
     assert not first_difference(whole(real_log(log)), policy=policy)
@@ -235,7 +235,7 @@ def hours_of(unix_start):
         machine_processors=1,
         unix_start=unix_start,
     )
-    return jobs, hpcgym.simulate(jobs, "SPF-REGRESSION").start_time[-2:]
+    return jobs, hpcgym.simulate(jobs, "SPF-REG").start_time[-2:]
 
 
 @pytest.mark.parametrize("unix_start", [None, 0, 5 * 3600])
@@ -248,7 +248,7 @@ def test_the_regression_learns_the_hour(unix_start):
 
 
 def test_the_regression_begins_half_way_to_the_records():
-    simulator = Simulator(saturated(30, 30), SchedulerSettings("SMITH-REGRESSION"), decide="event")
+    simulator = Simulator(saturated(30, 30), SchedulerSettings("SMITH-REG"), decide="event")
     assert simulator.run()
     _, term = simulator.terms()
     columns = dict(zip(TERMS, term.T, strict=True))
@@ -264,8 +264,8 @@ def test_only_terms_that_are_asked_for_are_worked_out():
     for asked, extra in (
         ("SMITH-HISTORY", []),
         (by_network, []),
-        ("SMITH-REGRESSION", []),
-        ("SMITH-REGRESSION", [by_network]),
+        ("SMITH-REG", []),
+        ("SMITH-REG", [by_network]),
     ):
         settings = SchedulerSettings(asked)
         simulator = Simulator(saturated(30, 30), settings, decide="event", extra_policies=extra)
@@ -304,7 +304,7 @@ def test_a_ring_forgets_what_lies_further_back():
 COPIED = [
     index_policy([1, 2, 1, -1, 0, 0], name="BY-RECORDS"),
     index_policy([1, 2, 1, -1, 0.5, -0.5], network_of(1), name="BY-NETWORK"),
-    "SMITH-REGRESSION",
+    "SMITH-REG",
     "SAF-RECENT",
 ]
 
@@ -352,7 +352,7 @@ def test_many_cells_give_the_figures_of_single_simulations(data):
         "SMITH-HISTORY",
         index_policy([0, 1, 0.5, 0, 0.5, 0], network, name="BY-BOTH"),
         index_policy([1, 2, 0, 0, 1, -1], other, name="BY-ANOTHER"),
-        "SMITH-REGRESSION",
+        "SMITH-REG",
         "SMITH-RECENT",
         "SMITH",
         "SPF-HISTORY",
@@ -377,7 +377,7 @@ def test_many_cells_may_backfill_by_a_network():
         assert many["mean_bsld"][0, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
 
 
-@pytest.mark.parametrize("fill", ["SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-RECENT"])
+@pytest.mark.parametrize("fill", ["SMITH-HISTORY", "SMITH-REG", "SMITH-RECENT"])
 def test_a_rollout_backfills_by_what_is_expected_now(fill):
     """Where estimates are true and nothing is learnt any more, the plan is what comes."""
     log = saturated(60, 60)
@@ -446,8 +446,8 @@ def test_two_networks_in_one_simulation_are_refused():
         ("FCFS", "SMITH-HISTORY"),
         ("SMITH", "SMITH-HISTORY"),
         ("SMITH-HISTORY", index_policy([1, 2, 0, 0, 1, 0], network_of(1))),
-        ("SMITH-HISTORY", "SMITH-REGRESSION"),
-        ("SMITH-REGRESSION", index_policy([1, 2, 0, 0, 1, 0], network_of(1))),
+        ("SMITH-HISTORY", "SMITH-REG"),
+        ("SMITH-REG", index_policy([1, 2, 0, 0, 1, 0], network_of(1))),
         (
             index_policy([1, 2, 0, 0, 1, 0], network_of(2)),
             index_policy([1, 2, 0, 0, 1, 0], network_of(1)),
@@ -461,7 +461,7 @@ def test_a_decision_by_what_is_not_kept_is_refused(base, chosen):
         simulator.order_by(chosen)
 
 
-@pytest.mark.parametrize("chosen", ["SMITH", "SMITH-RECENT", "SMITH-HISTORY", "SMITH-REGRESSION"])
+@pytest.mark.parametrize("chosen", ["SMITH", "SMITH-RECENT", "SMITH-HISTORY", "SMITH-REG"])
 def test_records_that_serve_predictions_alone_serve_no_decision(chosen):
     settings = SchedulerSettings("FCFS", estimates="recent")
     simulator = Simulator(saturated(20, 20), settings, decide="contested")
@@ -480,7 +480,7 @@ def test_signs_are_refused_where_nothing_is_expected():
 @pytest.mark.parametrize("completed", [999, 1000, 1001])
 def test_the_regression_counts_a_thousand_completed_jobs_at_most(completed):
     jobs = Workload.from_arrays([0, 0], [9, 9], [9, 9], [1, 1], machine_processors=1)
-    simulator = Simulator(jobs, SchedulerSettings("SMITH-REGRESSION"), decide="event")
+    simulator = Simulator(jobs, SchedulerSettings("SMITH-REG"), decide="event")
     simulator.run()
     simulator.state.history_completed[:] = completed
     simulator.terms()

@@ -74,7 +74,7 @@ def draw_capped(random: Random) -> Capped:
         job._replace(submit_time=job.submit_time // sooner, user=random.choice((-1, 0, 1)))
         for job in case.jobs
     ]
-    order = random.choice(("SMITH-URGENT", "SMITH-REGRESSION", "FCFS", case.settings["order"]))
+    order = random.choice(("SMITH-URGENT", "SMITH-REG", "FCFS", case.settings["order"]))
     kept = {key: case.settings[key] for key in ("placement", "threshold", "kill")}
     backfill_order = random.choice((None, None, "SMITH-URGENT", "SPF"))
     chosen = {"depth": 1, "order": order, "backfill_order": backfill_order}

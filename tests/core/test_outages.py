@@ -22,7 +22,7 @@ from reference_outages import WithOutages
 from strategies import busy_workloads, one_of, policies, workloads
 
 KTH = "KTH-SP2-1996-2.1-cln"
-ORDERS = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION")
+ORDERS = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REG")
 orders = st.sampled_from(ORDERS) | policies
 
 
@@ -361,7 +361,7 @@ def test_many_outages_may_take_one_job_off_each():
     assert schedule.attempts.kills.tolist() == [60]
 
 
-@pytest.mark.parametrize("policy", ["SAF", "SMITH-REGRESSION"])
+@pytest.mark.parametrize("policy", ["SAF", "SMITH-REG"])
 def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, policy):
     workload = whole(real_log(KTH))
     first = workload.select(np.arange(len(workload)) < 2_000)

@@ -126,7 +126,7 @@ def test_constant_controls_start_as_the_rule_that_they_name(workload, mode, thre
 
 @pytest.mark.parametrize("mode", [CONTROLLED, OPEN])
 def test_zeros_are_the_agent_on_the_shelf(mode):
-    name = "URGENT-CAPPED-COST-BENEFIT" + ("-OPEN" if mode == OPEN else "")
+    name = "URGENT-OPEN" if mode == OPEN else "URGENT-BENEFIT"
     env = SchedulingEnv(action="controls", backfill=None if mode == CONTROLLED else mode)
     env.reset(options={"episode": 1})
     settings = load_agent(name).settings(env.settings)
@@ -139,9 +139,9 @@ def test_zeros_are_the_agent_on_the_shelf(mode):
 
 def test_zeros_are_the_agent_on_the_shelf_on_a_log(real_log):
     real_log("KTH-SP2-1996-2.1-cln")
-    for name, backfill in (("", None), ("-OPEN", OPEN)):
+    for name, backfill in (("URGENT-BENEFIT", None), ("URGENT-OPEN", OPEN)):
         env = SchedulingEnv("kth-sp2-weeks", action="controls", backfill=backfill)
-        agent = load_agent(f"URGENT-CAPPED-COST-BENEFIT{name}")
+        agent = load_agent(name)
         for week in env.episodes.labels[:8]:
             env.reset(options={"episode": week})
             over = False

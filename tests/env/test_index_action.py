@@ -108,7 +108,7 @@ def test_a_long_queue_starts_as_the_reference_says(decide):
     workload=busy_workloads(),
     threshold=st.sampled_from(THRESHOLDS_S),
     decide=st.sampled_from(EPOCHS),
-    action=st.sampled_from(((ZEROS, "SAF"), (SMITH, "SMITH-REGRESSION"), (NONE, "FCFS"))),
+    action=st.sampled_from(((ZEROS, "SAF"), (SMITH, "SMITH-REG"), (NONE, "FCFS"))),
 )
 def test_some_numbers_are_known_rules_under_easy(workload, threshold, decide, action):
     numbers, policy = action
@@ -149,7 +149,7 @@ def test_zeros_are_saf_where_all_areas_tie(seed, decide):
     )
 
 
-@pytest.mark.parametrize(("numbers", "policy"), [(ZEROS, "SAF"), (SMITH, "SMITH-REGRESSION")])
+@pytest.mark.parametrize(("numbers", "policy"), [(ZEROS, "SAF"), (SMITH, "SMITH-REG")])
 def test_some_numbers_are_known_rules_on_weeks(numbers, policy):
     env = SchedulingEnv("synthetic-busy-weeks")
     for week in (4, 11):
@@ -182,7 +182,7 @@ def test_kappa_below_zero_is_zero_and_above_its_square():
     for number, kappa in ((-1.0, 0), (0.5, 0.25), (1.0, 1)):
         action = np.float32([0, 1, 1, 1, number])
         mode = f"cost-benefit:kappa={kappa}"
-        expected = hpcgym.simulate(workload, "SMITH-REGRESSION", backfill=mode)
+        expected = hpcgym.simulate(workload, "SMITH-REG", backfill=mode)
         assert starts_under(env, action) == expected.start_time.tolist()
 
 

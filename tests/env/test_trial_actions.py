@@ -163,7 +163,7 @@ def test_zeros_are_the_agent_on_the_shelf(episode):
     over = False
     while not over:
         over = env.step(ZEROS)[2]
-    settings = load_agent("H-TRIAL-YOUNG").settings(env.settings)
+    settings = load_agent("URGENT-YOUNG").settings(env.settings)
     schedule = hpcgym.simulate(env.workload, **vars(settings))
     assert env.schedule().start_time.tolist() == schedule.start_time.tolist()
     wasted = schedule.attempts.wasted_time.sum()
@@ -236,7 +236,7 @@ def by_the_rule(env: SchedulingEnv, shown: Any) -> int:
     workload=busy_workloads(),
     mode=modes(),
     threshold=st.sampled_from((None, 30, 100, 400)),
-    policy=st.sampled_from(("SAF", "FCFS", "SMITH-URGENT", "SMITH-REGRESSION")),
+    policy=st.sampled_from(("SAF", "FCFS", "SMITH-URGENT", "SMITH-REG")),
 )
 def test_the_choices_of_the_rule_make_its_schedule(workload, mode, threshold, policy):
     episodes = episodes_of(workload, threshold=threshold, policy=policy)

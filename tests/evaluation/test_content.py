@@ -81,7 +81,7 @@ def test_text_that_changed_after_it_was_loaded_is_equal_to_no_other(own):
 
 
 def test_every_agent_of_the_shelf_is_known_again_and_apart_from_the_others():
-    names = ("SAF", "SPF", "EASY-SJBF", "PPO-ORDER", "URGENT-CAPPED-COST-BENEFIT", "SMITH-NET")
+    names = ("SAF", "SPF", "EASY-SJBF", "PPO-ORDER", "URGENT-BENEFIT", "SMITH-NET")
     digests = [content_digest(load_agent(name)) for name in names]
     assert digests == [content_digest(load_agent(name)) for name in names]
     assert len(set(digests)) == len(names)

@@ -192,7 +192,7 @@ def table(marked_weeks: Episodes) -> CrossValidationResult:
 def test_table_has_every_baseline_and_says_which_could_be_had(table: CrossValidationResult) -> None:
     assert dict(table.kinds) == {
         **dict.fromkeys(("SPF", "FCFS", "SAF", "F1", "EASY-PLUS-PLUS"), "achievable"),
-        **dict.fromkeys(("MULTI-QUEUE-ADAPTIVE-DELAY", "DYNP", "w*train"), "achievable"),
+        **dict.fromkeys(("MULTI-DELAY", "DYNP", "w*train"), "achievable"),
         **dict.fromkeys(("w*", "w* on copies"), "hindsight"),
         **dict.fromkeys(("clairvoyant SPF", "clairvoyant SAF", "clairvoyant SMITH"), "clairvoyant"),
     }

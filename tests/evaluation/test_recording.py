@@ -63,8 +63,8 @@ def replay(data, about):
     ("agents", "options"),
     [
         (["SAF", "FCFS"], {}),
-        (["SMITH-REGRESSION"], {"action": "job", "n_slots": 16, "observation": "flat"}),
-        (["URGENT-CAPPED-COST-BENEFIT"], {"action": "order", "epsilon": 0.2, "seed": 7}),
+        (["SMITH-REG"], {"action": "job", "n_slots": 16, "observation": "flat"}),
+        (["URGENT-BENEFIT"], {"action": "order", "epsilon": 0.2, "seed": 7}),
         (["PPO-ORDER"], {}),
         ([NamedAgent("MIX", ConstantAction((0.5, 0.5, 0, 0, 0, 0)), {"action": "weights"})], {}),
         ([NamedAgent("OWN", ConstantAction((0.5, 0.5, 1, 0.5, 0.2)))], {"observation": "flat"}),
@@ -122,7 +122,7 @@ def test_bundled_data_set_is_what_its_page_s_command_makes(tmp_path):
     assert sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) < 300_000
     bundled = minari.MinariDataset(folder / "data")
     made = record(
-        ["SMITH-REGRESSION"],
+        ["SMITH-REG"],
         BUSY,
         folder.name,
         weeks="10",
@@ -305,7 +305,7 @@ def _full_disk(*_):
         (["SAF", "CONSERVATIVE"], {}, "backfill is the default and conservative"),
         (["PPO-ORDER"], {"action": "job"}, "takes actions of kind 'order'"),
         (["PPO-ORDER"], {"n_slots": 16}, "PPO-ORDER needs n_slots 64, got 16"),
-        (["SMITH-HISTORY", "SMITH-REGRESSION"], {"action": "job"}, "reads the regression of users"),
+        (["SMITH-HISTORY", "SMITH-REG"], {"action": "job"}, "reads the regression of users"),
         (["SMITH-NET"], {}, "orders by a network"),
         (["PLANNER"], {}, "orders in Python"),
         (["PLANNER"], {"action": "order"}, "PLANNER orders in Python"),

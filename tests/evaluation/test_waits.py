@@ -35,7 +35,7 @@ def p999_by_hand(waits: list[int]) -> int:
 @pytest.fixture(scope="module")
 def evaluation() -> Evaluation:
     """Three agents on some bundled weeks, with a copy of each."""
-    agents = ["FCFS", "SMITH", "URGENT-CAPPED-COST-BENEFIT-OPEN"]
+    agents = ["FCFS", "SMITH", "URGENT-OPEN"]
     return evaluate(agents, weeks=WEEKS, jitter=600, replicas=1, progress=False)
 
 
@@ -136,7 +136,7 @@ def test_the_baseline_is_one_to_itself_and_every_row_has_a_contest(evaluation: E
     assert table["contest"].to_dict() == {
         "FCFS": "guarded",
         "SMITH": "guarded",
-        "URGENT-CAPPED-COST-BENEFIT-OPEN": "open",
+        "URGENT-OPEN": "open",
         "SAF": "guarded",
     }
 

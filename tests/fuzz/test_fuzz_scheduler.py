@@ -21,7 +21,7 @@ from reference_prediction import CORRECTIONS
 from strategies import THRESHOLDS_S, crowds, jobs, policies
 
 TIMES_S = (1, 2, 3, 5, 10, 11, 20, 60)
-ORDERS = ("SMITH-HISTORY", "SMITH-REGRESSION", "SAF-RECENT", "SMITH-URGENT")
+ORDERS = ("SMITH-HISTORY", "SMITH-REG", "SAF-RECENT", "SMITH-URGENT")
 
 
 class Case(NamedTuple):

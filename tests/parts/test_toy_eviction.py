@@ -60,7 +60,7 @@ jobs = hpcgym.load_workload("synthetic-256")
 jobs = jobs.select(np.arange(400))
 event = f"clear:at={{AT}},every={{EVERY}},times={{TIMES}}"
 for mode in {modes}:
-    for policy in ("FCFS", "SAF", "WFP3", "SMITH", "SMITH-REGRESSION"):
+    for policy in ("FCFS", "SAF", "WFP3", "SMITH", "SMITH-REG"):
         for threshold in (None, 40_000):
             settings = dict(policy=policy, backfill=mode, threshold=threshold)
             ours = hpcgym.simulate(jobs, events=[event], **settings)

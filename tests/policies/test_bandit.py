@@ -115,7 +115,7 @@ def test_chance_has_a_seed_and_copies_share_it(log):
     assert np.array_equal(starts[0], starts[1]) and not np.array_equal(starts[0], starts[2])
 
 
-@pytest.mark.parametrize("name", ["bandit-ucb", "bandit-exp3", "bandit-epsilon-greedy"])
+@pytest.mark.parametrize("name", ["bandit-ucb", "bandit-exp3", "bandit-epsilon"])
 def test_bandits_go_by_name_and_under_other_settings(log, name):
     made = hpcgym.simulate(log, name, event_semantics="pyss", backfill_order="SPF")
     assert made.complete and made.settings.policy == name

@@ -83,7 +83,7 @@ def test_recorded_waits_are_those_of_the_second_half_of_the_log(
     assert row["long_share"] == sum(wait > 24 for wait in waits) / len(waits)
 
 
-@pytest.mark.parametrize("policy", ["SAF", "SPF", "SQF", "WFP3", "SMITH-REGRESSION"])
+@pytest.mark.parametrize("policy", ["SAF", "SPF", "SQF", "WFP3", "SMITH-REG"])
 def test_the_gain_of_an_order_is_what_its_simulation_says(
     fcfs_log: Path, fcfs_report: dict[str, Any], policy: str
 ) -> None:
@@ -162,7 +162,7 @@ def test_the_answer_names_the_best_order_of_the_first_half(
             for job, wait in waits_h(file, policy, threshold=200_000).items()
             if job not in late
         )
-        for policy in ("SAF", "SPF", "SQF", "WFP3", "SMITH-REGRESSION")
+        for policy in ("SAF", "SPF", "SQF", "WFP3", "SMITH-REG")
     }
     assert report["best"] == min(means, key=lambda policy: means[policy]).lower()
     row = rows_of(report)[report["best"]]

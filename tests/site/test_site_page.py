@@ -124,8 +124,8 @@ def test_orders_a_scheduler_can_be_told_stand_apart_from_what_is_simulated_only(
     shown = without_scripts(page_html(small))
     told = shown.index("What a site&#x27;s scheduler can be told")
     only = shown.index(">Simulated only<")
-    assert told < shown.index("SQF", told) < only < shown.index("H-TRIAL-YOUNG", only)
-    assert "H-TRIAL-YOUNG" not in shown[told:only]
+    assert told < shown.index("SQF", told) < only < shown.index("URGENT-YOUNG", only)
+    assert "URGENT-YOUNG" not in shown[told:only]
 
 
 def every_text(value, replaced):

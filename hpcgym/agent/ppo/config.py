@@ -41,7 +41,7 @@ class PPOConfig:
         hidden: Width of a layer.
         layers: Layers before the output.
         heads: Heads of "attention"; divides `hidden`.
-        start: "saf", "smith-history", "smith-regression" or "smith-urgent", which decides what
+        start: "saf", "smith-history", "smith-reg" or "smith-urgent", which decides what
             observations expect run times by; by records at "saf".
         bound: How far the network may move the scores of its start, in natural logarithms, or the
             start's 1 in `weights` and `policy`.
@@ -242,7 +242,7 @@ _LEAST["log_std"] = -20
 """Least value of each number that may be below 1."""
 
 _FEW_NUMBERS: dict[str, Any] = {
-    "start": "smith-regression",
+    "start": "smith-reg",
     "baseline": "",
     "constants": 96,
     "log_std": -1.0,
@@ -259,11 +259,11 @@ _FEW_NUMBERS: dict[str, Any] = {
 
 PRESETS: dict[str, dict[str, Any]] = {
     "index": _FEW_NUMBERS | {"decide": Index.USUAL_DECIDE, "n_slots": Index.USUAL_SLOTS},
-    "order": {"start": "smith-regression", "baseline": "SMITH-REGRESSION"},
-    "job": {"start": "smith-regression", "baseline": "SMITH-REGRESSION", "n_slots": 32},
+    "order": {"start": "smith-reg", "baseline": "SMITH-REG"},
+    "job": {"start": "smith-reg", "baseline": "SMITH-REG", "n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},
     "weights": {"bound": 0.5},
-    "controls": {"start": "smith-regression", "baseline": "SMITH-URGENT", "log_std": -1.5},
+    "controls": {"start": "smith-reg", "baseline": "SMITH-URGENT", "log_std": -1.5},
     "trials": _FEW_NUMBERS | {"decide": Index.USUAL_DECIDE, "n_slots": Index.USUAL_SLOTS},
 }
 """What each kind of action sets besides the defaults."""

@@ -24,7 +24,7 @@ KAPPA, CAP, LONG, URGENCY = range(4)
 """Places of these in an action."""
 
 CONTROLLED = "cost-benefit:cap=0.97"
-"""The mode that controls change unless another is named, that of URGENT-CAPPED-COST-BENEFIT."""
+"""The mode that controls change unless another is named, that of URGENT-BENEFIT."""
 
 CAP_SPAN, LONG_SPAN = 2.0, 8.0
 """Factors by which controls of 1 raise the cap and the bound of long jobs."""

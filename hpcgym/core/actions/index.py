@@ -39,7 +39,7 @@ class Index(Action):
 
     def policies_of(self, names: Sequence[str] | None) -> list[Policy]:
         """Return the index whose weights are set, and what it is where none is."""
-        return [as_policy("SMITH-REGRESSION"), as_policy("SAF")]
+        return [as_policy("SMITH-REG"), as_policy("SAF")]
 
     @classmethod
     def usual_mode(cls, scenarios: str | Mode) -> str | Mode:

@@ -17,7 +17,7 @@ LIMIT, KEPT, YOUNG, VICTIM = range(len(CONTROLS), len(NUMBERS))
 """Places of what controls do not set."""
 
 LENT = "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
-"""The mode that an action changes unless another is named, that of H-TRIAL-YOUNG."""
+"""The mode that an action changes unless another is named, that of URGENT-YOUNG."""
 
 
 def refuse_without_trials(action: str, mode: Backfill) -> None:

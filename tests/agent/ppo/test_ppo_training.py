@@ -47,11 +47,11 @@ ACTIONS = ("order", "job", "policy", "weights", "index")
 STARTS = [
     *((action, "saf") for action in ACTIONS),
     *((action, "smith-history") for action in ("order", "job", "policy")),
-    ("order", "smith-regression"),
+    ("order", "smith-reg"),
     ("order", "smith-urgent"),
-    ("index", "smith-regression"),
-    ("controls", "smith-regression"),
-    ("trials", "smith-regression"),
+    ("index", "smith-reg"),
+    ("controls", "smith-reg"),
+    ("trials", "smith-reg"),
 ]
 SMALL = {
     "start": "saf",
@@ -219,14 +219,12 @@ def test_controls_begin_at_the_shelfs_agent_learn_and_are_written(
     training: list[Episodes], validation: list[Episodes], tmp_path: Path
 ) -> None:
     mode = "cost-benefit:cap=0.97,overdue=open"
-    config = ppo.preset(
-        "controls", **SMALL | {"start": "smith-regression", "steps": 256}, backfill=mode
-    )
+    config = ppo.preset("controls", **SMALL | {"start": "smith-reg", "steps": 256}, backfill=mode)
     untrained = networks.Scorer(config.spec).agent()
     begun = NamedAgent("UNTRAINED", untrained, config.env_keywords)
-    frame = evaluate([begun, "URGENT-CAPPED-COST-BENEFIT-OPEN"], training[0], progress=False).frame
+    frame = evaluate([begun, "URGENT-OPEN"], training[0], progress=False).frame
     found = frame.groupby("agent")["mean_bsld"].apply(list)
-    assert found["UNTRAINED"] == found["URGENT-CAPPED-COST-BENEFIT-OPEN"]
+    assert found["UNTRAINED"] == found["URGENT-OPEN"]
     trained = ppo.train(config, training, validation=validation, seed=1)
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
     made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")  # evaluated elsewhere

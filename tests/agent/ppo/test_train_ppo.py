@@ -238,7 +238,7 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     card = load_card(str(tmp_path / "trained.toml"))
     steps, last = card.parameters["steps"], done.stdout.splitlines()[-1]
     assert re.fullmatch(
-        r"TRAINED ended where it began, as SMITH-REGRESSION among the 64 jobs it sees: "
+        r"TRAINED ended where it began, as SMITH-REG among the 64 jobs it sees: "
         rf"{steps} decisions of PPO gave nothing better\. On the validation weeks it has "
         rf"(\d\.\d{{3}}) times SAF's sum, the best later network \1\. "
         rf"Try more --minutes or --steps{advice}, a higher --set learning_rate, or other weeks",
@@ -248,9 +248,9 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     assert card.training.ended_at_start
     assert "trained" not in card.description
     assert "as its training on synthetic-256-weeks began" in card.title
-    agents = [replace(card.agent, training=None), "SMITH-REGRESSION"]
+    agents = [replace(card.agent, training=None), "SMITH-REG"]
     found = evaluate(agents, SCENARIO, weeks="7-8", progress=False)
-    assert found.values("TRAINED") == pytest.approx(found.values("SMITH-REGRESSION"), rel=1e-3)
+    assert found.values("TRAINED") == pytest.approx(found.values("SMITH-REG"), rel=1e-3)
 
 
 def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(

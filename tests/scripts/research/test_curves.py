@@ -25,7 +25,7 @@ def test_saf_is_one_on_every_week_and_copy(judge: curves.Judge) -> None:
 
 
 def test_rules_score_as_an_evaluation_says(judge: curves.Judge) -> None:
-    agents = ["FCFS", "SMITH-REGRESSION"]
+    agents = ["FCFS", "SMITH-REG"]
     found = evaluate(["SAF", *agents], BUSY, weeks="15-17")
     for agent in agents:
         own = judge(curves.always(curves.CONSTANTS[agent])).bsld[:, 0]
@@ -35,8 +35,8 @@ def test_rules_score_as_an_evaluation_says(judge: curves.Judge) -> None:
 def test_h_is_played_under_its_own_keywords() -> None:
     own = curves.Judge(BUSY, "test", 0, **curves.H)
     judged = own(lambda shown: np.zeros(len(shown), np.int64))
-    found = evaluate(["SAF", "URGENT-CAPPED-COST-BENEFIT"], BUSY, weeks="15-17")
-    assert judged.bsld[:, 0] == pytest.approx(found.values("URGENT-CAPPED-COST-BENEFIT")[:, 0])
+    found = evaluate(["SAF", "URGENT-BENEFIT"], BUSY, weeks="15-17")
+    assert judged.bsld[:, 0] == pytest.approx(found.values("URGENT-BENEFIT")[:, 0])
 
 
 def test_parts_that_are_trained_on_and_judged_share_no_week() -> None:

@@ -16,7 +16,7 @@ SCENARIO = "synthetic-256-weeks"
 @pytest.fixture(scope="module")
 def evaluation() -> Evaluation:
     """H and SAF on a few weeks."""
-    return evaluate([ladder.H], SCENARIO, weeks="1-4", progress=False)
+    return evaluate([ladder.GUARDED], SCENARIO, weeks="1-4", progress=False)
 
 
 def test_sums_by_class_are_those_of_all_jobs(evaluation: Evaluation) -> None:
@@ -40,15 +40,15 @@ def test_thresholds_stand_beside_the_agents_on_the_same_weeks(
 
 
 def test_weeks_add_up_to_the_whole_change(evaluation: Evaluation) -> None:
-    weeks = ladder.weeks_of(evaluation, ladder.H)
-    ratio = next(one.ratio.value for one in evaluation.summaries if one.agent == ladder.H)
+    weeks = ladder.weeks_of(evaluation, ladder.GUARDED)
+    ratio = next(one.ratio.value for one in evaluation.summaries if one.agent == ladder.GUARDED)
     assert weeks["change"].sum() == pytest.approx(ratio - 1)
     assert weeks["change"].is_monotonic_decreasing
     assert weeks["share"].sum() == pytest.approx(1)
 
 
 def test_lost_weeks_say_what_ten_jobs_have_in_common(evaluation: Evaluation) -> None:
-    found = ladder.lost_weeks(evaluation, ladder.H, 1)
+    found = ladder.lost_weeks(evaluation, ladder.GUARDED, 1)
     assert isinstance(found, pd.DataFrame)
-    assert found["week"][0] == ladder.weeks_of(evaluation, ladder.H)["week"][0]
+    assert found["week"][0] == ladder.weeks_of(evaluation, ladder.GUARDED)["week"][0]
     assert 0 <= float(found["run up to 2 min"][0]) <= 10
