@@ -11,8 +11,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-RULES = ["FCFS", "SPF", "SAF", "SMITH", "EASY-SJBF", "SMITH-REG"]
-RULES += ["URGENT-BENEFIT"]
+AGENTS = "FCFS,SPF,SAF,URGENT-BENEFIT,URGENT-YOUNG,PPO-ORDER"
 SCENARIO = "synthetic-busy-weeks"
 
 
@@ -29,16 +28,13 @@ def main():
 
 
 def compare():
-    """Evaluate rules and the trained agents of the shelf that kill no job, by `hpcgym`."""
-    from hpcgym.agent.shelf import load_cards
+    """Evaluate five rules and a trained agent, by `hpcgym`."""
     from hpcgym.cli import app
 
-    cards = [card for card in load_cards().values() if card.contest != "requeue"]
-    trained = [card.name for card in cards if card.training is not None]
-    words = ["evaluate", "--agents", ",".join(RULES + trained), "--scenario", SCENARIO]
-    words += ["--output", os.path.join("runs", "quickstart"), "--force"]
-    print("hpcgym " + " ".join(words), flush=True)
-    return app(words, standalone_mode=False)
+    words = ["evaluate", "--agents", AGENTS]
+    rest = ["--scenario", SCENARIO, "--output", os.path.join("runs", "quickstart"), "--force"]
+    print("hpcgym", *words, "\\\n   ", *rest, flush=True)
+    return app([*words, *rest], standalone_mode=False)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def test_tutorial_shows_what_the_quickstart_prints(place):
     done = typed("-e", QUICKSTART)
     assert done.returncode == 0, done.stdout + done.stderr
     printed = [line.rstrip() for line in done.stdout.splitlines()]
-    assert printed[1:] == shown.text.splitlines()
+    assert printed[2:] == shown.text.splitlines()
 
 
 @pytest.mark.parametrize("document", [one for one in DOCUMENTS if session(one)])

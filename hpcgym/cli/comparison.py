@@ -48,6 +48,9 @@ class Comparison:
             "scenario. The options of the machine, the scheduler and the cleaning go with it."
         ),
     ] = None
+    whole: Annotated[
+        bool, typer.Option("--all", help="Print every column, and tables of waits and waste.")
+    ] = False
     how: Format = "table"
     output: Annotated[
         Path | None,
@@ -221,19 +224,23 @@ def show_and_write(
     Writes the frames and the figures, by file name.
     """
     from hpcgym.evaluation.results import Evaluation, write_csv
+    from hpcgym.evaluation.short_tables import overview
 
     how, force = given.how, given.force or given.resume
     if how == "table":
-        show(result.table())
-        if isinstance(result, Evaluation):
-            show("")
-            show(result.waits_table())
+        if not given.whole:
+            show(overview(result) if isinstance(result, Evaluation) else result.overview())
+        else:
+            show(result.table())
+            if isinstance(result, Evaluation):
+                show("")
+                show(result.waits_table())
     else:
         show_frame(frames["summary.csv"], how)
     for evaluation in figures.values():
         if evaluation.interval_warning:
             options.warn(evaluation.interval_warning)
-        for table in evaluation.further_tables() if how == "table" else ():
+        for table in evaluation.further_tables() if how == "table" and given.whole else ():
             show("")
             show(table)
     if folder is None:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_h
 
 import typer
 
-from hpcgym.cli.show import echo, say
+from hpcgym.cli.show import console, echo, say
 from hpcgym.core.setting_list import SETTINGS
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError
+from hpcgym.text_table import wrapped
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -334,4 +335,5 @@ def show_settings(
             words[name.replace("_", " ").removesuffix(" at limit")] = value
     words |= {key.replace("_", " "): value for key, value in further.items()}
     shown = (f"{key} {value}" for key, value in words.items() if value is not None)
-    _say(context, f"settings: {', '.join([of, *shown])}")
+    for line in wrapped(f"settings: {', '.join([of, *shown])}", console().width):
+        _say(context, line)

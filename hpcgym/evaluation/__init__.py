@@ -5,6 +5,7 @@ from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.recording import Recording, record
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.runner import play
+from hpcgym.evaluation.short_tables import overview, verdict
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
 
 __all__ = [
@@ -17,7 +18,9 @@ __all__ = [
     "draw_weeks",
     "evaluate",
     "mean_log_ratio",
+    "overview",
     "play",
     "ratio_of_sums",
     "record",
+    "verdict",
 ]

@@ -14,10 +14,13 @@ from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame, aggregate_logs, aggregate_tables
 from hpcgym.evaluation.baselines import Kind
 from hpcgym.evaluation.results import Evaluation, write_csv
+from hpcgym.evaluation.short_tables import overview, overview_of_logs
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Group
+
+    from hpcgym.text_table import TextTable
 
 _MEANING: Mapping[Kind, str] = {
     "hindsight": "hindsight: made for the very week it is run on",
@@ -176,6 +179,13 @@ class CrossValidationResult:
             notes = _notes(self.kinds, self.seed_ratios, self._ended)
             tables += aggregate_tables(self.evaluations, self.aggregates, self.kinds, notes)
         return Group(*(part for table in tables for part in (table, "")))
+
+    def overview(self) -> TextTable:
+        """Return one table of five columns, over all logs where there are several."""
+        notes = _notes(self.kinds, self.seed_ratios, self._ended)
+        if self.aggregates:
+            return overview_of_logs(self.evaluations, self.aggregates, self.kinds, notes)
+        return overview(self.evaluation, self.kinds, notes)
 
     def to_csv(self, folder: str | Path, *, force: bool = False) -> None:
         """Write runs.csv, summary.csv and trainings.csv to a folder that exists.

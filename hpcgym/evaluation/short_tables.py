@@ -1,0 +1,170 @@
+"""What a person reads first of a comparison: five columns, and a sentence that says who wins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from hpcgym.evaluation.aggregate import Aggregate
+from hpcgym.evaluation.results import Evaluation, Summary
+from hpcgym.evaluation.statistics import draw_weeks, ratio_over_logs
+from hpcgym.evaluation.waits import RATIOS, interval_text
+from hpcgym.text_table import Column, TextTable, duration, fixed
+
+ELSEWHERE = "--all shows more of each agent, --format csv has all"
+
+LONGEST = RATIOS.index("max_wait_ratio")
+"""Which ratio of long waits is that of the longest."""
+
+_PRICES = {"open": "May delay jobs beyond the threshold", "requeue": "Kills jobs that run"}
+"""What agents of a contest do that others do not."""
+
+Row: TypeAlias = Summary | Aggregate
+"""What is known of an agent, on one log or over several."""
+
+
+def overview(
+    evaluation: Evaluation, kinds: Mapping[str, str] | None = None, notes: Sequence[str] = ()
+) -> TextTable:
+    """Return the table of one log: waits in hours, and the ratio to the baseline, best first.
+
+    Args:
+        kinds: Kind of each agent, where some could not be schedulers.
+        notes: Lines to add below.
+    """
+    ranked = evaluation.ranked()
+    means = [float(evaluation.values(row.agent, "mean_wait_time").mean()) for row in ranked]
+    columns = [
+        *_names(ranked, kinds),
+        Column("mean\nwait", list(map(duration, means)), rank=2),
+        Column("longest\nwait", [duration(row.max_wait_time) for row in ranked], rank=3),
+        *_ratios(ranked, evaluation.baseline),
+    ]
+    without = [f"left out {agent}: {why}" for agent, why in evaluation.left_out.items()]
+    return _table(columns, ranked, [evaluation], kinds, evaluation.conditions, [*notes, *without])
+
+
+def overview_of_logs(
+    evaluations: Sequence[Evaluation],
+    aggregates: Sequence[Aggregate],
+    kinds: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+) -> TextTable:
+    """Return the table of several logs: geometric means of ratios to the baseline, best first.
+
+    Other arguments as of `overview`.
+    """
+    ranked = sorted(aggregates, key=lambda row: row.ratio.value)
+    longest = [row.waits[LONGEST] for row in ranked]
+    cells = ["-" if math.isnan(one.value) else f"{one.value:.3f}" for one in longest]
+    columns = [
+        *_names(ranked, kinds),
+        *_ratios(ranked, evaluations[0].baseline),
+        Column("longest\nwait", cells, rank=2),
+        Column("95\u00a0%\ninterval", [interval_text(one, ".3f") for one in longest], rank=3),
+    ]
+    title = f"{len(evaluations)} logs: {', '.join(log.scenario for log in evaluations)}"
+    return _table(
+        columns, ranked, evaluations, kinds, title, ["geometric means of the ratios", *notes]
+    )
+
+
+def verdict(
+    evaluations: Sequence[Evaluation], ranked: Sequence[Row], kinds: Mapping[str, str] | None = None
+) -> str:
+    """Say in a sentence or two which agent is best, and whether that is sure.
+
+    Agents that know run times, or the very weeks, cannot win. Sure is what holds at both ends of
+    the paired 95 % interval.
+
+    Example:
+        >>> from hpcgym.evaluation import evaluate
+        >>> found = evaluate(["FCFS"], "tiny", progress=False)
+        >>> verdict([found], found.ranked())
+        'SAF has the least bounded slowdown. One episode tells nothing of others.'
+    """
+    baseline = evaluations[0].baseline
+    real = [row for row in ranked if (kinds or {}).get(row.agent, "achievable") == "achievable"]
+    best = real[0]
+    others = [row.agent for row in real[1:] if row.agent != baseline]
+    alike = [agent for agent in others if not _is_told_apart(evaluations, best.agent, agent)]
+    text = f"{best.agent} has the least bounded slowdown"
+    if all(row.ratio.low is None for row in real):
+        return f"{text}. One {evaluations[0].unit} tells nothing of others."
+    if less := _less(best, baseline):
+        text = f"{best.agent} is best: {less}"
+    elif best.agent != baseline:
+        text = f"{text}, but it may be no better than {baseline}"
+    sentences = [text]
+    if alike:
+        sentences.append(f"Not told apart from it: {', '.join(alike)}")
+    safe = next((row for row in real if row.contest == "guarded"), best)
+    if safe.agent not in (best.agent, baseline) and (less := _less(safe, baseline)):
+        sentences.append(f"Best that kills nothing and keeps the threshold: {safe.agent}, {less}")
+    return "".join(f"{sentence}. " for sentence in sentences).rstrip()
+
+
+def _less(row: Row, baseline: str) -> str:
+    """Say how much less slowdown an agent has than the baseline; "" where that is unsure."""
+    low, high = row.ratio.low, row.ratio.high
+    if low is None or high is None or not high < 1:
+        return ""
+    ends = f"{100 * (1 - high):.0f} to {100 * (1 - low):.0f} %"
+    return f"{100 * (1 - row.ratio.value):.0f} % less bounded slowdown than {baseline} ({ends})"
+
+
+def _is_told_apart(evaluations: Sequence[Evaluation], best: str, other: str) -> bool:
+    """Tell whether two agents differ on the weeks that both have run."""
+    pairs, draws = [], []
+    for log, evaluation in enumerate(evaluations):
+        against_best = replace(evaluation, baseline=best)
+        own, least = against_best.values(other), against_best.baseline_values(other)
+        if np.isnan(least).any():
+            return True  # they ran other weeks: nothing is said of them
+        seed = evaluation.seed if len(evaluations) == 1 else (evaluation.seed, log)
+        pairs.append((own, least))
+        draws.append(draw_weeks(len(own), seed=seed))
+    ratio = ratio_over_logs(pairs, draws)
+    return ratio.low is not None and not math.isnan(ratio.low) and ratio.low > 1
+
+
+def _names(ranked: Sequence[Row], kinds: Mapping[str, str] | None) -> list[Column]:
+    """Return the column of agents, and of kinds where they differ."""
+    columns = [Column("agent", [row.agent for row in ranked], "name")]
+    if kinds and len({kinds[row.agent] for row in ranked}) > 1:
+        columns.append(Column("kind", [kinds[row.agent] for row in ranked], "word", rank=4))
+    return columns
+
+
+def _ratios(ranked: Sequence[Row], baseline: str) -> list[Column]:
+    """Return the columns of the ratio to the baseline and its interval."""
+    return [
+        Column(f"bsld to\n{baseline}", fixed([row.ratio.value for row in ranked], 3)),
+        Column("95\u00a0%\ninterval", [interval_text(row.ratio, ".3f") for row in ranked], rank=1),
+    ]
+
+
+def _table(
+    columns: Sequence[Column],
+    ranked: Sequence[Row],
+    evaluations: Sequence[Evaluation],
+    kinds: Mapping[str, str] | None,
+    title: str,
+    further: Sequence[str],
+) -> TextTable:
+    """Return the table, with the sentence and what some agents do that others do not."""
+    baseline = evaluations[0].baseline
+    prices = []
+    for contest, price in _PRICES.items():
+        agents = [row.agent for row in ranked if row.contest == contest]
+        prices += [f"{price}: {', '.join(agents)}."] if agents else []
+    return TextTable(
+        columns,
+        title=title,
+        notes=(verdict(evaluations, ranked, kinds), *prices, *further, ELSEWHERE),
+        bold=[number for number, row in enumerate(ranked) if row.agent == baseline],
+    )
