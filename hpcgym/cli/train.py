@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli.options import Force, On, Resume, group_of, stated, with_options
+from hpcgym.cli.options import Force, On, Resume, group_of, with_options
+from hpcgym.cli.seeds import has_seeds, make_seeds
 from hpcgym.cli.show import echo
-from hpcgym.cli.train_seeds import line_of, train_seeds
 from hpcgym.errors import HpcgymError, OutputError
 
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ class AgentOptions:
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder to write the card and the weights to.")
     ] = Path("runs/ppo")
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0-15",
+            help="Make one for each seed, in place of --seed, in folders seed-0 and so on.",
+        ),
+    ] = None
+    executor: On = None
     resume: Resume = False
     force: Force = False
     shelf: Annotated[
@@ -91,14 +99,6 @@ class TrainOptions(AgentOptions):
     threads: Annotated[
         int, typer.Option(help="Threads of torch, and those that step environments.")
     ] = 1
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="0-15",
-            help="Train once for each seed, in place of --seed, in folders seed-0 and so on.",
-        ),
-    ] = None
-    executor: On = None
 
 
 @with_options(group_of(TrainOptions))
@@ -114,14 +114,10 @@ def train_agent(context: typer.Context, **given: Any) -> None:
     trainings.
     """
     options = TrainOptions(**given)
-    if options.seeds is not None:
-        if stated(context, "seed"):
-            raise HpcgymError("--seeds takes the place of --seed; give one of them")
-        for result in train_seeds(options, command_line(context), train_and_write):
-            echo(line_of(result))
+    if has_seeds(context, options):
+        for line in make_seeds(options, command_line(context), train_one):
+            echo(line)
         return
-    if options.executor is not None:
-        raise HpcgymError("--on shares trainings of several --seeds, such as --seeds 0-3")
     trained, card = train_and_write(options, command_line(context))
     for done, ratio, _ in trained.history:
         echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
@@ -203,6 +199,16 @@ def train_and_write(
     return trained, put_on_shelf(card, force=force) if given.shelf else card
 
 
+def train_one(given: TrainOptions, command: str) -> str:
+    """Train one of several seeds, and say what it came to."""
+    trained, card = train_and_write(given, command, progress=False)
+    start = ", ended where it began" if trained.ended_at_start else ""
+    return (
+        f"{trained.ratio:.3f} times SAF on the validation weeks{start}; "
+        f"{trained.steps:,} decisions in {trained.seconds:.0f} s; wrote {card}"
+    )
+
+
 def _clear_results(weights: Path, asked: TrainingSettings) -> None:
     """Remove the weights that a training wrote when it was killed before it wrote the card.
 
@@ -215,9 +221,9 @@ def _clear_results(weights: Path, asked: TrainingSettings) -> None:
     folder = weights.parent
     if not weights.exists():
         return
-    found = read_checkpoint(folder / CHECKPOINT)
-    found.settings.refuse_other(asked)
-    if not found.has_written(weights):
+    checkpoint = read_checkpoint(folder / CHECKPOINT)
+    checkpoint.settings.refuse_other(asked)
+    if not checkpoint.has_written(weights):
         return
     if weights.with_suffix(".toml").exists():
         raise HpcgymError(
@@ -261,7 +267,7 @@ def chosen_weeks(
 
     left = left_of_each_log(scenarios, weeks, validation_weeks)
     kept: Sequence[str | None] = validation_weeks or [None] * len(left)
-    parts = [split_validation(one, share, own) for one, own in zip(left, kept, strict=True)]
+    parts = [split_validation(log, share, held) for log, held in zip(left, kept, strict=True)]
     return [playing for playing, _ in parts], [held for _, held in parts]
 
 
@@ -273,8 +279,8 @@ def command_line(context: typer.Context) -> str:
         if source is None or source.name != "COMMANDLINE" or parameter.name == "resume":
             continue
         given = context.params[str(parameter.name)]
-        for one in given if isinstance(given, list | tuple) else [given]:
-            words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
+        for value in given if isinstance(given, list | tuple) else [given]:
+            words += [parameter.opts[0]] if value is True else [parameter.opts[0], str(value)]
     return shlex.join(words)
 
 

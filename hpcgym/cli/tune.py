@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ import typer
 
 from hpcgym.cli.comparison import results_folder, store_in
 from hpcgym.cli.options import group_of, with_options
+from hpcgym.cli.seeds import has_seeds, make_seeds
 from hpcgym.cli.show import echo
 from hpcgym.cli.train import AgentOptions, command_line, version_of_code
 from hpcgym.errors import HpcgymError
@@ -26,30 +27,55 @@ KEYS = ("strategy", "evaluations")
 """Fields of a trainer that options set."""
 
 
-@with_options(group_of(AgentOptions), name="TUNED", output=Path("runs/tuned"))
-def tune_agent(
-    context: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions(AgentOptions):
+    """Options of `hpcgym tune`."""
+
     trainer: Annotated[
         str,
         typer.Option(
             help="As of `hpcgym cross-validate`, but ppo; or file.py:Name or module:Name, which "
             "runs that file."
         ),
-    ] = "tuned-network",
-    strategy: Annotated[str | None, typer.Option(help="cma or xnes.")] = None,
-    evaluations: Annotated[
-        int | None, typer.Option(help="Vectors of weights that are tried.")
-    ] = None,
-    **given: Any,
-) -> None:
+    ] = "tuned-network"
+    strategy: Annotated[str | None, typer.Option(help="cma or xnes.")] = None
+    evaluations: Annotated[int | None, typer.Option(help="Vectors of weights that are tried.")] = (
+        None
+    )
+
+
+@with_options(group_of(TuneOptions), name="TUNED", output=Path("runs/tuned"))
+def tune_agent(context: typer.Context, **given: Any) -> None:
     """Search the weights of an order on weeks of one or more logs; write the agent's card.
 
     A search that is cut off keeps the values of its vectors; the same command with --resume goes on
-    from there. A trainer of your own class begins anew.
+    from there. A trainer of your own class begins anew. With --seeds, --on shares the searches.
 
     `hpcgym evaluate --agents runs/tuned/NAME.toml` runs the agent, and never on a week of its
     training. A trainer of your own may make a rule, weights of the features or an index; cards
     state no others.
+    """
+    options, command = TuneOptions(**given), command_line(context)
+    if has_seeds(context, options):
+        for line in make_seeds(options, command, tune_one):
+            echo(line)
+        return
+    for line in tune_and_write(options, command):
+        echo(line)
+
+
+def tune_one(given: TuneOptions, command: str) -> str:
+    """Search for one of several seeds, and say what it came to."""
+    return "; ".join(tune_and_write(given, command))
+
+
+def tune_and_write(given: TuneOptions, command: str) -> list[str]:
+    """Search, or go on with a search; return what there is to say of it.
+
+    The card records the command, and the trainer's settings that it leaves open.
+
+    Raises:
+        HpcgymError: An option that cannot be honoured, before anything is tried.
     """
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, refuse_name, write_agent
     from hpcgym.agent.search import SearchTrainer
@@ -57,53 +83,53 @@ def tune_agent(
     from hpcgym.evaluation.folds import left_of_each_log
     from hpcgym.evaluation.kept_values import KeptValues
 
-    asked = AgentOptions(**given)
-    name, seed, force, shelf = asked.name, asked.seed, asked.force, asked.shelf
+    name, seed, force, shelf = given.name, given.seed, given.force, given.shelf
     refuse_name(name)
-    changes = {"strategy": strategy, "evaluations": evaluations}
-    chosen = chosen_trainer(trainer, {key: one for key, one in changes.items() if one is not None})
-    unset = [key for key in _settable(chosen, trainer) if changes[key] is None]
-    words = [word for key in unset for word in (f"--{key}", str(getattr(chosen, key)))]
-    sets = left_of_each_log(asked.scenarios, asked.weeks or [])
+    asked = {key: getattr(given, key) for key in KEYS}
+    trainer = chosen_trainer(
+        given.trainer, {key: value for key, value in asked.items() if value is not None}
+    )
+    unset = [key for key in _settable(trainer, given.trainer) if asked[key] is None]
+    words = [word for key in unset for word in (f"--{key}", str(getattr(trainer, key)))]
+    weeks = left_of_each_log(given.scenarios, given.weeks or [])
     stem = name.casefold()
     unfinished = f"{stem}{UNFINISHED}"
     with results_folder(
-        asked.output,
+        given.output,
         [f"{stem}.toml"],
-        resume=asked.resume,
+        resume=given.resume,
         force=force,
         unfinished=unfinished,
         part="generation",
     ) as folder:
         assert folder is not None
-        replaced = force or (asked.resume and (folder / unfinished).exists())
+        replaced = force or (given.resume and (folder / unfinished).exists())
         ensure_free(name, folder, shelf=shelf, force=force, resumed=replaced)
-        logs = digests_of_logs(asked.scenarios)
-        path = store_in(folder, resume=asked.resume, unfinished=unfinished)
+        logs = digests_of_logs(given.scenarios)
+        path = store_in(folder, resume=given.resume, unfinished=unfinished)
         began, seconds = time.monotonic(), 0.0
-        if type(chosen) is SearchTrainer:  # what a class of one's own computes, no key would tell
-            kept = KeptValues(path, chosen, sets, seed)
-            agent = chosen.train(sets, seed, kept=kept)
+        if type(trainer) is SearchTrainer:  # what a class of one's own computes, no key would tell
+            kept = KeptValues(path, trainer, weeks, seed)
+            agent = trainer.train(weeks, seed, kept=kept)
             seconds = kept.seconds
         else:
-            agent = chosen.train(sets, seed)
+            agent = trainer.train(weeks, seed)
         training = Training(
-            {one.scenario.name: one.numbers for one in sets},
+            {log.scenario.name: log.numbers for log in weeks},
             seed,
             seconds + time.monotonic() - began,
             version_of_code(),
-            shlex.join([*shlex.split(command_line(context)), *words]),
+            shlex.join([*shlex.split(command), *words]),
             logs,
         )
         card = write_agent(agent, name, folder, training, force=replaced)
-    echo(f"{name}: {training.seconds:.0f} s; wrote {card}")
+    lines = [f"{name}: {training.seconds:.0f} s; wrote {card}"]
     if agent.ended_at_start:
-        echo(
+        lines.append(
             f"{name} ended where it began: no other vector that was tried was better on the "
             "training weeks. Try more --evaluations, or other weeks"
         )
-    if shelf:
-        echo(f"wrote {put_on_shelf(card, force=force)}")
+    return [*lines, f"wrote {put_on_shelf(card, force=force)}"] if shelf else lines
 
 
 def chosen_trainer(name: str, given: dict[str, object]) -> Trainer:
@@ -127,5 +153,5 @@ def _settable(trainer: Any, name: str) -> tuple[str, ...]:
     """Return the fields that may be set; w*train is by definition searched by XNES."""
     if name.casefold() == "weights":
         return ("evaluations",)
-    own = {field.name for field in fields(trainer)} if is_dataclass(trainer) else set()
-    return tuple(key for key in KEYS if key in own)
+    stated = {field.name for field in fields(trainer)} if is_dataclass(trainer) else set()
+    return tuple(key for key in KEYS if key in stated)

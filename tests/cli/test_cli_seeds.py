@@ -1,4 +1,4 @@
-"""`hpcgym train --seeds`: as many trainings as single commands, wherever they run."""
+"""`--seeds` of `hpcgym train` and `tune`: as many agents as by single commands, wherever made."""
 
 import re
 import tomllib
@@ -78,3 +78,24 @@ def test_options_without_a_meaning_are_refused(
 ) -> None:
     code, _, wrong = train(*options, "--output", str(tmp_path))
     assert code == 2 and said in wrong
+
+
+@pytest.mark.parametrize("where", [(), ("--on", "local:2")], ids=["here", "two processes"])
+def test_each_seed_is_searched_as_by_a_command_of_its_own(
+    where: tuple[str, ...], tmp_path: Path
+) -> None:
+    def tune(*options: str) -> list[str]:
+        words = ["tune", "--trainer", "tuned-history", "-s", "synthetic-busy-weeks"]
+        done = CliRunner().invoke(app, [*words, "--evaluations", "8", *options])
+        assert done.exit_code == 0, done.stderr
+        return done.stdout.splitlines()
+
+    both = ("--seeds", "1,4", "--output", str(tmp_path / "all"))
+    assert [line.split(":")[0] for line in tune(*both, *where)] == ["seed 1", "seed 4"]
+    tune("--seed", "4", "--name", "TUNED-4", "--output", str(tmp_path / "one"))
+    cards = [tmp_path / "all" / "seed-4" / "tuned-4.toml", tmp_path / "one" / "tuned-4.toml"]
+    mine, theirs = (tomllib.loads(card.read_text("utf-8")) for card in cards)
+    assert mine["training"].pop("command") != theirs["training"].pop("command")
+    assert mine["training"].pop("seconds") > 0 and theirs["training"].pop("seconds") > 0
+    assert mine == theirs
+    assert ["was finished" in line for line in tune(*both, "--resume")] == [True, True]
