@@ -14,7 +14,7 @@ from hpcgym.cli.interruption import ended_by_ctrl_c, raised_again
 
 with ended_by_ctrl_c():  # these take most of the time until a command begins
     import typer
-    from typer.core import TyperCommand, TyperGroup
+    from typer.core import TyperGroup
 
     from hpcgym.cli import (
         cross_validate,
@@ -31,6 +31,7 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
         warm,
     )
     from hpcgym.cli.options import STDIN
+    from hpcgym.cli.short_help import HelpfulCommand
     from hpcgym.cli.show import echo
     from hpcgym.errors import HpcgymError
     from hpcgym.output import keeping_inputs
@@ -44,7 +45,7 @@ EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
 
-class HouseCommand(TyperCommand):
+class HouseCommand(HelpfulCommand):
     """Writes over no file that its other options and arguments name, whatever is forced."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
@@ -164,19 +165,29 @@ app = HouseApp(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command("simulate", cls=HouseCommand)(simulate.simulate_log)
-app.command("plot", cls=HouseCommand)(plot.plot_log)
-app.command("evaluate", cls=HouseCommand)(evaluate.evaluate_agents)
-app.command("cross-validate", cls=HouseCommand)(cross_validate.cross_validate_agents)
-app.command("report", cls=HouseCommand)(report.write_report)
-app.command("train", cls=HouseCommand)(train.train_agent)
-app.command("tune", cls=HouseCommand)(tune.tune_agent)
-app.command("record", cls=HouseCommand)(record.record_episodes)
-app.command("warm", cls=HouseCommand)(warm.warm)
-app.add_typer(suite.app, name="suite")
-app.add_typer(traces.app, name="traces")
-app.add_typer(shelves.agents, name="agents")
-app.add_typer(shelves.scenarios, name="scenarios")
+for _panel, _commands in {
+    "Schedule a log": {
+        "simulate": simulate.simulate_log,
+        "plot": plot.plot_log,
+        "report": report.write_report,
+    },
+    "Compare agents": {
+        "evaluate": evaluate.evaluate_agents,
+        "cross-validate": cross_validate.cross_validate_agents,
+    },
+    "Make agents": {
+        "train": train.train_agent,
+        "tune": tune.tune_agent,
+        "record": record.record_episodes,
+    },
+}.items():
+    for _name, _command in _commands.items():
+        app.command(_name, cls=HouseCommand, rich_help_panel=_panel)(_command)
+app.add_typer(suite.app, name="suite", rich_help_panel="Compare agents")
+app.command("warm", cls=HouseCommand, rich_help_panel="Look up and set up")(warm.warm)
+app.add_typer(traces.app, name="traces", rich_help_panel="Look up and set up")
+app.add_typer(shelves.agents, name="agents", rich_help_panel="Look up and set up")
+app.add_typer(shelves.scenarios, name="scenarios", rich_help_panel="Look up and set up")
 
 
 def show_version(asked: bool) -> None:

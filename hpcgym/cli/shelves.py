@@ -21,7 +21,7 @@ agents = typer.Typer(help="Agents to evaluate: rules and learned ones.", no_args
 scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is_help=True)
 
 
-@agents.command("list")
+@agents.command("list", epilog="Example: hpcgym agents list")
 def list_agents(how: Format = "table") -> None:
     """List the agents on the shelf, and those that installed packages offer."""
     from hpcgym import plugins
@@ -47,7 +47,7 @@ def list_agents(how: Format = "table") -> None:
     show_rows(rows, how, kinds=kinds, ranks={"kind": 1})
 
 
-@agents.command("info")
+@agents.command("info", epilog="Example: hpcgym agents info SAF")
 def show_agent(
     name: Annotated[
         str,
@@ -100,7 +100,7 @@ def show_agent(
         show_rows(waits, how, kinds={"scenario": "name"}, title=title)
 
 
-@scenarios.command("list")
+@scenarios.command("list", epilog="Example: hpcgym scenarios list")
 def list_scenarios(how: Format = "table") -> None:
     """List the scenarios on the shelf, and those that installed packages offer."""
     from hpcgym import plugins
@@ -127,7 +127,7 @@ def list_scenarios(how: Format = "table") -> None:
     show_rows(rows, how, kinds=kinds, ranks={"episodes": 1})
 
 
-@scenarios.command("info")
+@scenarios.command("info", epilog="Example: hpcgym scenarios info tiny")
 def show_scenario(
     name: Annotated[str, typer.Argument(help="A scenario's name, or the path of its file.")],
     how: Format = "table",

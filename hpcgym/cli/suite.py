@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 
-@app.command("run")
+@app.command("run", epilog="Example: hpcgym suite run SAF --part bundled")
 def run_on_suite(
     agent: Annotated[
         str, typer.Argument(metavar="AGENT", help="A name, or the card (.toml) of your agent.")
@@ -63,7 +63,7 @@ def run_on_suite(
     echo(f"{record['agent']['name']}: {weeks} weeks of {len(record['logs'])} logs; wrote {path}")
 
 
-@app.command("verify")
+@app.command("verify", epilog="Example: hpcgym suite verify saf.json --weeks 20 --seed 7")
 def verify_on_suite(
     record: Annotated[Path, typer.Argument(metavar="RECORD", help="A record (.json).")],
     weeks: Annotated[
@@ -91,7 +91,7 @@ def verify_on_suite(
     echo(f"{what}: every start and metric is as the record says")
 
 
-@app.command("table")
+@app.command("table", epilog="Example: hpcgym suite table saf.json fcfs.json")
 def table_of_suite(
     records: Annotated[
         list[Path], typer.Argument(metavar="RECORD...", help="Records, that of SAF among them.")

@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 
-@app.command("list")
+@app.command("list", epilog="Example: hpcgym traces list")
 def list_traces(how: Format = "table") -> None:
     """List the logs known by name, and whether each is here."""
     from hpcgym.trace.catalogue import catalogue
@@ -35,7 +35,7 @@ def list_traces(how: Format = "table") -> None:
     show_rows(rows, how, kinds=kinds, ranks={"states": 3, "processors": 2, "jobs": 1})
 
 
-@app.command("info")
+@app.command("info", epilog="Example: hpcgym traces info kth_sp2")
 def show_trace(
     name: Annotated[str, typer.Argument(help="A log's name; see `hpcgym traces list`.")],
     how: Format = "table",
@@ -65,7 +65,7 @@ def show_trace(
     )
 
 
-@app.command("download")
+@app.command("download", epilog="Example: hpcgym traces download kth_sp2")
 def download_traces(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of logs.")],
     unverified: Annotated[
@@ -92,7 +92,7 @@ def download_traces(
     echo(f"Please {ARCHIVE_REQUEST}")
 
 
-@app.command("verify")
+@app.command("verify", epilog="Example: hpcgym traces verify")
 def verify_traces(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME...]", help="Default all that are here.")
@@ -110,7 +110,7 @@ def verify_traces(
         raise TraceError(f"not the logs on record: {', '.join(differing)}")
 
 
-@app.command("check")
+@app.command("check", epilog="Example: hpcgym traces check mine.swf.gz")
 def check_trace(
     context: typer.Context,
     file: Annotated[
@@ -136,7 +136,7 @@ def check_trace(
         show_frame(pd.DataFrame(map(vars, found.fields)), how)
 
 
-@app.command("import")
+@app.command("import", epilog="Example: hpcgym traces import accounting.txt --output jobs.swf")
 def import_traces(
     files: Annotated[
         list[Path],
@@ -183,7 +183,7 @@ def import_traces(
     echo(f"written    {output}")
 
 
-@app.command("machine")
+@app.command("machine", epilog="Example: hpcgym traces machine nodes.txt")
 def show_machine(
     file: Annotated[
         Path,
@@ -201,7 +201,7 @@ def show_machine(
         echo(line)
 
 
-@app.command("statistics")
+@app.command("statistics", epilog="Example: hpcgym traces statistics synthetic-256 synthetic-busy")
 def show_statistics(
     context: typer.Context,
     files: Annotated[

@@ -175,7 +175,7 @@ def test_help_names_every_backfilling_mode_and_cuts_no_word(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
-    shown = CliRunner().invoke(app, [command, "--help"]).stdout
+    shown = CliRunner().invoke(app, [command, "--help-all"]).stdout
     assert "…" not in shown
     assert {*MODES, "gang"} <= set(re.findall(r"[a-z-]+", shown))
 

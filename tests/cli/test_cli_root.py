@@ -3,6 +3,8 @@
 import csv
 import errno
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.cli.root import HouseGroup
+from hpcgym.cli.short_help import SHORT_HELP
 from hpcgym.errors import OutputError
 
 COMMANDS = [
@@ -23,13 +26,22 @@ COMMANDS = [
     ["cross-validate"],
     ["train"],
     ["tune"],
+    ["record"],
+    ["report"],
     ["warm"],
+    ["suite"],
+    ["suite", "run"],
+    ["suite", "verify"],
+    ["suite", "table"],
     ["traces"],
     ["traces", "list"],
     ["traces", "info"],
     ["traces", "download"],
     ["traces", "verify"],
     ["traces", "check"],
+    ["traces", "import"],
+    ["traces", "machine"],
+    ["traces", "statistics"],
     ["agents"],
     ["agents", "list"],
     ["agents", "info"],
@@ -49,6 +61,37 @@ def test_every_command_explains_itself(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0
     assert "Usage" in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_an_example_whose_options_it_has(command: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "120"}).stdout
+    if "Commands" in shown:  # a group: its commands have examples
+        return
+    (example,) = re.findall(r"Example: hpcgym (.+)", shown)
+    words = shlex.split(example)
+    assert words[: len(command)] == command
+    every = CliRunner().invoke(app, [*command, "--help-all"], env={"COLUMNS": "120"}).stdout
+    for word in words:
+        assert not word.startswith("-") or word in (every or shown)
+
+
+def test_help_shows_the_ten_options_that_people_use_and_all_where_asked() -> None:
+    few, every = (
+        set(re.findall(r"--[a-z-]+", CliRunner().invoke(app, ["evaluate", word]).stdout))
+        for word in ("--help", "--help-all")
+    )
+    assert {"--agents", "--weeks", "--on", "--all"} < few - {"--help-all"} < every
+    assert {"--event-semantics", "--max-request"} < every - few
+    for name, short in SHORT_HELP.items():
+        shown = short.shown.split()
+        assert len(shown) <= 10 and set(shown) <= options_of(name), name
+
+
+def options_of(command: str) -> set[str]:
+    """Return the options of a command."""
+    every = CliRunner().invoke(app, [command, "--help-all"], env={"COLUMNS": "120"}).stdout
+    return set(re.findall(r"--[a-z-]+", every))
 
 
 def test_help_fills_the_lines_that_there_are() -> None:
