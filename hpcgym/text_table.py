@@ -227,6 +227,18 @@ def shortened(text: str, width: int) -> str:
     return f"{text[: width - 1 - end].rstrip()}…{text[-end:].lstrip()}"
 
 
+def hung(line: str, width: int) -> list[str]:
+    """Break a line of columns; what goes on begins below its last column.
+
+    Example:
+        >>> hung("  kept     8  run time 0: start and end", 26)
+        ['  kept     8  run time 0:', '              start and end']
+    """
+    begins = max((gap.end() for gap in re.finditer(r"\S {2,}", line)), default=0)
+    first, *rest = wrapped(line[begins:], width - begins) or [""]
+    return [line[:begins] + first, *(" " * begins + part for part in rest)]
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """Break a text at spaces and behind slashes; a longer word stands over the width.
 

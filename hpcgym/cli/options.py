@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_h
 
 import typer
 
-from hpcgym.cli.show import console, echo, say
+from hpcgym.cli.show import echo, echo_prose
 from hpcgym.core.setting_list import SETTINGS
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError
-from hpcgym.text_table import wrapped
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -280,8 +279,8 @@ def warn(text: str) -> None:
 
 
 def _say(context: typer.Context, text: object) -> None:
-    """Print a line beside a table; on standard error where a program reads the table."""
-    say(text, context.params.get("how", "table"))
+    """Print lines beside a table; on standard error where a program reads the table."""
+    echo_prose(text, err=context.params.get("how", "table") != "table")
 
 
 def show_report(
@@ -304,7 +303,7 @@ def show_report(
 def say_reading(name: str, reading: str) -> None:
     """Print on standard error what was read of a log that is accounting, and left out."""
     if reading:
-        echo(f"hpcgym: {name}: {reading}", err=True)
+        echo_prose(f"hpcgym: {name}: {reading}", err=True)
 
 
 def named(part: object) -> object:
@@ -335,5 +334,4 @@ def show_settings(
             words[name.replace("_", " ").removesuffix(" at limit")] = value
     words |= {key.replace("_", " "): value for key, value in further.items()}
     shown = (f"{key} {value}" for key, value in words.items() if value is not None)
-    for line in wrapped(f"settings: {', '.join([of, *shown])}", console().width):
-        _say(context, line)
+    _say(context, f"settings: {', '.join([of, *shown])}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli import options
-from hpcgym.cli.show import echo
+from hpcgym.cli.show import echo, echo_prose
 from hpcgym.errors import HpcgymError
 
 
@@ -72,5 +72,5 @@ def write_report(
         with writing(target, force=force) as file:
             file.write_text(text, encoding="utf-8")
     for sentence in report["answer"]:
-        echo(sentence)
+        echo_prose(sentence)
     echo(f"written    {', '.join(map(str, targets))}")

@@ -18,6 +18,7 @@ from hpcgym.text_table import (
     TextTable,
     duration,
     fixed,
+    hung,
     json_text,
     machine_text,
     printable,
@@ -89,6 +90,14 @@ def echo(text: object, *, err: bool = False) -> None:
     """Print a line, whatever names are in it; a report that is no text has as many as it has."""
     lines = [text] if isinstance(text, str) else str(text).split("\n")
     typer.echo("\n".join(map(printable, lines)), err=err)
+
+
+def echo_prose(text: object, *, err: bool = False) -> None:
+    """Print what `echo` prints, in lines that are not wider than there is room."""
+    width = console().width
+    for line in [text] if isinstance(text, str) else str(text).split("\n"):
+        for part in hung(printable(line), width):
+            typer.echo(part, err=err)
 
 
 def say(text: object, how: str) -> None:

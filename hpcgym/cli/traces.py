@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli.options import CountedFrom, Timezone, log_at, read_machine, say_reading
-from hpcgym.cli.show import Format, echo, say, show_frame, show_pairs, show_rows
+from hpcgym.cli.show import Format, echo, echo_prose, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
 from hpcgym.text_table import Kind
 
@@ -35,7 +35,7 @@ def list_traces(how: Format = "table") -> None:
     show_rows(rows, how, kinds=kinds, ranks={"states": 3, "processors": 2, "jobs": 1})
 
 
-@app.command("info", epilog="Example: hpcgym traces info kth_sp2")
+@app.command("info", epilog="Example: hpcgym traces info KTH-SP2-1996-2.1-cln")
 def show_trace(
     name: Annotated[str, typer.Argument(help="A log's name; see `hpcgym traces list`.")],
     how: Format = "table",
@@ -65,7 +65,7 @@ def show_trace(
     )
 
 
-@app.command("download", epilog="Example: hpcgym traces download kth_sp2")
+@app.command("download", epilog="Example: hpcgym traces download KTH-SP2-1996-2.1-cln")
 def download_traces(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of logs.")],
     unverified: Annotated[
@@ -179,7 +179,7 @@ def import_traces(
         rename=partial(hashed, secrets.token_bytes()) if anonymise else None,
     )
     write_accounting(output, found, force=force)
-    echo(found)
+    echo_prose(found)
     echo(f"written    {output}")
 
 
