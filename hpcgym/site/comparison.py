@@ -97,7 +97,8 @@ class Comparison:
 
 def compare(log: SiteLog, fidelity: Fidelity) -> Comparison:
     """Simulate every option."""
-    tried = list(options_beside(fidelity.settings, log.workload))
+    is_known = not log.machine_is_guess
+    tried = list(options_beside(fidelity.settings, log.workload, is_machine_known=is_known))
     outcomes = {RECORDED: fidelity.recorded, TODAY: fidelity.simulated}
     options, left_out = {}, []
     with steps(len(tried), "trying what might be", "options") as progress:

@@ -88,11 +88,13 @@ def groups(report: Report) -> Markup | None:
     tables = {by: rows for by in GROUPS if (rows := (report.get("groups") or {}).get(by))}
     if not tables:
         return None
+    whole = tables.get("cpus") or next(iter(tables.values()))  # every job has a size
+    total = sum(row.get("core_hours") or 0.0 for row in whole)
     panels = [
         tag(
             "div",
             tag("h3", GROUPS[by]),
-            _group_table(report, by, rows),
+            _group_table(report, by, rows, total),
             class_="panel",
             id=f"group-{by}",
             data_title=f"{GROUPS[by]} ({len(rows)})",
@@ -108,14 +110,13 @@ def groups(report: Report) -> Markup | None:
     )
 
 
-def _group_table(report: Report, by: str, rows: Sequence[Report]) -> Markup:
-    """Return a table of groups, those with most cpu-hours first."""
+def _group_table(report: Report, by: str, rows: Sequence[Report], total: float) -> Markup:
+    """Return a table of groups, those with most cpu-hours first; all jobs have `total`."""
     names, others = (
         names_of(report),
         [key for key in (report.get("best"), report.get("best_any")) if key],
     )
     others = list(dict.fromkeys(others))
-    total = sum(row.get("core_hours") or 0.0 for row in rows)
     heads = [by, "jobs", "cpu-hours", "of all", "recorded", names.get("today", "today")]
     for key in others:
         heads += [names.get(key, key), "gain", "told"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ def markdown_of(report: Mapping[str, Any]) -> str:
     """Return the first screen of a report, what was read, and the command that makes it again."""
     trusted, log = report["trust"], report["log"]
     guess = ", a guess" if log["machine_is_guess"] else ""
-    lines = [f"# {report['title']}", "", *report["answer"], ""]
+    lines = [f"# {_plain(report['title'])}", "", *map(_plain, report["answer"]), ""]
     lines += ["| wait | recorded | simulated |", "|---|---:|---:|"]
     for key in ("mean", "median", "p90"):
         pair = (trusted[side][key] for side in ("recorded", "simulated"))
@@ -45,5 +46,5 @@ def _signed(gain_h: float) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a cell of a table."""
-    return text.replace("|", "\\|")
+    """Return a text without what Markdown takes for marks."""
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text)

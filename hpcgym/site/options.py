@@ -22,13 +22,14 @@ Group: TypeAlias = Literal["order", "mode", "limits", "machine", "simulated only
 GUARD_S = 200_000
 """Threshold of an order other than arrival, where today's setting has none, s."""
 
+BY_USER = "SMITH-REG"
 ORDERS = {
     "FCFS": "first come, first served",
     "SQF": "fewest cpus first",
     "SPF": "shortest limit first",
     "SAF": "smallest cpus × limit first",
     "WFP3": "wide jobs, and those that waited long for their limit",
-    "SMITH-REG": "smallest expected cpu-hours first, by users' past jobs",
+    BY_USER: "smallest expected cpu-hours first, by users' past jobs",
 }
 """Orders that a site's scheduler can be told as priorities, with what they mean."""
 
@@ -67,10 +68,17 @@ class Option:
     change: Callable[[Workload], Workload] | None = None
 
 
-def options_beside(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
-    """Yield what may be tried beside a setting, on a machine."""
+def options_beside(
+    baseline: SchedulerSettings, workload: Workload, *, is_machine_known: bool = True
+) -> Iterator[Option]:
+    """Yield what may be tried beside a setting, on a machine.
+
+    An order by users' past jobs needs users, and other sizes need one that is no guess.
+    """
     guarded = replace(baseline, threshold=baseline.threshold or GUARD_S)
     for policy, what in ORDERS.items():
+        if policy == BY_USER and not (workload.user >= 0).any():
+            continue
         settings = replace(baseline if policy == "FCFS" else guarded, policy=policy)
         if order_of(settings) != order_of(baseline):
             yield Option(policy.lower(), policy, "order", what, settings)
@@ -90,7 +98,8 @@ def options_beside(baseline: SchedulerSettings, workload: Workload) -> Iterator[
             settings,
             with_close_limits,
         )
-    yield from _sizes(baseline, workload)
+    if is_machine_known:
+        yield from _sizes(baseline, workload)
     for name, what in AGENTS.items():
         agent = load_agent(name)
         assert isinstance(agent, RuleAgent)

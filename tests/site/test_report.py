@@ -321,3 +321,22 @@ def test_capacity_idle_while_jobs_wait_is_counted_second_by_second() -> None:
     assert found["utilisation"] == pytest.approx(busy / area)
     assert found["idle_while_waiting"] == pytest.approx(idle / area)
     assert idle > 0
+
+
+def test_what_a_log_does_not_state_is_not_built_on(tmp_path: Path) -> None:
+    jobs = [(60 * n, n % 300, 50 + 37 * n % 900, 1 + n % 7, 1_000, -1) for n in range(80)]
+    path = written(tmp_path / "no_users.swf", jobs)
+    groups = {row["group"] for row in report_on(path)["options"]}
+    assert "SMITH-REG" not in {row["name"] for row in report_on(path)["options"]}
+    assert "machine" in groups
+    path.write_text("\n".join(path.read_text().splitlines()[1:]))  # no size in a header
+    guessed = report_on(path)
+    assert guessed["log"]["machine_is_guess"]
+    assert "machine" not in {row["group"] for row in guessed["options"]}
+
+
+def test_names_of_files_make_no_marks_in_markdown(tmp_path: Path) -> None:
+    jobs = [(60 * n, n % 300, 50, 1 + n % 7, 1_000, 1) for n in range(60)]
+    report = report_on(written(tmp_path / "a_b_*c*.swf", jobs))
+    assert markdown_of(report).startswith("# ")
+    assert r"a\_b\_\*c\*" in markdown_of(report).splitlines()[0]
