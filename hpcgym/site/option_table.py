@@ -35,7 +35,7 @@ KINDS = {
     "limits": "Other time limits",
     "machine": "More and fewer processors",
 }
-"""What a site's scheduler can be told, by group of options."""
+"""What a site can set, by group of options."""
 
 OPTION_HEADS = (
     *("option", "mean wait", "median", "9 in 10\nwait less", "longest", "waited\n> 1 day"),
@@ -45,7 +45,7 @@ OPTION_HEADS = (
 
 
 def all_options(report: Report) -> Markup | None:
-    """Return all options: those that a site's scheduler can be told, and the others."""
+    """Return all options: those that a site can set, and the others."""
     rows = report.get("options") or []
     if not rows:
         return None
@@ -54,9 +54,9 @@ def all_options(report: Report) -> Markup | None:
     others = sorted({row["group"] for row in rows} - KINDS.keys())
     only = [_option_group(report, rows, kind, "", scale) for kind in others]
     parts = [
-        tag("h3", "What a site's scheduler can be told"),
+        tag("h3", "What a site can set: orders, modes, limits, sizes"),
         table(
-            "What a site's scheduler can be told",
+            "What a site can set",
             OPTION_HEADS,
             [g for g in known if g.rows],
             class_="scroll wide",

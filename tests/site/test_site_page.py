@@ -122,7 +122,7 @@ def test_interval_of_a_loss_is_told_in_hours_more(small):
 
 def test_orders_a_scheduler_can_be_told_stand_apart_from_what_is_simulated_only(small):
     shown = without_scripts(page_html(small))
-    told = shown.index("What a site&#x27;s scheduler can be told")
+    told = shown.index("What a site can set: orders")
     only = shown.index(">Simulated only<")
     assert told < shown.index("SQF", told) < only < shown.index("URGENT-YOUNG", only)
     assert "URGENT-YOUNG" not in shown[told:only]
