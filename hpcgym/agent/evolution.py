@@ -131,8 +131,8 @@ class CMAES:
                 "CMAES needs the package cma, which is not installed: pip install cma"
             ) from None
         first = _beginning(mean, step_size, candidates)
-        own = np.random.RandomState(int(generator.integers(1, 2**31)))  # not numpy's shared one
-        options: dict[str, Any] = {"randn": own.randn, "verbose": -9}
+        random = np.random.RandomState(int(generator.integers(1, 2**31)))  # not numpy's shared one
+        options: dict[str, Any] = {"randn": random.randn, "verbose": -9}
         if candidates is not None:
             options["popsize"] = candidates
         self._search = cma.CMAEvolutionStrategy(first, step_size, options)

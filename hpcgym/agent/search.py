@@ -133,28 +133,28 @@ class SearchTrainer:
         refuse_seed(seed)
         with steps(len(episodes) + 2 if self.network else 1, f"training {self.name}") as work:
             network, samples = None, []
-            for one in episodes if self.network else ():
-                samples.append(samples_of(one))
+            for log in episodes if self.network else ():
+                samples.append(samples_of(log))
                 work.advance()
             if self.network:
                 network = fit_network(samples, seed)
                 work.advance()
             generator = np.random.default_rng(seed)
             if kept is None:  # as classes of one's own may have it
-                found = self.search(episodes, generator, network)
+                numbers = self.search(episodes, generator, network)
             else:
-                found = self.search(episodes, generator, network, kept)
+                numbers = self.search(episodes, generator, network, kept)
         agent: RuleAgent | NamedAgent
         if self.searched == "features":
-            agent = weights_agent(found, episodes, name=self.name)
+            agent = weights_agent(numbers, episodes, name=self.name)
         elif self.searched == "controls":
-            controls = ConstantAction(tuple(np.clip(found, -1, 1).tolist()))
+            controls = ConstantAction(tuple(np.clip(numbers, -1, 1).tolist()))
             keywords = {"action": "controls", "backfill": self.backfill}
             agent = NamedAgent(self.name, controls, keywords)
         else:
-            agent = RuleAgent(self._policy(found, network), name=self.name)
-        is_pure = self.gives == "best" and np.count_nonzero(found) == 1
-        is_still = not self.network and np.array_equal(found, self._start())
+            agent = RuleAgent(self._policy(numbers, network), name=self.name)
+        is_pure = self.gives == "best" and np.count_nonzero(numbers) == 1
+        is_still = not self.network and np.array_equal(numbers, self._start())
         return replace(agent, ended_at_start=bool(is_pure or is_still))
 
     def search(
@@ -172,7 +172,7 @@ class SearchTrainer:
             >>> float(np.abs(found).sum().round(9))
             1.0
         """
-        found = self._start()
+        numbers = self._start()
         if self.evaluations:
             objective = Objective(episodes, self.objective, copies=self.copies, generator=generator)
 
@@ -180,11 +180,11 @@ class SearchTrainer:
                 if self.searched == "features":
                     return objective.of_weights(asked)
                 if self.searched == "controls":
-                    return objective.of_rules([self._controlled(one) for one in asked])
-                return objective([self._policy(one, network) for one in asked])
+                    return objective.of_rules([self._controlled(vector) for vector in asked])
+                return objective([self._policy(vector, network) for vector in asked])
 
-            found = self._minimise(kept(values_of) if kept else values_of, generator)
-        return found / np.abs(found).sum() if self.searched == "features" else found
+            numbers = self._minimise(kept(values_of) if kept else values_of, generator)
+        return numbers / np.abs(numbers).sum() if self.searched == "features" else numbers
 
     def _minimise(self, values_of: Values, generator: np.random.Generator) -> FloatArray:
         """Ask the strategy for candidates and tell it their values, until enough are tried."""
@@ -216,19 +216,19 @@ class SearchTrainer:
             return np.zeros(len(CONTROLS))
         return np.array(SMITH[1:]) if self.searched == "index" else np.zeros(N_LAST)
 
-    def _controlled(self, found: FloatArray) -> RuleAgent:
+    def _controlled(self, numbers: FloatArray) -> RuleAgent:
         """Return the rule that the numbers make as controls, cut off at their bounds."""
         mode = as_backfill(self.backfill)
         assert isinstance(mode, Easy)
-        policy, backfill = controlled(np.clip(found, -1, 1).tolist(), mode)
+        policy, backfill = controlled(np.clip(numbers, -1, 1).tolist(), mode)
         return RuleAgent(policy, backfill=backfill)
 
-    def _policy(self, found: FloatArray, network: FloatArray | None) -> Policy:
+    def _policy(self, numbers: FloatArray, network: FloatArray | None) -> Policy:
         """Return the index that the numbers make."""
         if self.searched == "index" or network is None:
-            return _index(network, found)
+            return _index(network, numbers)
         scoring = network.copy()
-        scoring[FIRST_OF_RUN_TIME_RATIO:][:N_LAST] += found
+        scoring[FIRST_OF_RUN_TIME_RATIO:][:N_LAST] += numbers
         return _index(scoring, np.array(SMITH[1:]))
 
 

@@ -96,10 +96,12 @@ OF_SETTINGS: dict[str, Any] = {
     name: typer.Option(
         *(["--kill/--no-kill"] if name == "kill_at_limit" else []),
         rich_help_panel=SCHEDULER,
-        metavar="SECONDS|none" if one.unit else "KIND" if isinstance(one.default, str) else None,
-        help=f"{one.brief}{_FURTHER.get(name, '')}.",
+        metavar=(
+            "SECONDS|none" if setting.unit else "KIND" if isinstance(setting.default, str) else None
+        ),
+        help=f"{setting.brief}{_FURTHER.get(name, '')}.",
     )
-    for name, one in SETTINGS.items()
+    for name, setting in SETTINGS.items()
     if name != "policy"
 }
 """Option of each setting but the policy, which commands state in ways of their own."""
@@ -125,8 +127,11 @@ OF_A_LOG: dict[str, tuple[Any, Any]] = {
     "machine": (MachineFile, None),
     "requested_memory": (RequestedMemory, False),
     **{
-        name: (Annotated[bool | None if SETTINGS[name].default is True else str | None, one], None)
-        for name, one in OF_SETTINGS.items()
+        name: (
+            Annotated[bool | None if SETTINGS[name].default is True else str | None, option],
+            None,
+        )
+        for name, option in OF_SETTINGS.items()
     },
     "missing_request": (Annotated[str | None, MISSING_REQUEST], None),
     "max_request": (Annotated[int | None, MAX_REQUEST], None),
@@ -142,7 +147,7 @@ def with_options(
     """Give a subcommand the options of a group, of which it takes the values as `**given`."""
 
     def add(command: CommandT) -> CommandT:
-        *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+        *parameters, _ = inspect.signature(command, eval_str=True).parameters.values()
         shared = [
             inspect.Parameter(
                 name,
@@ -152,7 +157,7 @@ def with_options(
             )
             for name, (kind, default) in group.items()
         ]
-        command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+        command.__signature__ = inspect.Signature([*parameters, *shared])  # type: ignore[attr-defined]
         return command
 
     return add
@@ -162,11 +167,11 @@ def group_of(declared: type) -> dict[str, tuple[Any, Any]]:
     """Return the options that the fields of a dataclass are, as a group for `with_options`."""
     kinds = get_type_hints(declared, include_extras=True)
     return {
-        one.name: (
-            kinds[one.name],
-            inspect.Parameter.empty if one.default is MISSING else one.default,
+        field.name: (
+            kinds[field.name],
+            inspect.Parameter.empty if field.default is MISSING else field.default,
         )
-        for one in fields(declared)
+        for field in fields(declared)
     }
 
 
@@ -195,7 +200,7 @@ def refuse_idle(context: typer.Context, idle: Mapping[str, str | None]) -> None:
     Raises:
         HpcgymError: One of them is given.
     """
-    flags = {one.name: one.opts[0] for one in context.command.params}
+    flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     for name, why in idle.items():
         if why is not None and stated(context, name):
             raise HpcgymError(f"{flags[name]} has no effect {why}")

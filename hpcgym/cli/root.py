@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -165,7 +165,7 @@ app = HouseApp(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _panel, _commands in {
+PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Schedule a log": {
         "simulate": simulate.simulate_log,
         "plot": plot.plot_log,
@@ -180,7 +180,10 @@ for _panel, _commands in {
         "tune": tune.tune_agent,
         "record": record.record_episodes,
     },
-}.items():
+}
+"""Commands by what `--help` puts above them."""
+
+for _panel, _commands in PANELS.items():
     for _name, _command in _commands.items():
         app.command(_name, cls=HouseCommand, rich_help_panel=_panel)(_command)
 app.add_typer(suite.app, name="suite", rich_help_panel="Compare agents")

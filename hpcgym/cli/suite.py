@@ -57,8 +57,8 @@ def run_on_suite(
     ) as folder:
         kept = store_in(folder or path.parent, resume=resume, unfinished=unfinished)
         record = run_suite(agent, suite, parts=part, executor=executor, resume=kept)
-        with writing(path, force=force or resume) as place:
-            place.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        with writing(path, force=force or resume) as file:
+            file.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     weeks = sum(len(log["weeks"]) for log in record["logs"].values())
     echo(f"{record['agent']['name']}: {weeks} weeks of {len(record['logs'])} logs; wrote {path}")
 
@@ -80,14 +80,14 @@ def verify_on_suite(
     """
     from hpcgym.suite import read_record, verify_record
 
-    found = verify_record(read_record(record), weeks=weeks, seed=seed)
-    for one in found.wrong:
-        echo(one)
-    what = f"{found.n_replayed} of {found.n_weeks} weeks replayed"
-    if found.not_here:
-        what += f"; not here, so not replayed: {', '.join(found.not_here)}"
-    if not found.holds:
-        raise EvaluationError(f"{record}: {len(found.wrong)} differences; {what}")
+    verdict = verify_record(read_record(record), weeks=weeks, seed=seed)
+    for difference in verdict.wrong:
+        echo(difference)
+    what = f"{verdict.n_replayed} of {verdict.n_weeks} weeks replayed"
+    if verdict.not_here:
+        what += f"; not here, so not replayed: {', '.join(verdict.not_here)}"
+    if not verdict.holds:
+        raise EvaluationError(f"{record}: {len(verdict.wrong)} differences; {what}")
     echo(f"{what}: every start and metric is as the record says")
 
 
@@ -113,13 +113,13 @@ def table_of_suite(
     from hpcgym.output import writing
     from hpcgym.suite import read_record, suite_frame
 
-    found = [read_record(path) for path in records]
-    frame = suite_frame(found, by_log=by_log)
+    loaded = [read_record(path) for path in records]
+    frame = suite_frame(loaded, by_log=by_log)
     if output is None:
         show_frame(frame, "markdown")
         return
-    with writing(output, force=force) as place:
-        place.write_text(_as(frame, output, found[0].suite.name), "utf-8")
+    with writing(output, force=force) as file:
+        file.write_text(_as(frame, output, loaded[0].suite.name), "utf-8")
     echo(f"wrote {output}")
 
 

@@ -102,10 +102,10 @@ def verify_traces(
     """Compare the logs that are here with the digests on record; a difference exits with 2."""
     from hpcgym.trace.catalogue import verify
 
-    found = verify(names or None)
-    rows = [{"log": one.name, "status": one.status, "file": str(one.path)} for one in found]
+    logs = verify(names or None)
+    rows = [{"log": log.name, "status": log.status, "file": str(log.path)} for log in logs]
     show_rows(rows, how, kinds={"log": "name", "status": "word", "file": "prose"})
-    differing = [one.name for one in found if one.status == "differs"]
+    differing = [log.name for log in logs if log.status == "differs"]
     if differing:
         raise TraceError(f"not the logs on record: {', '.join(differing)}")
 
@@ -128,12 +128,12 @@ def check_trace(
 
     log = read_log(find_log(log_at(context, file)), on_bad_line="drop")
     say_reading(log.name, log.reading)
-    found = check_log(log, machine_processors=processors)
-    say(found, how)
+    check = check_log(log, machine_processors=processors)
+    say(check, how)
     if how != "table":
         import pandas as pd
 
-        show_frame(pd.DataFrame(map(vars, found.fields)), how)
+        show_frame(pd.DataFrame(map(vars, check.fields)), how)
 
 
 @app.command("import", epilog="Example: hpcgym traces import accounting.txt --output jobs.swf")
@@ -171,15 +171,15 @@ def import_traces(
 
     check_suffix(output)
     ensure_writable(output, force=force)
-    found = read_accounting(
+    accounting = read_accounting(
         files,
         machine=read_machine(machine),
         timezone=timezone,
         counted_from=counted_from,
         rename=partial(hashed, secrets.token_bytes()) if anonymise else None,
     )
-    write_accounting(output, found, force=force)
-    echo_prose(found)
+    write_accounting(output, accounting, force=force)
+    echo_prose(accounting)
     echo(f"written    {output}")
 
 
@@ -213,17 +213,17 @@ def show_statistics(
     from hpcgym.trace import load_with_report
     from hpcgym.trace.statistics import workload_statistics
 
-    found = {}
+    statistics = {}
     for file in files:
         workload, report = load_with_report(log_at(context, file))
         say_reading(report.name, report.reading)
-        found[file] = workload_statistics(workload)
+        statistics[file] = workload_statistics(workload)
     hyphen = "-\n" if how == "table" else "-"  # long names break there
-    heads = {file: Path(file).name.replace("-", hyphen) for file in found}
+    heads = {file: Path(file).name.replace("-", hyphen) for file in statistics}
     rows: list[dict[str, object]] = [
         {"statistic": key.replace("_", " ")}
-        | {heads[file]: numbers[key] for file, numbers in found.items()}
-        for key in next(iter(found.values()))
+        | {heads[file]: numbers[key] for file, numbers in statistics.items()}
+        for key in next(iter(statistics.values()))
     ]
     show_rows(rows, how, kinds={"statistic": "name"})
 

@@ -68,8 +68,11 @@ def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
     """
     agents = evaluations[0].agents
     draws = [
-        {n: draw_weeks(n, seed=(one.seed, log)) for n in {len(one.values(a)) for a in agents}}
-        for log, one in enumerate(evaluations)
+        {
+            n: draw_weeks(n, seed=(evaluation.seed, log))
+            for n in {len(evaluation.values(a)) for a in agents}
+        }
+        for log, evaluation in enumerate(evaluations)
     ]
     return tuple(_aggregate(agent, evaluations, draws) for agent in agents)
 
@@ -78,21 +81,23 @@ def _aggregate(
     agent: str, evaluations: Sequence[Evaluation], draws_of: Sequence[Mapping[int, FloatArray]]
 ) -> Aggregate:
     """Return one agent's aggregate; `draws_of` are each log's draws by number of weeks."""
-    pairs = [(one.values(agent), one.baseline_values(agent)) for one in evaluations]
-    draws = [drawn[len(own)] for drawn, (own, _) in zip(draws_of, pairs, strict=True)]
+    pairs = [
+        (evaluation.values(agent), evaluation.baseline_values(agent)) for evaluation in evaluations
+    ]
+    draws = [drawn[len(of_agent)] for drawn, (of_agent, _) in zip(draws_of, pairs, strict=True)]
     ratio = ratio_over_logs(pairs, draws)
     waits = [
-        long_waits(*one.waits_by_week(agent), drawn, one.threshold)
-        for one, drawn in zip(evaluations, draws, strict=True)
+        long_waits(*evaluation.waits_by_week(agent), drawn, evaluation.threshold)
+        for evaluation, drawn in zip(evaluations, draws, strict=True)
     ]
-    contests = {one.contests[agent] for one in evaluations}
+    contests = {evaluation.contests[agent] for evaluation in evaluations}
     return Aggregate(
         agent=agent,
         n_weeks=ratio.n_weeks,
         ratio=ratio,
         log_ratio=log_ratio_over_logs(pairs, draws),
         contest=contests.pop() if len(contests) == 1 else UNKNOWN,
-        waits=tuple(one.estimate for one in mean_ratios(waits)),
+        waits=tuple(mean.estimate for mean in mean_ratios(waits)),
     )
 
 
@@ -105,7 +110,7 @@ def aggregate_frame(aggregates: Sequence[Aggregate]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame([{"scenario": ALL_LOGS} | row_of(one) for one in aggregates])
+    return pd.DataFrame([{"scenario": ALL_LOGS} | row_of(aggregate) for aggregate in aggregates])
 
 
 def aggregate_tables(
@@ -125,23 +130,23 @@ def aggregate_tables(
         f"ratio: geometric mean over the logs of the ratio to {baseline}, lower is better; log "
         "ratio: its mean over the logs; 95 % intervals by paired bootstrap over each log's weeks"
     )
-    ranked = sorted(aggregates, key=lambda one: one.ratio.value)
-    log_intervals = [interval_text(one.log_ratio, "+.3f", " to ") for one in ranked]
+    ranked = sorted(aggregates, key=lambda row: row.ratio.value)
+    log_intervals = [interval_text(row.log_ratio, "+.3f", " to ") for row in ranked]
     columns = [
-        Column("agent", [one.agent for one in ranked], "name"),
-        Column("kind", [kinds[one.agent] for one in ranked], "word", rank=2),
-        Column(f"ratio\nto {baseline}", fixed([one.ratio.value for one in ranked], 3)),
-        Column("95\u00a0%\ninterval", [interval_text(one.ratio, ".3f") for one in ranked], rank=1),
-        Column("log\nratio", fixed([one.log_ratio.value for one in ranked], 3, sign="+"), rank=3),
+        Column("agent", [row.agent for row in ranked], "name"),
+        Column("kind", [kinds[row.agent] for row in ranked], "word", rank=2),
+        Column(f"ratio\nto {baseline}", fixed([row.ratio.value for row in ranked], 3)),
+        Column("95\u00a0%\ninterval", [interval_text(row.ratio, ".3f") for row in ranked], rank=1),
+        Column("log\nratio", fixed([row.log_ratio.value for row in ranked], 3, sign="+"), rank=3),
         Column("95\u00a0%\ninterval", log_intervals, rank=4),
     ]
-    bold = [place for place, one in enumerate(ranked) if one.agent == baseline]
-    title = f"{len(evaluations)} logs: {', '.join(one.scenario for one in evaluations)}"
-    contests = [one.contest for one in ranked]
+    bold = [position for position, row in enumerate(ranked) if row.agent == baseline]
+    title = f"{len(evaluations)} logs: {', '.join(log.scenario for log in evaluations)}"
+    contests = [row.contest for row in ranked]
     of_waits = [
         columns[0],
         Column("contest", contests, "word"),
-        *table_columns([one.waits for one in ranked]),
+        *table_columns([row.waits for row in ranked]),
     ]
     waits = f"{len(evaluations)} logs: long waits, geometric means of the ratios to {baseline}'s"
     return [

@@ -88,14 +88,14 @@ class Work:
 
     def _refusal(self) -> str:
         """Say why a worker cannot do a task."""
-        pairs = [(name, own, self.versions[name]) for name, own in versions().items()]
-        other = [f"{name} {own}, not {meant}" for name, own, meant in pairs if own != meant]
+        pairs = [(name, here, self.versions[name]) for name, here in versions().items()]
+        other = [f"{name} {here}, not {meant}" for name, here, meant in pairs if here != meant]
         what = ", ".join(other) or "another log or agent under the same name"
         return f"the worker on {platform.node()} has {what}; its result would be another"
 
 
 def results(executor: Executor, work: Work, tasks: Sequence[Any], keys: Sequence[str]) -> Fresh:
-    """Yield the place and the result of each task as chunks of them end.
+    """Yield the position and the result of each task as chunks of them end.
 
     A task that failed, or whose worker died, is tried again, in the end without others beside it.
     The rest goes on; then the error of the first task that failed for good is raised, with a note
@@ -113,28 +113,30 @@ def results(executor: Executor, work: Work, tasks: Sequence[Any], keys: Sequence
     ended: SimpleQueue[Future[Any]] = SimpleQueue()
     n_lost = 0  # chunks, one after the other
 
-    def is_alone(place: int, n_failures: int) -> bool:
+    def is_alone(position: int, n_failures: int) -> bool:
         """Tell whether a task has often failed, in the end with its worker: it may kill others."""
-        found = failures.get(place, [])
-        return len(found) >= n_failures and isinstance(found[-1], WorkerLostError)
+        errors = failures.get(position, [])
+        return len(errors) >= n_failures and isinstance(errors[-1], WorkerLostError)
 
     def next_chunk() -> list[int]:
         """Return the tasks of the next chunk; none where it has to wait."""
         if not waiting or len(under_way) >= limit:
             return []
-        at_work = [place for chunk in under_way.values() for place in chunk[:1]]
-        if at_work and any(is_alone(place, TRIES - 1) for place in (waiting[0], at_work[0])):
+        at_work = [position for chunk in under_way.values() for position in chunk[:1]]
+        if at_work and any(is_alone(position, TRIES - 1) for position in (waiting[0], at_work[0])):
             return []
         size = ceil(len(waiting) / limit) if seconds else 1
         chunk = [waiting.popleft()]
-        while len(chunk) < size and not any(is_alone(one, 2) for one in (chunk[0], waiting[0])):
+        while len(chunk) < size and not any(
+            is_alone(position, 2) for position in (chunk[0], waiting[0])
+        ):
             chunk.append(waiting.popleft())
         return chunk
 
     try:
         while waiting or under_way:
             while chunk := next_chunk():
-                parts = [(place, tasks[place], keys[place]) for place in chunk]
+                parts = [(position, tasks[position], keys[position]) for position in chunk]
                 name = work.named(tasks[chunk[0]])
                 given = what, chunk, _pickled(parts, name), seconds, _PROCESS, sys.path
                 future = _submitted(executor, given)
@@ -149,20 +151,20 @@ def results(executor: Executor, work: Work, tasks: Sequence[Any], keys: Sequence
                 if n_lost > TRIES * limit:
                     raise made
                 made = dict.fromkeys(chunk, made)
-            for place in chunk:
-                one = made.get(place, waiting)
-                if one is waiting:  # not begun when the time of its chunk was over
-                    waiting.append(place)
-                elif isinstance(one, Exception):
-                    failures[place].append(one)
-                    if len(failures[place]) < TRIES:
-                        waiting.append(place)
+            for position in chunk:
+                result = made.get(position, waiting)
+                if result is waiting:  # not begun when the time of its chunk was over
+                    waiting.append(position)
+                elif isinstance(result, Exception):
+                    failures[position].append(result)
+                    if len(failures[position]) < TRIES:
+                        waiting.append(position)
                 else:
-                    yield place, one
+                    yield position, result
     finally:
         for future in under_way:
             future.cancel()
-    failed = sorted(place for place, found in failures.items() if len(found) == TRIES)
+    failed = sorted(position for position, errors in failures.items() if len(errors) == TRIES)
     if failed:
         error = failures[failed[0]][-1]
         more = f"; {len(failed) - 1} more tasks failed" if len(failed) > 1 else ""
@@ -173,9 +175,9 @@ def results(executor: Executor, work: Work, tasks: Sequence[Any], keys: Sequence
 
 def _n_chunks(executor: Executor) -> int:
     """Return how many chunks an executor gets ahead: two for each worker, if it says how many."""
-    found: int | None = getattr(executor, "n_chunks", None)
+    stated: int | None = getattr(executor, "n_chunks", None)
     n_workers: int | None = getattr(executor, "_max_workers", None)
-    return found or (2 * n_workers if n_workers else N_CHUNKS)
+    return stated or (2 * n_workers if n_workers else N_CHUNKS)
 
 
 def _submitted(executor: Executor, given: tuple[Any, ...]) -> Future[Any]:
@@ -189,7 +191,7 @@ def _submitted(executor: Executor, given: tuple[Any, ...]) -> Future[Any]:
 
 
 def _result(future: Future[Any]) -> dict[int, Any] | WorkerLostError:
-    """Return what a chunk has made by place, or why it is lost."""
+    """Return what a chunk has made by position, or why it is lost."""
     try:
         made = future.result()
         if isinstance(made, dict) and made:
@@ -203,10 +205,10 @@ def _result(future: Future[Any]) -> dict[int, Any] | WorkerLostError:
     )
 
 
-def _pickled(one: object, what: str) -> bytes:
+def _pickled(value: object, what: str) -> bytes:
     """Pickle what goes to another process, or refuse it."""
     try:
-        return pickle.dumps(one)
+        return pickle.dumps(value)
     except UNPICKLABLE as error:
         raise EvaluationError(
             f"{what} cannot be sent to another process ({error}); leave the executor (--on) out"
@@ -214,11 +216,16 @@ def _pickled(one: object, what: str) -> bytes:
 
 
 def _work(
-    what: bytes, places: list[int], chunk: bytes, seconds: float, process: str, folders: list[str]
+    what: bytes,
+    positions: list[int],
+    chunk: bytes,
+    seconds: float,
+    process: str,
+    folders: list[str],
 ) -> dict[int, Any]:
     """Do tasks in a worker until so many seconds are over, the first in any case.
 
-    Returns what each has made, or the error that it ended in, by place.
+    Returns what each has made, or the error that it ended in, by position.
     """
     until = time.monotonic() + seconds
     if process != _PROCESS:
@@ -234,14 +241,14 @@ def _work(
             f"({type(error).__name__}: {error}); logs, and files of your own, must be there under "
             "the same path"
         )
-        return dict.fromkeys(places, EvaluationError(text))
+        return dict.fromkeys(positions, EvaluationError(text))
     work: Work = _loaded.work
     made: dict[int, Any] = {}
     with steps(len(parts)) as progress:
-        for place, task, key in parts:
+        for position, task, key in parts:
             if made and time.monotonic() >= until:
                 break
-            made[place] = work.done(task, key)
+            made[position] = work.done(task, key)
             progress.advance()
     return made
 

@@ -127,11 +127,11 @@ def evaluate(
         refuse_training_weeks(agent, every, episodes.numbers)
         if agent.name == RATIO_BASELINE:
             refuse_namesake(agent, episodes.settings)
-    planned = [PlannedRuns(0, one.name, "achievable", one, episodes.numbers) for one in named]
+    planned = [PlannedRuns(0, agent.name, "achievable", agent, episodes.numbers) for agent in named]
     with executor_of(executor) as workers:
         execution = Execution(workers, resume, progress)
-        found = _run(planned, {}, episodes, copies, execution, left_out)[1]
-    return found.against(baseline)
+        evaluation = _run(planned, {}, episodes, copies, execution, left_out)[1]
+    return evaluation.against(baseline)
 
 
 def load_agent_or_trainer(name: str) -> AgentOrTrainer:
@@ -150,8 +150,8 @@ def load_agent_or_trainer(name: str) -> AgentOrTrainer:
     if name.casefold() in TRAINERS:
         return load_trainer(name)
     is_name = "=" not in name and not name.endswith(".toml")
-    own = (*agent_names(), *policy_names())
-    if is_name and name.casefold() not in map(str.casefold, own):
+    names = (*agent_names(), *policy_names())
+    if is_name and name.casefold() not in map(str.casefold, names):
         known = (*TRAINERS, *known_agents())
         if name.casefold() not in map(str.casefold, known):
             raise CardError(unknown_name("trainer or agent", name, known))
@@ -242,10 +242,10 @@ def cross_validate(
     frames, evaluations = [], []
     with executor_of(executor) as workers:
         execution = Execution(workers, resume, progress)
-        trained = train_all(list({one.key: one for one in tasks}.values()), execution)
-        for place, log in enumerate(logs):
-            own = [runs for runs in planned if runs.log == place]
-            frame, evaluation = _run(own, trained, log, copies, execution, left_out)
+        trained = train_all(list({task.key: task for task in tasks}.values()), execution)
+        for position, log in enumerate(logs):
+            on_log = [runs for runs in planned if runs.log == position]
+            frame, evaluation = _run(on_log, trained, log, copies, execution, left_out)
             frame.insert(0, "scenario", log.scenario.name)
             frames.append(frame)
             evaluations.append(evaluation)
@@ -280,7 +280,7 @@ def _with_baseline(
 def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
     """Return the weeks of each log; one log twice would train on weeks that are held out."""
     several = cast(Any, scenario if isinstance(scenario, (list, tuple)) else [scenario])
-    logs = [one if isinstance(one, Episodes) else Episodes(one) for one in several]
+    logs = [weeks if isinstance(weeks, Episodes) else Episodes(weeks) for weeks in several]
     if not logs:
         raise EvaluationError("give at least one scenario to cross-validate on")
     refuse_one_log_twice([log.scenario for log in logs])
@@ -290,15 +290,15 @@ def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
 def _open_to_all(agents: Sequence[AgentOrTrainer], log: Episodes) -> tuple[int, ...]:
     """Return the weeks that no agent was trained on before, and that are next to no such week."""
     numbers = log.numbers
-    for one in agents:
-        if not isinstance(one, (RuleAgent, NamedAgent)) or one.training is None:
+    for agent in agents:
+        if not isinstance(agent, (RuleAgent, NamedAgent)) or agent.training is None:
             continue
-        allowed = open_weeks(one.training, log)
+        allowed = open_weeks(agent.training, log)
         if not allowed:
-            refuse_training_weeks(one, log, log.numbers)
+            refuse_training_weeks(agent, log, log.numbers)
         numbers = tuple(number for number in numbers if number in allowed)
     if not numbers:
-        names = ", ".join(one.name for one in agents)
+        names = ", ".join(agent.name for agent in agents)
         raise EvaluationError(f"no week of {log.scenario.name} is open to all of {names}")
     return numbers
 
@@ -312,10 +312,10 @@ def _within_blocks(
         if number not in cut:
             raise EvaluationError(f"blocks have numbers from 1 to {folds}, got {number}")
     chosen = {week for number in blocks for week in cut[number].test}
-    found = tuple(number for number in numbers if number in chosen)
-    if not found:
+    within = tuple(number for number in numbers if number in chosen)
+    if not within:
         raise EvaluationError(f"no week of {log.scenario.name} in blocks {list(blocks)} is open")
-    return found
+    return within
 
 
 _TRAINING_COLUMNS = (
@@ -336,19 +336,19 @@ def _run(
     """Run what is planned on one log, week by week; return one row per run, and the evaluation."""
     import pandas as pd
 
-    own = [runs for runs in planned if runs.numbers]
-    runner = Runner([runs.made(trained).agent for runs in own], log, copies)
+    with_weeks = [runs for runs in planned if runs.numbers]
+    runner = Runner([runs.made(trained).agent for runs in with_weeks], log, copies)
     tasks = [
         (week, position)
         for week, number in enumerate(log.numbers)
-        for position, runs in enumerate(own)
+        for position, runs in enumerate(with_weeks)
         if number in runs.numbers
     ]
     shown_as = (log.scenario.name, "runs")
     made = execution.rows(runner.run, tasks, runner.key, named=runner.named, shown_as=shown_as)
     rows = []
     for (_, position), some in zip(tasks, made, strict=True):
-        runs = own[position]
+        runs = with_weeks[position]
         fold = None if runs.fold is None else runs.fold.number
         for row in some:
             copied = runs.kind == "hindsight" and row["replica"] > 0
@@ -373,13 +373,13 @@ def _contests(
     planned: Sequence[PlannedRuns], trained: Mapping[str, TrainedAgent], log: Episodes
 ) -> dict[str, str]:
     """Return the contest of every agent on a log; unknown where what is trained differs in it."""
-    found: dict[str, str] = {}
+    contests: dict[str, str] = {}
     for runs in planned:
         contest = contest_of(runs.made(trained).agent, log.settings)
-        found[runs.name] = contest if found.get(runs.name, contest) == contest else UNKNOWN
-    return _with_copies(found)
+        contests[runs.name] = contest if contests.get(runs.name, contest) == contest else UNKNOWN
+    return _with_copies(contests)
 
 
-def _with_copies(found: dict[str, Any]) -> dict[str, Any]:
+def _with_copies(by_agent: dict[str, Any]) -> dict[str, Any]:
     """Add the agent that replays on copies what w* found, if w* is there."""
-    return found | ({HINDSIGHT_ON_COPIES: found[HINDSIGHT]} if HINDSIGHT in found else {})
+    return by_agent | ({HINDSIGHT_ON_COPIES: by_agent[HINDSIGHT]} if HINDSIGHT in by_agent else {})

@@ -99,20 +99,20 @@ class CrossValidationPlan:
 
         Source: Specification, section 10, "Evaluation protocol", steps 1 and 5.
         """
-        for one in agents:
-            if one.name in UNACHIEVABLE:
+        for agent in agents:
+            if agent.name in UNACHIEVABLE:
                 raise EvaluationError(
-                    f"{one.name} is a baseline that no scheduler could be; an agent needs another "
-                    "name"
+                    f"{agent.name} is a baseline that no scheduler could be; an agent needs "
+                    "another name"
                 )
-            if one.name in RULES:
+            if agent.name in RULES:
                 for log in self.logs:
-                    refuse_namesake(one, log.settings)
-            if isinstance(one, (RuleAgent, NamedAgent)):
-                yield from self._on_all_weeks([one] * len(self.logs), self._kind_of(one))
+                    refuse_namesake(agent, log.settings)
+            if isinstance(agent, (RuleAgent, NamedAgent)):
+                yield from self._on_all_weeks([agent] * len(self.logs), self._kind_of(agent))
             else:
-                yield from self._of_trainer(one)
-        names = {one.name for one in agents}
+                yield from self._of_trainer(agent)
+        names = {agent.name for agent in agents}
         for name in dict.fromkeys((*baselines, RATIO_BASELINE)):
             if name not in names:
                 yield from self._baseline(name)
@@ -174,7 +174,9 @@ class CrossValidationPlan:
         used = [log.settings.predictor for log in self.logs]
         if stated is not None:
             used = [as_predictor(stated)]
-        knows = any(one is not None and one.kind in KNOWS_RUN_TIMES for one in used)
+        knows = any(
+            predictor is not None and predictor.kind in KNOWS_RUN_TIMES for predictor in used
+        )
         return "clairvoyant" if knows else "achievable"
 
     def training_row(self, runs: PlannedRuns, trained: TrainedAgent) -> Row:
@@ -202,7 +204,7 @@ def _train(trainer: Trainer, handed: Sequence[Episodes], seed: int) -> object:
 
 def _key(trainer: Trainer, handed: Sequence[Episodes], seed: int) -> str:
     """Digest what decides a training."""
-    weeks = [digest_of_weeks(one) for one in handed]
+    weeks = [digest_of_weeks(log) for log in handed]
     return digest(handed[0].workload(0), weeks, trainer, seed)
 
 

@@ -81,7 +81,7 @@ class CrossValidationResult:
     def evaluation(self) -> Evaluation:
         """The evaluation on the only log; an `EvaluationError` where there are several."""
         if len(self.evaluations) > 1:
-            names = ", ".join(one.scenario for one in self.evaluations)
+            names = ", ".join(evaluation.scenario for evaluation in self.evaluations)
             raise EvaluationError(f"there is no one evaluation over {names}; take `evaluations`")
         return self.evaluations[0]
 
@@ -98,9 +98,9 @@ class CrossValidationResult:
         """
         if len(self.evaluations) == 1:
             return self.seed_ratios_on(self.evaluations[0])
-        by_log = [self.seed_ratios_on(one) for one in self.evaluations]
+        by_log = [self.seed_ratios_on(evaluation) for evaluation in self.evaluations]
         return {
-            agent: tuple(np.exp(np.mean(np.log([found[agent] for found in by_log]), axis=0)))
+            agent: tuple(np.exp(np.mean(np.log([ratios[agent] for ratios in by_log]), axis=0)))
             for agent in by_log[0]
         }
 
@@ -108,25 +108,25 @@ class CrossValidationResult:
     def _ended(self) -> dict[str, str]:
         """How many trainings of each agent ended where they began, in words; "" = none."""
         once = self.trainings.drop_duplicates(["agent", "fold", "seed"])
-        found = {}
+        by_agent = {}
         for agent, ended in once.groupby("agent")["ended_at_start"]:
             told = f"; {ended.sum()} of {len(ended)} trainings ended where they began"
-            found[str(agent)] = told if ended.any() else ""
-        return found
+            by_agent[str(agent)] = told if ended.any() else ""
+        return by_agent
 
     def seed_ratios_on(self, evaluation: Evaluation) -> dict[str, tuple[float, ...]]:
         """Return the ratios to the baseline of each agent's training seeds on one log."""
         is_seeded = self.runs["seed"].notna() & (self.runs["scenario"] == evaluation.scenario)
-        found: dict[str, tuple[float, ...]] = {}
+        ratios: dict[str, tuple[float, ...]] = {}
         for agent, runs in self.runs[is_seeded].groupby("agent", sort=False):
             baseline = evaluation.baseline_values(str(agent)).mean(axis=1).sum()
             sums = runs.groupby(["seed", "week"])["mean_bsld"].mean().groupby("seed").sum()
-            found[str(agent)] = tuple(float(one / baseline) for one in sums)
-        return found
+            ratios[str(agent)] = tuple(float(total / baseline) for total in sums)
+        return ratios
 
     def against(self, baseline: str) -> CrossValidationResult:
         """Return the same runs with ratios to another agent, as `Evaluation.against`."""
-        logs = tuple(one.against(baseline) for one in self.evaluations)
+        logs = tuple(evaluation.against(baseline) for evaluation in self.evaluations)
         return replace(self, evaluations=logs)
 
     def summary(self) -> pd.DataFrame:
@@ -143,10 +143,10 @@ class CrossValidationResult:
         import pandas as pd
 
         frames = []
-        for one in self.evaluations:
-            frame = one.summary()
-            frame.insert(0, "scenario", one.scenario)
-            frames.append(self._with_seeds(frame, self.seed_ratios_on(one)))
+        for evaluation in self.evaluations:
+            frame = evaluation.summary()
+            frame.insert(0, "scenario", evaluation.scenario)
+            frames.append(self._with_seeds(frame, self.seed_ratios_on(evaluation)))
         if self.aggregates:
             frame = aggregate_frame(self.aggregates)
             joint = self._with_seeds(frame, self.seed_ratios).reindex(columns=frames[0].columns)
@@ -159,9 +159,9 @@ class CrossValidationResult:
         """Add the kind of each agent, and the range over its training seeds."""
         by_seed = [ratios.get(agent, ()) for agent in frame["agent"]]
         frame.insert(2, "kind", [self.kinds[agent] for agent in frame["agent"]])
-        frame["n_seeds"] = [len(one) for one in by_seed]
-        frame["ratio_seeds_low"] = [min(one, default=float("nan")) for one in by_seed]
-        frame["ratio_seeds_high"] = [max(one, default=float("nan")) for one in by_seed]
+        frame["n_seeds"] = [len(values) for values in by_seed]
+        frame["ratio_seeds_low"] = [min(values, default=float("nan")) for values in by_seed]
+        frame["ratio_seeds_high"] = [max(values, default=float("nan")) for values in by_seed]
         return frame
 
     def table(self) -> Group:
@@ -172,9 +172,9 @@ class CrossValidationResult:
         from rich.console import Group
 
         tables = []
-        for one in self.evaluations:
-            notes = _notes(self.kinds, self.seed_ratios_on(one), self._ended)
-            tables += [one.table(kinds=self.kinds, notes=notes), one.waits_table()]
+        for evaluation in self.evaluations:
+            notes = _notes(self.kinds, self.seed_ratios_on(evaluation), self._ended)
+            tables += [evaluation.table(kinds=self.kinds, notes=notes), evaluation.waits_table()]
         if self.aggregates:
             notes = _notes(self.kinds, self.seed_ratios, self._ended)
             tables += aggregate_tables(self.evaluations, self.aggregates, self.kinds, notes)

@@ -56,7 +56,7 @@ def train_all(tasks: Sequence[TrainingTask], execution: Execution) -> Mapping[st
         EvaluationError: What was trained is no agent, cannot be kept or cannot be sent.
         OutputError: The store cannot be written.
     """
-    found = execution.rows(
+    rows = execution.rows(
         _train,
         tasks,
         _identified,
@@ -66,7 +66,7 @@ def train_all(tasks: Sequence[TrainingTask], execution: Execution) -> Mapping[st
     )
     return {
         task.key: TrainedAgent(_unpickled(row["agent"]), row["seconds"])
-        for task, (row,) in zip(tasks, found, strict=True)
+        for task, (row,) in zip(tasks, rows, strict=True)
     }
 
 

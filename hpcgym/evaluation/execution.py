@@ -70,10 +70,12 @@ class Execution:
         store = self.store
         is_known = store is not None or self.executor is not None
         keys = [key(task) if is_known else "" for task in tasks]
-        rows = [None if store is None else store.find(one) for one in keys]
-        todo = [place for place, found in enumerate(rows) if found is None]
-        left = [tasks[place] for place in todo]
-        fresh = self.fresh(Work(run, key, named, packed), left, [keys[place] for place in todo])
+        rows = [None if store is None else store.find(digest) for digest in keys]
+        todo = [position for position, made in enumerate(rows) if made is None]
+        left = [tasks[position] for position in todo]
+        fresh = self.fresh(
+            Work(run, key, named, packed), left, [keys[position] for position in todo]
+        )
         shares = getattr(self.executor, "shares", ())
         with (
             closing(fresh),
@@ -88,7 +90,7 @@ class Execution:
                     kept = made if packed is None else packed(left[done], made, *where)
                     store.keep(keys[todo[done]], kept)
                 work.advance()
-        return [found for found in rows if found is not None]
+        return [made for made in rows if made is not None]
 
     def fresh(self, work: Work, tasks: Sequence[Any], keys: Sequence[str]) -> Fresh:
         """Yield the place and the result of each task as they finish; nothing is kept."""

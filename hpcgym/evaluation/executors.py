@@ -62,8 +62,8 @@ local[:PROCESSES], ray[:ADDRESS], slurm[:partition=NAME,time=MINUTES,jobs=NUMBER
         )
     kind, _, rest = named.partition(":")
     if kind not in FORMS:
-        found, _, _ = unknown_name("executor", kind, FORMS).partition(" Allowed: ")
-        raise EvaluationError(f"{found} Allowed: {', '.join(FORMS.values())}")
+        message, _, _ = unknown_name("executor", kind, FORMS).partition(" Allowed: ")
+        raise EvaluationError(f"{message} Allowed: {', '.join(FORMS.values())}")
     make: Callable[[str], Executor] = {"local": _local, "ray": _RayExecutor, "slurm": _slurm}[kind]
     with make(rest) as executor:
         yield executor
@@ -76,7 +76,7 @@ def _local(number: str) -> LocalExecutor:
 
 def _slurm(text: str) -> _SlurmExecutor:
     """Return jobs of Slurm with the given parameters."""
-    given = dict(one.partition("=")[::2] for one in text.split(",")) if text else {}
+    given = dict(pair.partition("=")[::2] for pair in text.split(",")) if text else {}
     for key, value in given.items():
         if key not in ("partition", "time", "jobs") or not value:
             wrong = unknown_name("parameter of slurm", key, ("partition", "time", "jobs"))

@@ -130,15 +130,15 @@ def left_of_each_log(
                 f"{len(scenarios)} scenarios, yet {what} are given {len(given)} times"
             )
     every = [Episodes(name) for name in scenarios]
-    refuse_one_log_twice([one.scenario for one in every])
-    found = []
-    for one, own, held in zip_longest(every, weeks, kept):
-        apart = left_to_train_on(one, own)
+    refuse_one_log_twice([log.scenario for log in every])
+    left = []
+    for log, chosen, held in zip_longest(every, weeks, kept):
+        apart = left_to_train_on(log, chosen)
         if held is not None:
-            both = sorted({*apart.numbers, *one.select(held).numbers})
-            apart = left_to_train_on(one, number_ranges(both))
-        found.append(apart)
-    return found
+            both = sorted({*apart.numbers, *log.select(held).numbers})
+            apart = left_to_train_on(log, number_ranges(both))
+        left.append(apart)
+    return left
 
 
 def refuse_one_log_twice(scenarios: Sequence[Scenario]) -> None:
@@ -148,10 +148,10 @@ def refuse_one_log_twice(scenarios: Sequence[Scenario]) -> None:
         EvaluationError: Two of them cut one log.
     """
     # else weeks held out of one scenario could be trained on in the other
-    for position, one in enumerate(scenarios):
+    for position, scenario in enumerate(scenarios):
         for other in scenarios[:position]:
-            if one.name == other.name or is_same_log(one, other):
+            if scenario.name == other.name or is_same_log(scenario, other):
                 raise EvaluationError(
-                    f"{other.name} and {one.name} cut one log, so that weeks held out of one could "
-                    "be trained on in the other; each log may stand once, with all its weeks"
+                    f"{other.name} and {scenario.name} cut one log, so that weeks held out of one "
+                    "could be trained on in the other; each log may stand once, with all its weeks"
                 )

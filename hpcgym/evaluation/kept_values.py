@@ -40,7 +40,7 @@ class KeptValues:
     ) -> None:
         self.seconds = 0.0
         self._store = Store(path)
-        weeks = [digest_of_weeks(one) for one in episodes]
+        weeks = [digest_of_weeks(log) for log in episodes]
         self._search = digest(episodes[0].workload(0), weeks, trainer, seed)
         if self._store.keeps_others_only(self._search):
             raise EvaluationError(

@@ -42,16 +42,16 @@ def metrics_on_nodes(schedule: Schedule) -> dict[str, float]:
     machine = schedule.workload.machine
     if machine is None:
         return {}
-    found = {}
+    metrics = {}
     if schedule.placement is not None:
         utilisation = schedule.metrics(by="resource")["utilisation"].dropna()
-        found = {f"utilisation_{name}": float(share) for name, share in utilisation.items()}
-        found["fragmentation"] = schedule.fragmentation()
-        found["share_one_group"] = schedule.placement_metrics()["share_one_group"]
+        metrics = {f"utilisation_{name}": float(share) for name, share in utilisation.items()}
+        metrics["fragmentation"] = schedule.fragmentation()
+        metrics["share_one_group"] = schedule.placement_metrics()["share_one_group"]
     if len(machine.partitions) > 1:
         bsld = schedule.metrics(by="partition")["mean_bsld"].reindex(machine.partition_names)
-        found |= {f"{BY_PARTITION}{name}": float(mean) for name, mean in bsld.items()}
-    return found
+        metrics |= {f"{BY_PARTITION}{name}": float(mean) for name, mean in bsld.items()}
+    return metrics
 
 
 def means_on_nodes(runs: pd.DataFrame) -> pd.DataFrame:

@@ -133,8 +133,8 @@ def record(
     """
     _refuse(name, action, epsilon, seed)
     storage = _storage()
-    place = _root(folder) / name
-    _refuse_unasked(place, resume=resume, force=force)
+    path = _root(folder) / name
+    _refuse_unasked(path, resume=resume, force=force)
     chosen: list[AnyAgent] = loaded(agents, load_agent)
     refuse_unknown("keyword", shown, Shown.__annotations__)
     keywords = _common_keywords(chosen, action, shown)
@@ -145,9 +145,9 @@ def record(
     stage = _Stage(source, keywords, epsilon)
     how = {"scenario": source, "action": stage.kind, "epsilon": epsilon, "seed": seed}
     key = digest(played.workload(0), digest_of_weeks(played), how, chosen, keywords)
-    make_folder(place.parent)
-    with unfinished_folder(place) as partial:
-        _refuse_unasked(place, resume=resume, force=force)  # another process may have been quicker
+    make_folder(path.parent)
+    with unfinished_folder(path) as partial:
+        _refuse_unasked(path, resume=resume, force=force)  # another process may have been quicker
         if not resume:
             _clear(partial)
         kept = _Kept(partial, key)
@@ -158,42 +158,42 @@ def record(
             with executor_of(executor) as workers:
                 rows = stage.fill(data, tasks, kept, Execution(workers))
             data.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
-            kept.put_at(place)
+            kept.put_at(path)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(kept.left()) from None
         except OutputError as error:
             raise OutputError(f"{error}; {kept.left()}") from error
         except OSError as error:
             reason = error.strerror or error
-            raise OutputError(f"{place}: writing failed: {reason}; {kept.left()}") from error
+            raise OutputError(f"{path}: writing failed: {reason}; {kept.left()}") from error
         except HpcgymError:
             _clear(partial)
             raise
     import pandas as pd
 
-    return Recording(place, pd.DataFrame(rows))
+    return Recording(path, pd.DataFrame(rows))
 
 
-def _refuse_unasked(place: Path, *, resume: bool, force: bool) -> None:
+def _refuse_unasked(path: Path, *, resume: bool, force: bool) -> None:
     """Refuse to replace a data set, or what a recording kept, that nobody asked to replace."""
-    if place.exists() and not place.is_dir():
-        raise OutputError(f"{place}: is not a folder, so no data set is there; choose another name")
-    unfinished = unfinished_of(place)
+    if path.exists() and not path.is_dir():
+        raise OutputError(f"{path}: is not a folder, so no data set is there; choose another name")
+    unfinished = unfinished_of(path)
     is_kept = (unfinished / KEPT).exists() and (unfinished / KEPT).stat().st_size > 0
     if is_kept and not (resume or force):
         raise OutputError(
             f"{unfinished}: a recording that was cut off kept its finished episodes here; go on "
             "from them with resume (--resume), or begin anew with force (--force)"
         )
-    if not place.exists() or force or (resume and is_kept):
+    if not path.exists() or force or (resume and is_kept):
         return
     if resume:
         with suppress(OSError):
-            (place / KEPT).unlink()
+            (path / KEPT).unlink()
         raise OutputError(
-            f"{place}: is finished, so there is nothing to resume; force (--force) records it anew"
+            f"{path}: is finished, so there is nothing to resume; force (--force) records it anew"
         )
-    raise OutputError(f"{place}: exists already; name another, or replace it with force (--force)")
+    raise OutputError(f"{path}: exists already; name another, or replace it with force (--force)")
 
 
 class _Kept:
@@ -220,9 +220,9 @@ class _Kept:
                 "hpcgym differ; begin anew with force alone (--force), or choose another name"
             )
         while (folder / "data" / str(len(self.rows))).is_dir():
-            if (found := self._store.find(self._key_of(len(self.rows)))) is None:
+            if (rows := self._store.find(self._key_of(len(self.rows)))) is None:
                 break
-            self.rows += found
+            self.rows += rows
 
     def _key_of(self, episode: int) -> str:
         """Return the key of an episode's row."""
@@ -230,12 +230,12 @@ class _Kept:
 
     def open(self, storage: Any, spec: Any) -> Any:
         """Return Minari's storage of the finished episodes; what was cut off is removed."""
-        place = self.folder / "data"
+        folder = self.folder / "data"
         finished = {str(episode) for episode in range(len(self.rows))}
-        for left in place.iterdir() if place.exists() else ():
+        for left in folder.iterdir() if folder.exists() else ():
             if left.name not in finished:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
-        data = storage.new(place, env_spec=spec, data_format="parquet")
+        data = storage.new(folder, env_spec=spec, data_format="parquet")
         n_steps = sum(row["decisions"] for row in self.rows)
         data.update_metadata({"total_steps": n_steps, "total_episodes": len(self.rows)})
         if self.rows:  # else Minari states the size with the first episode
@@ -255,27 +255,27 @@ class _Kept:
             return "no episode had finished"
         return f"finished episodes are kept in {self.folder}: add --resume to go on from there"
 
-    def put_at(self, place: Path) -> None:
+    def put_at(self, path: Path) -> None:
         """Move the finished data set to its place; one that is there goes only then."""
         old = self.folder.with_name(f"{self.folder.name}-old")
-        if place.exists():
+        if path.exists():
             shutil.rmtree(old, ignore_errors=True)
-            place.rename(old)
+            path.rename(old)
         try:
-            self.folder.rename(place)
+            self.folder.rename(path)
         except OSError:
             if old.exists():
-                old.rename(place)
+                old.rename(path)
             raise
-        (place / KEPT).unlink()
+        (path / KEPT).unlink()
         shutil.rmtree(old, ignore_errors=True)
 
 
 def _clear(folder: Path) -> None:
     """Remove what is in a folder."""
     try:
-        for one in folder.iterdir():
-            shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
+        for entry in folder.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     except OSError as error:
         raise OutputError(f"{folder}: cannot be emptied: {error.strerror or error}") from error
 
@@ -325,40 +325,40 @@ def _common_keywords(agents: Sequence[AnyAgent], action: str, shown: Shown) -> d
     for agent in agents:
         for key, value in given.items():
             if agent.env_keywords.get(key, value) != value:
-                own = agent.env_keywords[key]
-                raise EvaluationError(f"{agent.name} needs {key} {own!r}, got {value!r}")
+                needed = agent.env_keywords[key]
+                raise EvaluationError(f"{agent.name} needs {key} {needed!r}, got {value!r}")
     needs = [_keywords(agent, action, rules) for agent in agents]
     for agent, need in zip(agents, needs, strict=True):
         for key in sorted({*need, *needs[0]}):
-            one, other = (str(some.get(key, "the default")) for some in (needs[0], need))
-            if one != other:
+            first, other = (str(some.get(key, "the default")) for some in (needs[0], need))
+            if first != other:
                 raise EvaluationError(
                     f"{agents[0].name} and {agent.name} need different environments: {key} is "
-                    f"{one} and {other}; record them apart, or choose another kind of action"
+                    f"{first} and {other}; record them apart, or choose another kind of action"
                 )
     return given | needs[0]
 
 
 def _keywords(agent: AnyAgent, action: str, rules: Sequence[RuleAgent]) -> dict[str, Any]:
     """Return the keywords that an agent needs when its actions are of some kind."""
-    own = dict(agent.env_keywords)
+    keywords = dict(agent.env_keywords)
     if not isinstance(agent, RuleAgent):
-        kind = own.get("action", "index")
+        kind = keywords.get("action", "index")
         if action not in ("own", kind):
             raise EvaluationError(
                 f"{agent.name} takes actions of kind {kind!r}, and cannot be recorded as {action!r}"
             )
-        if "policies" in own:
-            own["policies"] = [as_policy(one).name for one in own["policies"]]
-        return own
+        if "policies" in keywords:
+            keywords["policies"] = [as_policy(policy).name for policy in keywords["policies"]]
+        return keywords
     if agent.policy.network is not None:
         raise EvaluationError(
             f"{agent.name} orders by a network, which the environment of a data set cannot name"
         )
     if action in ("own", "policy"):
-        return own | {"policies": [rule.policy.name for rule in rules]}
-    del own["policies"]
-    return own | {"action": action} | _expectations(rules)
+        return keywords | {"policies": [rule.policy.name for rule in rules]}
+    del keywords["policies"]
+    return keywords | {"action": action} | _expectations(rules)
 
 
 def _expectations(rules: Sequence[RuleAgent]) -> dict[str, str]:
@@ -416,7 +416,7 @@ class _Stage:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, which another process makes anew."""
-        return {key: one for key, one in self.__dict__.items() if key != "made"}
+        return {key: value for key, value in self.__dict__.items() if key != "made"}
 
     def fill(
         self, data: Any, tasks: Sequence[Task], kept: _Kept, execution: Execution
@@ -490,7 +490,7 @@ class _Stage:
         row = {"agent": agent.name, "week": week, "seed": seed}
         row |= {"decisions": len(actions), "return": sum(rewards)}
         row["mean_bsld"] = env.metrics()["mean_bsld"]
-        return buffer, row, {key: one for key, one in info.items() if np.ndim(one) == 0}
+        return buffer, row, {key: value for key, value in info.items() if np.ndim(value) == 0}
 
     def choose(
         self, agent: AnyAgent, shown: Any, state: Any, start: NDArray[np.bool_]
@@ -522,7 +522,7 @@ def _in_order(fresh: Fresh) -> Iterator[Any]:
 def _stacked(parts: Sequence[Any]) -> Any:
     """Return arrays, or dicts of them, with one more axis in front."""
     if isinstance(parts[0], Mapping):
-        return {key: np.stack([one[key] for one in parts]) for key in parts[0]}
+        return {key: np.stack([part[key] for part in parts]) for key in parts[0]}
     return np.stack(parts)
 
 

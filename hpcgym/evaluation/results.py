@@ -139,7 +139,7 @@ class Evaluation:
         names = list(self.frame["agent"].unique())
         if baseline.casefold() not in map(str.casefold, names):
             raise EvaluationError(unknown_name("baseline", baseline, names))
-        (name,) = (one for one in names if one.casefold() == baseline.casefold())
+        (name,) = (agent for agent in names if agent.casefold() == baseline.casefold())
         if len(self._rows(name)) < len(self.frame[["week", "replica"]].drop_duplicates()):
             raise EvaluationError(
                 f"baseline {name} has not run all weeks and copies; choose an agent that has"
@@ -159,12 +159,12 @@ class Evaluation:
         """
         rows = self._rows(agent)
         groups = rows.groupby("week", sort=False)["replica"]
-        keys = [[(week, one) for one in replicas] for week, replicas in groups]
-        own, other = (
+        keys = [[(week, replica) for replica in replicas] for week, replicas in groups]
+        of_agent, of_baseline = (
             [unpacked(text for key in week for text in self.waits[name, *key]) for week in keys]
             for name in (agent, self.baseline)
         )
-        return own, other
+        return of_agent, of_baseline
 
     def _rows(self, agent: str) -> pd.DataFrame:
         """Return the runs of one agent."""
@@ -204,7 +204,7 @@ class Evaluation:
 
     def ranked(self) -> tuple[Summary, ...]:
         """Return the summaries, best ratio first."""
-        return tuple(sorted(self.summaries, key=lambda one: one.ratio.value))
+        return tuple(sorted(self.summaries, key=lambda row: row.ratio.value))
 
     def summary(self) -> pd.DataFrame:
         """Return one row per agent, in the order of the runs.
@@ -220,7 +220,7 @@ class Evaluation:
         """
         import pandas as pd
 
-        rows = [row_of(one) for one in self.summaries]
+        rows = [row_of(summary) for summary in self.summaries]
         frame = pd.DataFrame(rows).join(means_on_nodes(self.frame), on="agent")
         return frame.join(means_of_waste(self.frame), on="agent")
 
@@ -259,14 +259,14 @@ class Evaluation:
         without = [f"left out {agent}: {why}" for agent, why in self.left_out.items()]
         what = f"ratio: sum of bsld against {self.baseline}'s, lower is better; {how}"
         ranked = self.ranked()
-        columns = [Column("agent", [one.agent for one in ranked], "name")]
+        columns = [Column("agent", [row.agent for row in ranked], "name")]
         if kinds is not None:
-            columns.append(Column("kind", [kinds[one.agent] for one in ranked], "word", rank=3))
+            columns.append(Column("kind", [kinds[row.agent] for row in ranked], "word", rank=3))
         return TextTable(
             [*columns, *_columns(ranked, self.baseline)],
             title=self.conditions,
             notes=(what, *notes, *without),
-            bold=[place for place, one in enumerate(ranked) if one.agent == self.baseline],
+            bold=[position for position, row in enumerate(ranked) if row.agent == self.baseline],
         )
 
     def waits_table(self) -> TextTable:
@@ -275,20 +275,20 @@ class Evaluation:
         Source: Specification, section 10, "Contests" and "Long waits".
         """
         ranked = self.ranked()
-        p999, _, beyond = zip(*(one.waits.values for one in ranked), strict=True)
+        p999, _, beyond = zip(*(row.waits.values for row in ranked), strict=True)
         shares = fixed([100 * share for share in beyond], 3)
         threshold = "no threshold" if self.threshold is None else f"threshold {self.threshold} s"
         return TextTable(
             [
-                Column("agent", [one.agent for one in ranked], "name"),
-                Column("contest", [one.contest for one in ranked], "word"),
-                *table_columns([one.waits.estimates for one in ranked]),
+                Column("agent", [row.agent for row in ranked], "name"),
+                Column("contest", [row.contest for row in ranked], "word"),
+                *table_columns([row.waits.estimates for row in ranked]),
                 Column("p99.9\nwait", list(map(duration, p999)), rank=3),
                 Column("beyond\n%", shares, rank=2),
             ],
             title=f"{self.scenario}: long waits, {threshold}, as ratios to {self.baseline}'s",
-            notes=notes_on([one.contest for one in ranked]),
-            bold=[place for place, one in enumerate(ranked) if one.agent == self.baseline],
+            notes=notes_on([row.contest for row in ranked]),
+            bold=[position for position, row in enumerate(ranked) if row.agent == self.baseline],
         )
 
     def further_tables(self) -> list[TextTable]:
@@ -296,7 +296,7 @@ class Evaluation:
 
         Rows are in the order of `table`; each metric is the mean over an agent's runs that have it.
         """
-        agents = [one.agent for one in self.ranked()]
+        agents = [row.agent for row in self.ranked()]
         mean = f"mean over {self.unit}s"
         return [
             *tables_on_nodes(self.frame, agents, f"{self.scenario} on nodes: {mean}"),
@@ -316,15 +316,15 @@ def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:
 
 def _columns(ranked: Sequence[Summary], baseline: str) -> list[Column]:
     """Format the metrics of agents, to the digits that cards quote unless they are large."""
-    intervals = [interval_text(one.ratio, ".3f") for one in ranked]
+    intervals = [interval_text(row.ratio, ".3f") for row in ranked]
     return [
-        Column("mean\nbsld", fixed([one.mean_bsld for one in ranked], 2), rank=2),
-        Column("sum\nbsld", fixed([one.sum_bsld for one in ranked], 2), rank=4),
-        Column(f"ratio\nto {baseline}", fixed([one.ratio.value for one in ranked], 3)),
+        Column("mean\nbsld", fixed([row.mean_bsld for row in ranked], 2), rank=2),
+        Column("sum\nbsld", fixed([row.sum_bsld for row in ranked], 2), rank=4),
+        Column(f"ratio\nto {baseline}", fixed([row.ratio.value for row in ranked], 3)),
         Column("95\u00a0%\ninterval", intervals, rank=1),
-        Column("log\nratio", fixed([one.log_ratio.value for one in ranked], 3, sign="+"), rank=7),
-        Column("pp-\nbsld", fixed([one.mean_pp_bsld for one in ranked], 2), rank=6),
-        Column("p99\nbsld", fixed([one.p99_bsld for one in ranked], 1), rank=8),
-        Column("max\nwait", [duration(one.max_wait_time) for one in ranked], rank=5),
-        Column("utili-\nsation", fixed([one.utilisation for one in ranked], 3), rank=9),
+        Column("log\nratio", fixed([row.log_ratio.value for row in ranked], 3, sign="+"), rank=7),
+        Column("pp-\nbsld", fixed([row.mean_pp_bsld for row in ranked], 2), rank=6),
+        Column("p99\nbsld", fixed([row.p99_bsld for row in ranked], 1), rank=8),
+        Column("max\nwait", [duration(row.max_wait_time) for row in ranked], rank=5),
+        Column("utili-\nsation", fixed([row.utilisation for row in ranked], 3), rank=9),
     ]

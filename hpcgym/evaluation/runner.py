@@ -90,7 +90,7 @@ def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
     workload, waits = episodes.workload(0), episodes.settings.dependencies != "ignore"
     if episodes.scenario.machine.nodes is None and not waits and workload.eligible is None:
         return {}
-    found = {}
+    reasons = {}
     for agent in agents:
         try:
             for settings in _settings_of(agent, episodes.settings):
@@ -101,14 +101,14 @@ def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
             if workload.machine is not None and action is not None:
                 kind_of(action).refuse_on_nodes()
         except (PolicyError, ScenarioError) as error:
-            found[agent.name] = str(error)
-    return found
+            reasons[agent.name] = str(error)
+    return reasons
 
 
 def _settings_of(agent: AnyAgent, scenario: SchedulerSettings) -> list[SchedulerSettings]:
     """Return a scenario's settings with what an agent may state in their place."""
     if isinstance(agent, RuleAgent):
-        return [one.settings(scenario) for one in agent.choices]
+        return [choice.settings(scenario) for choice in agent.choices]
     keys = ("backfill", "backfill_order")
     stated = {key: agent.env_keywords[key] for key in keys if key in agent.env_keywords}
     return [replace(scenario, **stated)]
@@ -116,12 +116,12 @@ def _settings_of(agent: AnyAgent, scenario: SchedulerSettings) -> list[Scheduler
 
 def loaded(agents: Iterable[str | AgentT], load: Callable[[str], AgentT]) -> list[AgentT]:
     """Return agents that are given or named, by a function that loads them; no name twice."""
-    found = [load(one) if isinstance(one, str) else one for one in agents]
-    names = [agent.name for agent in found]
+    every = [load(agent) if isinstance(agent, str) else agent for agent in agents]
+    names = [agent.name for agent in every]
     for name in names:
         if names.count(name) > 1:
             raise EvaluationError(f"two agents are called {name}; each name may stand once")
-    return found
+    return every
 
 
 def refuse_namesake(agent: AnyAgent | Trainer, settings: SchedulerSettings) -> None:
@@ -133,9 +133,9 @@ def refuse_namesake(agent: AnyAgent | Trainer, settings: SchedulerSettings) -> N
         EvaluationError: It is not that rule.
     """
     # what a ratio is taken to must be the same in every table
-    own = load_agent(agent.name)
-    assert isinstance(own, RuleAgent)
-    if not isinstance(agent, RuleAgent) or _chosen(agent, settings) != _chosen(own, settings):
+    shelved = load_agent(agent.name)
+    assert isinstance(shelved, RuleAgent)
+    if not isinstance(agent, RuleAgent) or _chosen(agent, settings) != _chosen(shelved, settings):
         raise EvaluationError(
             f"an agent called {agent.name} is not the {agent.name} of the shelf, and tables would "
             "take it for that; give it another name"
@@ -193,8 +193,8 @@ class Runner:
     def key(self, task: Task) -> str:
         """Return the digest of all that decides the rows of a task."""
         week, agent = task
-        own, rule = self.agents[agent], self.rule(task)
-        in_week = self.agent_digests[agent] if rule in (None, own) else content_digest(rule)
+        entrant, rule = self.agents[agent], self.rule(task)
+        in_week = self.agent_digests[agent] if rule in (None, entrant) else content_digest(rule)
         if week not in self.week_digests:
             self.week_digests[week] = digest(
                 self.episodes.workload(week),
@@ -213,11 +213,11 @@ class Runner:
     def rule(self, task: Task) -> RuleAgent | None:
         """Return the rule that an agent follows in a week, None where it follows none."""
         week, agent = task
-        own = self.agents[agent]
-        if not isinstance(own, RuleAgent):
+        entrant = self.agents[agent]
+        if not isinstance(entrant, RuleAgent):
             return None
         if task not in self.rules:
-            self.rules[task] = own.in_week(self.episodes, week)
+            self.rules[task] = entrant.in_week(self.episodes, week)
         return self.rules[task]
 
     def replica(self, week: int, replica: int) -> Workload:
@@ -267,6 +267,8 @@ def _what_it_is(policy: AnyPolicy | None) -> object:
     """Return what a policy orders by, without its name."""
     if policy is None:
         return None
-    own = as_policy(policy)
-    numbers = [None if some is None else some.tolist() for some in (own.parameters, own.network)]
-    return own.order, own.keys, own.formula, own.chooser, numbers
+    parsed = as_policy(policy)
+    numbers = [
+        None if some is None else some.tolist() for some in (parsed.parameters, parsed.network)
+    ]
+    return parsed.order, parsed.keys, parsed.formula, parsed.chooser, numbers

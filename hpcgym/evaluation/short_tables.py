@@ -60,12 +60,12 @@ def overview_of_logs(
     """
     ranked = sorted(aggregates, key=lambda row: row.ratio.value)
     longest = [row.waits[LONGEST] for row in ranked]
-    cells = ["-" if math.isnan(one.value) else f"{one.value:.3f}" for one in longest]
+    cells = ["-" if math.isnan(ratio.value) else f"{ratio.value:.3f}" for ratio in longest]
     columns = [
         *_names(ranked, kinds),
         *_ratios(ranked, evaluations[0].baseline),
         Column("longest\nwait", cells, rank=2),
-        Column("95\u00a0%\ninterval", [interval_text(one, ".3f") for one in longest], rank=3),
+        Column("95\u00a0%\ninterval", [interval_text(ratio, ".3f") for ratio in longest], rank=3),
     ]
     title = f"{len(evaluations)} logs: {', '.join(log.scenario for log in evaluations)}"
     return _table(
@@ -122,12 +122,12 @@ def _is_told_apart(evaluations: Sequence[Evaluation], best: str, other: str) -> 
     pairs, draws = [], []
     for log, evaluation in enumerate(evaluations):
         against_best = replace(evaluation, baseline=best)
-        own, least = against_best.values(other), against_best.baseline_values(other)
-        if np.isnan(least).any():
+        of_other, of_best = against_best.values(other), against_best.baseline_values(other)
+        if np.isnan(of_best).any():
             return True  # they ran other weeks: nothing is said of them
         seed = evaluation.seed if len(evaluations) == 1 else (evaluation.seed, log)
-        pairs.append((own, least))
-        draws.append(draw_weeks(len(own), seed=seed))
+        pairs.append((of_other, of_best))
+        draws.append(draw_weeks(len(of_other), seed=seed))
     ratio = ratio_over_logs(pairs, draws)
     return ratio.low is not None and not math.isnan(ratio.low) and ratio.low > 1
 

@@ -97,9 +97,9 @@ class Resampled:
 def geometric_mean(logs: Sequence[Resampled]) -> Resampled:
     """Return the geometric mean of a ratio over logs; it exists where it does on every log."""
     with np.errstate(divide="ignore"):
-        value = np.exp(np.mean([np.log(one.value) for one in logs]))
-        resampled = np.exp(np.mean([np.log(one.resampled) for one in logs], axis=0))
-    return Resampled(float(value), resampled, tuple(n for one in logs for n in one.n_weeks))
+        value = np.exp(np.mean([np.log(ratio.value) for ratio in logs]))
+        resampled = np.exp(np.mean([np.log(ratio.resampled) for ratio in logs], axis=0))
+    return Resampled(float(value), resampled, tuple(n for ratio in logs for n in ratio.n_weeks))
 
 
 def draw_weeks(
@@ -184,8 +184,8 @@ def ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estim
         >>> ratio_over_logs([(half, twice), (twice, twice)], [draw_weeks(2)] * 2).value
         0.5
     """
-    found = [_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
-    return geometric_mean(found).estimate
+    ratios = [_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
+    return geometric_mean(ratios).estimate
 
 
 def log_ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estimate:
@@ -193,9 +193,9 @@ def log_ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> E
 
     Source: Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
     """
-    found = [_log_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
-    value = float(np.mean([one.value for one in found]))
-    resampled = np.mean([one.resampled for one in found], axis=0)
+    log_ratios = [_log_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
+    value = float(np.mean([log_ratio.value for log_ratio in log_ratios]))
+    resampled = np.mean([log_ratio.resampled for log_ratio in log_ratios], axis=0)
     return Resampled(value, resampled, tuple(len(agent) for agent, _ in pairs)).estimate
 
 

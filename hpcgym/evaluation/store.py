@@ -133,14 +133,14 @@ def digest(workload: Workload, *others: object) -> str:
         (True, False)
     """
     fixed = (workload.machine_processors, workload.week_start, workload.machine)
-    found = hashlib.sha256(content_digest((versions(), fixed, others)).encode())
+    hasher = hashlib.sha256(content_digest((versions(), fixed, others)).encode())
     given = workload.columns()
     columns = [values for key, values in given.items() if COLUMNS[key].decides]
     if named := [key for key in given if COLUMNS[key].optional]:
-        found.update(repr(named).encode())
+        hasher.update(repr(named).encode())
     for array in (*columns, workload.user_index, *workload.history):
-        found.update(array.tobytes())
-    return found.hexdigest()
+        hasher.update(array.tobytes())
+    return hasher.hexdigest()
 
 
 def digest_of_weeks(episodes: Episodes) -> str:
@@ -154,13 +154,13 @@ def source_digest(package: Path) -> str:
 
     The rooms of `NOT_DIGESTED` are left out; a change there counts with the next version.
     """
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for source in sorted(package.rglob("*.py")):
-        place = source.relative_to(package)
-        if place.parts[0] not in NOT_DIGESTED:
-            found.update(f"\0{place.as_posix()}\0".encode())
-            found.update(source.read_bytes())
-    return found.hexdigest()
+        path = source.relative_to(package)
+        if path.parts[0] not in NOT_DIGESTED:
+            hasher.update(f"\0{path.as_posix()}\0".encode())
+            hasher.update(source.read_bytes())
+    return hasher.hexdigest()
 
 
 @cache
@@ -172,5 +172,5 @@ def versions() -> dict[str, str]:
         True
     """
     sources = source_digest(Path(str(files("hpcgym"))))
-    own = f"{version('hpcgym')} (sources {sources[:16]})"
-    return {"hpcgym": own, **COMPILER, "numpy": version("numpy")}
+    of_hpcgym = f"{version('hpcgym')} (sources {sources[:16]})"
+    return {"hpcgym": of_hpcgym, **COMPILER, "numpy": version("numpy")}

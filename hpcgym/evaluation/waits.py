@@ -67,13 +67,13 @@ class LongWaits:
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The ratios with their intervals."""
-        return tuple(one.estimate for one in self.ratios)
+        return tuple(ratio.estimate for ratio in self.ratios)
 
     def columns(self) -> dict[str, float]:
         """Return the statistics by column, without the longest wait, and the ratios."""
-        own = dict(zip(STATISTICS, self.values, strict=True))
-        del own["max_wait_time"]  # a column of every summary
-        return own | columns_of(self.estimates)
+        by_column = dict(zip(STATISTICS, self.values, strict=True))
+        del by_column["max_wait_time"]  # a column of every summary
+        return by_column | columns_of(self.estimates)
 
 
 def packed(wait_time: IntArray) -> str:
@@ -121,14 +121,14 @@ def long_waits(
         (8.0, 8.0, 0.25)
     """
     every = np.ones((1, len(agent)))
-    own, other = [
+    of_agent, of_baseline = [
         _statistics(weeks, threshold, np.vstack([every, draws])) for weeks in (agent, baseline)
     ]
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = [mine / theirs for mine, theirs in zip(own, other, strict=True)]
+        ratios = [mine / theirs for mine, theirs in zip(of_agent, of_baseline, strict=True)]
     return LongWaits(
-        values=tuple(float(one[0]) for one in own),
-        ratios=tuple(Resampled(float(one[0]), one[1:], (len(agent),)) for one in ratios),
+        values=tuple(float(statistic[0]) for statistic in of_agent),
+        ratios=tuple(Resampled(float(ratio[0]), ratio[1:], (len(agent),)) for ratio in ratios),
     )
 
 
@@ -136,12 +136,12 @@ def _statistics(
     weeks: Sequence[IntArray], threshold: int | None, draws: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return p99.9, longest wait and share beyond the threshold in samples of weeks."""
-    longest = np.array([one[-1] for one in weeks])
+    longest = np.array([week[-1] for week in weeks])
     of_sample = np.where(draws > 0, longest, 0).max(axis=1)
     if threshold is None:
         share = np.full(len(draws), np.nan)
     else:
-        sizes = np.array([len(one) for one in weeks])
+        sizes = np.array([len(week) for week in weeks])
         share = draws @ _counts_above(weeks, np.array([threshold]))[:, 0] / (draws @ sizes)
     return pooled_p999(weeks, draws), of_sample.astype(np.float64), share
 
@@ -152,13 +152,13 @@ def pooled_p999(weeks: Sequence[IntArray], draws: FloatArray) -> FloatArray:
     Waits are whole seconds, so it is found by halving. Few distinct waits are looked up at a time,
     as samples share most of their jobs: 10,000 samples of 138 weeks take a third of a second.
     """
-    exceed = draws @ np.array([len(one) for one in weeks]) // ONE_IN
+    exceed = draws @ np.array([len(week) for week in weeks]) // ONE_IN
     low = np.zeros(len(draws), dtype=np.int64)
-    high = np.full(len(draws), max(one[-1] for one in weeks))
+    high = np.full(len(draws), max(week[-1] for week in weeks))
     while (low < high).any():
         middle = (low + high) // 2
-        values, place = np.unique(middle, return_inverse=True)
-        above = np.einsum("sw,ws->s", draws, _counts_above(weeks, values)[:, place])
+        values, inverse = np.unique(middle, return_inverse=True)
+        above = np.einsum("sw,ws->s", draws, _counts_above(weeks, values)[:, inverse])
         low = np.where(above > exceed, middle + 1, low)
         high = np.where(above > exceed, high, middle)
     return low.astype(np.float64)
@@ -166,19 +166,19 @@ def pooled_p999(weeks: Sequence[IntArray], draws: FloatArray) -> FloatArray:
 
 def _counts_above(weeks: Sequence[IntArray], values: IntArray) -> FloatArray:
     """Count the jobs of each week that wait longer than each value, shape (n_weeks, n_values)."""
-    counts = [len(one) - np.searchsorted(one, values, side="right") for one in weeks]
+    counts = [len(week) - np.searchsorted(week, values, side="right") for week in weeks]
     return np.array(counts, dtype=np.float64)
 
 
 def mean_ratios(logs: Sequence[LongWaits]) -> tuple[Resampled, ...]:
     """Return the geometric mean over logs of each ratio; undefined where one log's is."""
-    return tuple(map(geometric_mean, zip(*(one.ratios for one in logs), strict=True)))
+    return tuple(map(geometric_mean, zip(*(log.ratios for log in logs), strict=True)))
 
 
 def columns_of(estimates: Sequence[Estimate]) -> dict[str, float]:
     """Return the ratios of an agent and their intervals by column."""
     named = zip(RATIOS, estimates, strict=True)
-    return {key: value for name, one in named for key, value in one.columns(name).items()}
+    return {key: value for name, estimate in named for key, value in estimate.columns(name).items()}
 
 
 def row_of(summary: object) -> dict[str, Any]:
@@ -198,8 +198,8 @@ def table_columns(ratios: Sequence[Sequence[Estimate]]) -> list[Column]:
     """Return the columns of a table that has the ratios of some agents, and their intervals."""
     columns = []
     for title, estimates in zip(_TITLES, zip(*ratios, strict=True), strict=True):
-        cells = ["-" if np.isnan(one.value) else f"{one.value:.3f}" for one in estimates]
-        intervals = [interval_text(one, ".3f") for one in estimates]
+        cells = ["-" if np.isnan(ratio.value) else f"{ratio.value:.3f}" for ratio in estimates]
+        intervals = [interval_text(ratio, ".3f") for ratio in estimates]
         columns += [
             Column(f"{title}\nratio", cells),
             Column("95\u00a0%\ninterval", intervals, rank=1),

@@ -99,7 +99,7 @@ def load_suite(name: str = NEWEST) -> Suite:
     table = read_toml(known[name], ScenarioError)
     try:
         copies = Copies(table["jitter"], table["replicas"], table["seed"])
-        logs = [_log(one) for one in table["log"]]
+        logs = [_log(entry) for entry in table["log"]]
         return Suite(name, table["description"], copies, tuple(logs))
     except (KeyError, TypeError) as error:
         raise ScenarioError(f"{known[name]}: not a suite: {error}") from None
@@ -113,7 +113,7 @@ def _files() -> list[Path]:
 
 def _log(table: dict[str, Any]) -> SuiteLog:
     """Return a log of a suite's file."""
-    return SuiteLog(**{one.name: str(table[one.name]) for one in fields(SuiteLog)})
+    return SuiteLog(**{field.name: str(table[field.name]) for field in fields(SuiteLog)})
 
 
 def jobs_digest(episodes: Episodes) -> str:
@@ -125,13 +125,13 @@ def jobs_digest(episodes: Episodes) -> str:
     """
     settings = episodes.settings
     scheduler = (str(settings.backfill), settings.threshold, settings.estimates)
-    found = hashlib.sha256(repr(scheduler).encode())
-    for place, number in enumerate(episodes.numbers):
-        jobs = episodes.workload(place)
-        found.update(f"{number} {jobs.machine_processors} ".encode())
+    hasher = hashlib.sha256(repr(scheduler).encode())
+    for position, number in enumerate(episodes.numbers):
+        jobs = episodes.workload(position)
+        hasher.update(f"{number} {jobs.machine_processors} ".encode())
         for column in DECIDING:
-            found.update(getattr(jobs, column).astype("<i8").tobytes())
-    return found.hexdigest()
+            hasher.update(getattr(jobs, column).astype("<i8").tobytes())
+    return hasher.hexdigest()
 
 
 def episodes_of(log: SuiteLog) -> Episodes:
@@ -142,10 +142,10 @@ def episodes_of(log: SuiteLog) -> Episodes:
         EvaluationError: It holds other jobs than those of the suite.
     """
     episodes = Episodes(log.scenario)
-    found = jobs_digest(episodes)
-    if found != log.digest:
+    digest = jobs_digest(episodes)
+    if digest != log.digest:
         raise EvaluationError(
             f"{log.scenario}: other jobs or settings than those of the suite: digest "
-            f"{found[:16]}, and not {log.digest[:16]}; take the log on record, unchanged"
+            f"{digest[:16]}, and not {log.digest[:16]}; take the log on record, unchanged"
         )
     return episodes

@@ -64,15 +64,15 @@ class Player:
         """Play a week and its copies; return one row."""
         log, week = task
         runner = self.runners[log]
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         copies: dict[str, list[float]] = {name: [] for name in METRICS}
         for replica in range(runner.copies.replicas + 1):
             schedule = runner.schedule(0, week, runner.replica(week, replica))
-            _add_starts(found, schedule)
+            _add_starts(hasher, schedule)
             metrics = schedule.metrics()
             for name in METRICS:
                 copies[name].append(float(metrics.get(name, 0)))
-        return [{"week": runner.episodes.numbers[week], "starts": found.hexdigest()} | copies]
+        return [{"week": runner.episodes.numbers[week], "starts": hasher.hexdigest()} | copies]
 
     def key(self, task: tuple[int, int]) -> str:
         """Return the digest of all that decides a week."""
@@ -84,12 +84,12 @@ class Player:
         return f"{runner.episodes.scenario.name}, {runner.named((task[1], 0))}"
 
 
-def _add_starts(found: Any, schedule: Schedule) -> None:
+def _add_starts(hasher: Any, schedule: Schedule) -> None:
     """Digest when each job starts, and when attempts in vain begin and end."""
-    found.update(schedule.start_time.astype("<i8").tobytes())
+    hasher.update(schedule.start_time.astype("<i8").tobytes())
     if schedule.attempts is not None:
         for name in VAIN:
-            found.update(getattr(schedule.attempts, name).astype("<i8").tobytes())
+            hasher.update(getattr(schedule.attempts, name).astype("<i8").tobytes())
 
 
 def weeks_open(agent: AnyAgent, episodes: Episodes) -> Episodes:
@@ -188,11 +188,11 @@ def described(given: str, agent: AnyAgent) -> dict[str, Any]:
     Raises:
         EvaluationError: A file beside its card cannot be read.
     """
-    found: dict[str, Any] = {"name": agent.name, "given": Path(given).name}
+    named: dict[str, Any] = {"name": agent.name, "given": Path(given).name}
     is_path = given.endswith(".toml")
     card = Path(given) if is_path else shelf_entries("agents").get(given.casefold())
     if card is None:
-        return found | {"card": None, "weights": {}}
+        return named | {"card": None, "weights": {}}
     beside = card.with_suffix(".npz")
     try:
         content = beside.read_bytes() if beside.exists() else None
@@ -200,4 +200,4 @@ def described(given: str, agent: AnyAgent) -> dict[str, Any]:
     except OSError as error:
         raise EvaluationError(f"{card}: {error}") from None
     weights = {} if content is None else {beside.name: base64.b64encode(content).decode()}
-    return found | {"card": text, "weights": weights}
+    return named | {"card": text, "weights": weights}

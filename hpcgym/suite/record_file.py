@@ -78,10 +78,10 @@ class Record:
     @cached_property
     def identity(self) -> str:
         """Digest of what the agent is: its card and weights, or what it was called by."""
-        found = hashlib.sha256((self.card or self.given).encode())
+        hasher = hashlib.sha256((self.card or self.given).encode())
         for name in sorted(self.weights):
-            found.update(name.encode() + self.weights[name])
-        return found.hexdigest()
+            hasher.update(name.encode() + self.weights[name])
+        return hasher.hexdigest()
 
     def agent(self) -> AnyAgent:
         """Make the agent of what the record holds of it.
@@ -90,8 +90,8 @@ class Record:
             EvaluationError: It is code, whose name cannot be trusted; or another than that of the
                 shelf under its name; or its card is not understood.
         """
-        own = shelf_entries("agents").get(self.name.casefold())
-        if own is not None and not self._is_of(own):
+        shelved = shelf_entries("agents").get(self.name.casefold())
+        if shelved is not None and not self._is_of(shelved):
             raise EvaluationError(
                 f"the record's {self.name} has another card, or other weights, than the "
                 f"{self.name} of the shelf"
@@ -197,13 +197,13 @@ def record_of(document: Any) -> Record:
     )
 
 
-def _weeks_of(found: Any, where: str, n_copies: int) -> dict[int, Week]:
+def _weeks_of(value: Any, where: str, n_copies: int) -> dict[int, Week]:
     """Return the weeks of a log."""
     weeks = {}
-    for number, one in _table(found, where).items():
+    for number, week in _table(value, where).items():
         if not re.fullmatch(r"[1-9][0-9]{0,3}", number):
             raise EvaluationError(f"{where}: {number!r} is no number of a week")
-        table = _table(one, f"{where}.{number}", {"starts", *METRICS})
+        table = _table(week, f"{where}.{number}", {"starts", *METRICS})
         starts = _text(table["starts"], f"{where}.{number}.starts")
         if not SHA256.fullmatch(starts):
             raise EvaluationError(f"{where}.{number}.starts is no sha256")
@@ -214,20 +214,20 @@ def _weeks_of(found: Any, where: str, n_copies: int) -> dict[int, Week]:
     return weeks
 
 
-def _numbers(found: Any, where: str, n_copies: int) -> tuple[float, ...]:
+def _numbers(value: Any, where: str, n_copies: int) -> tuple[float, ...]:
     """Return the metric of each copy."""
-    plain = isinstance(found, list) and all(type(one) in (int, float) for one in found)
-    if not plain or len(found) != n_copies:
+    plain = isinstance(value, list) and all(type(number) in (int, float) for number in value)
+    if not plain or len(value) != n_copies:
         raise EvaluationError(f"{where} must be {n_copies} numbers")
-    if not all(math.isfinite(one) and one >= 0 for one in found):
+    if not all(math.isfinite(number) and number >= 0 for number in value):
         raise EvaluationError(f"{where} has a number that is not finite, or is below 0")
-    return tuple(map(float, found))
+    return tuple(map(float, value))
 
 
-def _weights_of(found: Any) -> dict[str, bytes]:
+def _weights_of(value: Any) -> dict[str, bytes]:
     """Return the files of weights."""
     weights = {}
-    for name, text in _table(found, "agent.weights").items():
+    for name, text in _table(value, "agent.weights").items():
         if not FILE_NAME.fullmatch(name):
             raise EvaluationError(f"agent.weights: {name!r} is no name of a .npz file")
         try:
@@ -239,18 +239,18 @@ def _weights_of(found: Any) -> dict[str, bytes]:
     return weights
 
 
-def _table(found: Any, where: str, keys: set[str] | None = None) -> dict[str, Any]:
+def _table(value: Any, where: str, keys: set[str] | None = None) -> dict[str, Any]:
     """Return a table that has these keys and no others; None = any."""
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise EvaluationError(f"{where} must be a table")
-    if keys is not None and set(found) != keys:
-        wrong = sorted(set(found) ^ keys)
+    if keys is not None and set(value) != keys:
+        wrong = sorted(set(value) ^ keys)
         raise EvaluationError(f"{where}: {wrong[0]!r} is missing, or is one too many")
-    return found
+    return value
 
 
-def _text(found: Any, where: str) -> str:
+def _text(value: Any, where: str) -> str:
     """Return a text."""
-    if not isinstance(found, str):
+    if not isinstance(value, str):
         raise EvaluationError(f"{where} must be a text")
-    return found
+    return value

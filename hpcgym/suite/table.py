@@ -51,27 +51,27 @@ def suite_frame(records: Sequence[Record], *, by_log: bool = False) -> pd.DataFr
         logs = [name for name in record.weeks if name in saf.weeks]
         if not logs:
             raise EvaluationError(f"{record.name} has no log in common with {saf.name}")
-        known = sorted({one for one in record.contests.values() if one != UNKNOWN})
+        known = sorted({contest for contest in record.contests.values() if contest != UNKNOWN})
         row: dict[str, object] = {
             "agent": record.name,
             "contest": ", ".join(known) or UNKNOWN,
         }
-        row |= {group: "" if one is None else str(one) for group, one in ratios.items()}
+        row |= {group: "" if ratio is None else str(ratio) for group, ratio in ratios.items()}
         row |= {name: f"{_ratio(record, saf, logs, key):.3f}" for name, key in COSTS.items()}
         row |= {
             name: f"{np.mean([100 * record.values(log, key).mean() for log in logs]):.2f}"
             for name, key in SHARES.items()
         }
-        first = next((one.value for one in ratios.values() if one is not None), float("inf"))
+        first = next((ratio.value for ratio in ratios.values() if ratio is not None), float("inf"))
         rows.append((first, row))
-    return pd.DataFrame([row for _, row in sorted(rows, key=lambda one: one[0])])
+    return pd.DataFrame([row for _, row in sorted(rows, key=lambda pair: pair[0])])
 
 
 def _baseline(records: Sequence[Record]) -> Record:
     """Return the record of SAF among others, and refuse a set that no table can be of."""
-    found: dict[str, Record] = {}
+    by_name: dict[str, Record] = {}
     for record in records:
-        other = found.setdefault(record.name.casefold(), record)
+        other = by_name.setdefault(record.name.casefold(), record)
         if other is not record:
             kind = "one record" if other.identity == record.identity else "two agents"
             raise EvaluationError(f"{kind} of the name {record.name} stand twice; leave one out")
@@ -79,12 +79,12 @@ def _baseline(records: Sequence[Record]) -> Record:
             raise EvaluationError(
                 f"{record.name} is of {record.suite.name}, and others of {records[0].suite.name}"
             )
-    if RATIO_BASELINE.casefold() not in found:
+    if RATIO_BASELINE.casefold() not in by_name:
         raise EvaluationError(
             f"ratios are to {RATIO_BASELINE}, and its record is missing: hpcgym suite run "
             f"{RATIO_BASELINE}"
         )
-    return found[RATIO_BASELINE.casefold()]
+    return by_name[RATIO_BASELINE.casefold()]
 
 
 def _pair(record: Record, saf: Record, log: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
@@ -92,10 +92,11 @@ def _pair(record: Record, saf: Record, log: str, metric: str) -> tuple[np.ndarra
     weeks = sorted(set(record.weeks[log]) & set(saf.weeks[log]))
     if not weeks:
         raise EvaluationError(f"{record.name} and {saf.name} have no week of {log} in common")
-    own, other = (
-        np.array([one.weeks[log][week].metrics[metric] for week in weeks]) for one in (record, saf)
+    of_agent, of_saf = (
+        np.array([record.weeks[log][week].metrics[metric] for week in weeks])
+        for record in (record, saf)
     )
-    return own, other
+    return of_agent, of_saf
 
 
 def _ratio_on(record: Record, saf: Record, names: Sequence[str]) -> Estimate | None:
@@ -103,7 +104,7 @@ def _ratio_on(record: Record, saf: Record, names: Sequence[str]) -> Estimate | N
     if not all(name in record.weeks and name in saf.weeks for name in names):
         return None
     pairs = [_pair(record, saf, name, "mean_bsld") for name in names]
-    draws = [draw_weeks(len(own), seed=(0, place)) for place, (own, _) in enumerate(pairs)]
+    draws = [draw_weeks(len(of_agent), seed=(0, log)) for log, (of_agent, _) in enumerate(pairs)]
     return ratio_over_logs(pairs, draws)
 
 
@@ -111,7 +112,9 @@ def _ratio(record: Record, saf: Record, logs: Sequence[str], metric: str) -> flo
     """Return the geometric mean over logs of a ratio of means."""
     pairs = [_pair(record, saf, name, metric) for name in logs]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.exp(np.mean([np.log(own.mean() / other.mean()) for own, other in pairs])))
+        return float(
+            np.exp(np.mean([np.log(of_agent.mean() / of_saf.mean()) for of_agent, of_saf in pairs]))
+        )
 
 
 PAGE = """<!doctype html>

@@ -80,8 +80,8 @@ def verify_record(
     generator = np.random.default_rng(seed)
     drawn = np.sort(generator.permutation(len(tasks))[: min(weeks, len(tasks))])
     with shown(progress), steps(len(drawn), record.name, "weeks") as work:
-        for place in drawn:
-            log, week = tasks[place]
+        for position in drawn:
+            log, week = tasks[position]
             said = record.weeks[names[log]].get(here[names[log]].numbers[week])
             if said is not None:
                 wrong += _difference(player, (log, week), said)
@@ -105,14 +105,14 @@ def _wrong_on(record: Record, agent: AnyAgent, log: str, episodes: Episodes) -> 
 def _difference(player: Player, task: tuple[int, int], said: Week) -> Iterator[str]:
     """Replay a week, and say what differs from what a record says of it."""
     (row,) = player.run(task)
-    found = Week(row["starts"], {name: tuple(row[name]) for name in METRICS})
-    if found == said:
+    replayed = Week(row["starts"], {name: tuple(row[name]) for name in METRICS})
+    if replayed == said:
         return
     where = f"{player.runners[task[0]].episodes.scenario.name}, week {row['week']}"
-    if found.starts == said.starts:
-        names = [name for name in METRICS if found.metrics[name] != said.metrics[name]]
+    if replayed.starts == said.starts:
+        names = [name for name in METRICS if replayed.metrics[name] != said.metrics[name]]
         yield f"{where}: the starts are those replayed, {', '.join(names)} not"
-    elif player.run(task)[0]["starts"] != found.starts:
+    elif player.run(task)[0]["starts"] != replayed.starts:
         yield f"{where}: the agent starts jobs otherwise each time; it must be deterministic"
     else:
         yield f"{where}: other starts than those replayed"
