@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.node_metrics import mean_between
 from hpcgym.report import style
-from hpcgym.report.view import Labelled, View
+from hpcgym.report.view import Labelled, View, common_calendar
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     style.whole_marks(queue, "y")
     queue.set_ylabel("waiting jobs")
     style.finish_shares(held, "processors held")
-    style.finish_time(held, scale)
+    style.finish_time(held, scale, common_calendar(schedules.values()))
     stretch = (scale.last - scale.first) / (len(edges) - 1)
     if stretch > 1:
         text = f"each step is the mean of {style.duration_text(stretch)}"
@@ -92,6 +92,22 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
     left.set_xlabel("bounded slowdown")
     style.mark_durations(right)
     right.set_xlabel("wait")
+    made = (schedule.settings for schedule in schedules.values())
+    thresholds = {one.threshold for one in made if one is not None and one.threshold}
+    for seconds in sorted(thresholds):
+        right.axvline(seconds, color=style.FAINT, linewidth=0.8, linestyle=":")
+        right.annotate(
+            "threshold",
+            (seconds, 1),
+            (-3, -3),
+            ("data", "axes fraction"),
+            "offset points",
+            ha="right",
+            va="top",
+            rotation=90,
+            fontsize=8,
+            color=style.FAINT,
+        )
     return figure
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from hpcgym.report.view import Calendar
+
 FloatArray = NDArray[np.float64]
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -80,10 +82,13 @@ def time_scale(first: int, last: int) -> TimeScale:
     return TimeScale(first, last, unit, name, step / unit)
 
 
-def finish_time(axes: Axes, scale: TimeScale) -> None:
-    """Give the axis of time its marks and label."""
+def finish_time(axes: Axes, scale: TimeScale, calendar: Calendar | None = None) -> None:
+    """Give the axis of time its marks and label: dates where the log has a calendar."""
     from matplotlib.ticker import MultipleLocator
 
+    if calendar is not None:
+        _mark_dates(axes, scale, calendar)
+        return
     axes.xaxis.set_major_locator(MultipleLocator(scale.step))
     is_late = scale.last > _DAY > scale.unit
     if is_late:
@@ -91,6 +96,28 @@ def finish_time(axes: Axes, scale: TimeScale) -> None:
     axes.set_xlim(scale.first / scale.unit, scale.last / scale.unit)
     name = "days and hours" if is_late else scale.name
     axes.set_xlabel(f"{name} since the start of the log")
+
+
+def _mark_dates(axes: Axes, scale: TimeScale, calendar: Calendar) -> None:
+    """Mark midnights, or whole steps since one, and write date or time of the day."""
+    import pandas as pd
+
+    first, last, log = calendar.instants(np.array([scale.first, scale.last, 0]))
+    step_s = round(scale.step * scale.unit)
+    step = f"{step_s // _DAY}D" if step_s >= _DAY else f"{step_s}s"
+    marks = pd.date_range(first.normalize(), last, freq=step)
+    marks = marks[marks >= first]
+    has_years = step_s >= 4 * _WEEK
+    texts = [
+        f"{mark.day} {mark:%b}" + (f"\n{mark.year}" if has_years else "")
+        if mark == mark.normalize()
+        else f"{mark.hour}:{mark:%M}" + (f":{mark:%S}" if mark.second else "")
+        for mark in marks
+    ]
+    places = (marks - log).total_seconds() / scale.unit
+    axes.set_xticks(places.to_numpy(), texts)
+    axes.set_xlim(scale.first / scale.unit, scale.last / scale.unit)
+    axes.set_xlabel(f"{calendar.clock}; day 0 of the log is {log.day} {log:%B %Y}")
 
 
 def _clock_text(seconds: int) -> str:

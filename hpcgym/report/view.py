@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,61 @@ from hpcgym.errors import HpcgymError
 from hpcgym.report.style import TimeScale, time_scale
 from hpcgym.schedule import Schedule
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.core.workload import Workload
+
 BoolArray = NDArray[np.bool_]
 
 Labelled = Mapping[str, Schedule]
 """Schedules by what the picture calls them."""
 
 DAY_S = 86_400
+
+FIRST_EPOCH_S = 1_000_000_000
+"""A log's own clock that shows this or more, 2001, is taken for Unix time."""
+
+
+class Calendar(NamedTuple):
+    """Which instant time 0 is, s since 1970, and by whose clock it is written."""
+
+    start: int
+    zone: str = "UTC"
+
+    @classmethod
+    def of(cls, workload: Workload) -> Calendar | None:
+        """Return a log's calendar; None where it states no date."""
+        import pandas as pd
+
+        start = workload.unix_start
+        if start is None and workload.time_offset >= FIRST_EPOCH_S:
+            start = workload.time_offset
+        if start is None:
+            return None
+        zone = workload.source.header_value("TimeZoneString") if workload.source else None
+        try:
+            pd.Timestamp(0, tz=zone or "UTC")
+        except (KeyError, ValueError, OSError):  # a zone that this machine does not know
+            zone = None
+        return cls(start) if not zone or "UTC" in zone else cls(start, zone)
+
+    @property
+    def clock(self) -> str:
+        """Whose clock."""
+        return self.zone if self.zone == "UTC" else f"local time, {self.zone}"
+
+    def instants(self, time: NDArray[np.int64]) -> pd.DatetimeIndex:
+        """Return dates of instants, s, shape (n,)."""
+        import pandas as pd
+
+        return pd.to_datetime(time + self.start, unit="s", utc=True).tz_convert(self.zone)
+
+
+def common_calendar(schedules: Iterable[Schedule]) -> Calendar | None:
+    """Return the calendar of some schedules; None where they have none, or differ."""
+    found = {Calendar.of(schedule.workload) for schedule in schedules}
+    return found.pop() if len(found) == 1 else None
 
 
 class View(NamedTuple):
@@ -77,12 +126,31 @@ class View(NamedTuple):
         names = ", ".join(dict.fromkeys(schedule.workload.name for schedule in schedules.values()))
         alone = len(schedules) == 1 and names not in schedules
         label = "".join(f": {label}" for label in schedules) if alone else ""
-        return f"{names}{label}" + (f", {self._days}" if self.is_part else "")
+        days = f", {self._days}" if self.is_part else ""
+        return f"{names}{label}{days}{thresholds_of(schedules)}"
 
     @property
     def _days(self) -> str:
         """The days as text."""
         return f"days {self.first / DAY_S:g} to {self.last / DAY_S:g}"
+
+
+def thresholds_of(schedules: Labelled) -> str:
+    """Say which threshold schedules were made with; nothing where a schedule does not know."""
+    known = {
+        label: schedule.settings.threshold
+        for label, schedule in schedules.items()
+        if schedule.settings is not None
+    }
+    if not known or len(known) < len(schedules):
+        return ""
+    words = {
+        label: "no threshold" if seconds is None else f"threshold {seconds:,.0f} s"
+        for label, seconds in known.items()
+    }
+    if len(set(words.values())) == 1:
+        return f", {next(iter(words.values()))}"
+    return "".join(f", {label} {word}" for label, word in words.items())
 
 
 def label_of(schedule: Schedule) -> str:
