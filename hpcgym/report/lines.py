@@ -38,9 +38,7 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     times = edges / scale.unit
     area = {"fill": True, "color": style.COLOURS[0], "alpha": 0.15, "linewidth": 0}
     for number, (label, schedule) in enumerate(schedules.items()):
-        waiting = _mean_level(
-            schedule.jobs.submit_time, schedule.start_time, np.ones(len(schedule)), edges
-        )
+        waiting = mean_waiting(schedule, edges)
         share = _mean_level(schedule.start_time, schedule.end_time, _held(schedule), edges)
         share /= schedule.workload.machine_processors
         line = {"label": style.shortened(label), "linewidth": 1.4} | _style(number)
@@ -109,6 +107,13 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
             color=style.FAINT,
         )
     return figure
+
+
+def mean_waiting(schedule: Schedule, edges: style.FloatArray) -> style.FloatArray:
+    """Return how many jobs wait in the mean between edges, s, shape (n_edges - 1,)."""
+    submitted, started = schedule.jobs.submit_time, schedule.start_time
+    waiting: style.FloatArray = _mean_level(submitted, started, np.ones(len(schedule)), edges)
+    return waiting
 
 
 def _style(number: int) -> dict[str, Any]:
