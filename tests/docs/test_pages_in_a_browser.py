@@ -15,7 +15,7 @@ import pytest
 from browser import CHROMIUM, browser
 
 DOCS = Path(__file__).parents[2] / "docs"
-NEEDED = ("furo", "sphinx")
+NEEDED = ("furo", "myst_nb", "sphinx")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH"),
