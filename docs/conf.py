@@ -21,7 +21,7 @@ version = release = metadata("hpcgym")["Version"]
 urls = dict(line.split(", ") for line in metadata("hpcgym").get_all("Project-URL", []))
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-nb_execution_mode = "off"  # notebooks are shown as tests/docs/test_notebooks.py found them
+nb_execution_mode = "off"  # notebooks are shown as tests/test_notebooks.py found them
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 html_theme = "furo"

@@ -17,26 +17,16 @@ import gymnasium
 import numpy as np
 
 import hpcgym
-from hpcgym.agent import load_agent
-from hpcgym.report import evaluation_figure, plot_schedules, style
-from hpcgym.report.lines import mean_waiting
+from hpcgym.report import evaluation_figure, plot_schedules
 from hpcgym.scenario.episodes import Episodes
 from research.examples import example, tried
+from research.gain import gain_figure
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DPI = 90
 POLICIES = ("FCFS", "SAF")
 SEED, N_FRAMES, FRAME_S, FRAME_MS = 1, 45, 7_200, 250
 FRAME_SIZE, N_COLOURS = (784, 448), 64
-
-DAY_S, GAIN_DAYS = 86_400, 8
-GAINS = {
-    "FCFS": "first come, first served",
-    "SAF": "smallest area first",
-    "URGENT-CAPPED-COST-BENEFIT": "best known without kills",
-    "H-TRIAL-YOUNG": "best known with trial runs",
-}
-"""Agents whose queues stand side by side, and what they are."""
 
 MODES = ["none", "easy", "depth:k=2", "conservative", "conservative:compress=shift", "look-ahead"]
 MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "gang:quantum=60"]
@@ -46,45 +36,20 @@ MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "gang:qu
 def draw_kind(kind: str, path: Path, **options: object) -> None:
     """Draw a kind of picture of the bundled log under some policies."""
     jobs = hpcgym.load_workload("synthetic-256")
-    made = {one: hpcgym.simulate(jobs, one) for one in POLICIES}
+    made = {policy: hpcgym.simulate(jobs, policy) for policy in POLICIES}
     plot_schedules(made, kind, path, dpi=DPI, force=True, **options)
 
 
 def draw_nodes(path: Path) -> None:
-    jobs = Episodes("hetero-64-weeks").workload(2)
-    hpcgym.simulate(jobs).plot("gantt", path, dpi=DPI, force=True)
+    hpcgym.simulate(Episodes("hetero-64-weeks").workload(2)).plot(
+        "gantt", path, dpi=DPI, force=True
+    )
 
 
 def draw_comparison(path: Path) -> None:
     agents = ["FCFS", "SPF", "SMITH", "EASY-SJBF", "SMITH-NET", "URGENT-CAPPED-COST-BENEFIT"]
     evaluation = hpcgym.evaluate(agents, "synthetic-busy-weeks", progress=False)
     evaluation_figure(evaluation).savefig(path, dpi=DPI)
-
-
-def draw_gain(path: Path) -> None:
-    """Draw, side by side, the queue under some agents: the mean of all weeks of the busy log."""
-    weeks = Episodes("synthetic-busy-weeks")
-    jobs = [weeks.workload(week) for week in range(len(weeks))]
-    edges = np.arange(0, GAIN_DAYS * DAY_S + 1, DAY_S // 4)
-    figure = style.blank_figure(11.0, 3.2)
-    charts = figure.subplots(1, len(GAINS), sharey=True)
-    for axes, (name, words) in zip(charts, GAINS.items(), strict=True):
-        settings = load_agent(name).settings(weeks.settings)
-        made = [hpcgym.simulate(week, **vars(settings)) for week in jobs]
-        waiting = np.mean([mean_waiting(one, edges) for one in made], axis=0)
-        wait_h = np.mean([one.metrics()["mean_wait_time"] for one in made]) / 3_600
-        bsld = np.mean([one.metrics()["mean_bsld"] for one in made])
-        axes.stairs(waiting, edges / DAY_S, fill=True, color=style.COLOURS[0], alpha=0.75)
-        axes.set_title(f"{words}\n{name}", loc="left", fontsize=9)
-        text = f"wait {wait_h:.1f} h\nslowdown {bsld:.0f}"
-        axes.text(0.97, 0.96, text, transform=axes.transAxes, ha="right", va="top", fontsize=12)
-        axes.set_xlabel("day of the week")
-        axes.set_xlim(0, GAIN_DAYS)
-        style.whole_marks(axes, "x")
-        style.plain_axes(axes)
-    charts[0].set_ylim(top=1.35 * charts[0].get_ylim()[1])  # room for the numbers
-    charts[0].set_ylabel(f"waiting jobs, mean of {len(jobs)} weeks")
-    figure.savefig(path, dpi=DPI)
 
 
 def draw_mode(mode: str, path: Path) -> None:
@@ -122,7 +87,7 @@ def draw_environment(path: Path) -> None:
 
 
 PICTURES: dict[str, Callable[[Path], None]] = {
-    "gain.png": draw_gain,
+    "gain.png": lambda path: gain_figure().savefig(path, dpi=DPI),
     "environment.gif": draw_environment,
     "comparison.png": draw_comparison,
     "gantt.png": partial(draw_kind, "gantt", days=(37, 40)),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.workload import Workload
 from hpcgym.report import style
-from hpcgym.report.view import Calendar, Labelled, View
+from hpcgym.report.view import Labelled, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def draw_sizes(schedules: Labelled, view: View) -> Figure:
 
 def hours_of(workload: Workload, time: IntArray) -> Hours:
     """Return weekday and hour of instants, s, by the clock of the log's place where it says so."""
-    calendar = Calendar.of(workload)
+    calendar = style.Calendar.of(workload)
     if calendar is None:
         day, hour = time // 86_400 % 7, time // 3_600 % 24
         return Hours(day, hour, DAYS_OF_LOG, "since the start of the log, which states no date")

@@ -90,8 +90,8 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
     left.set_xlabel("bounded slowdown")
     style.mark_durations(right)
     right.set_xlabel("wait")
-    made = (schedule.settings for schedule in schedules.values())
-    thresholds = {one.threshold for one in made if one is not None and one.threshold}
+    settings = (schedule.settings for schedule in schedules.values())
+    thresholds = {made.threshold for made in settings if made is not None and made.threshold}
     for seconds in sorted(thresholds):
         right.axvline(seconds, color=style.FAINT, linewidth=0.8, linestyle=":")
         right.annotate(

@@ -13,7 +13,7 @@ import numpy as np
 from hpcgym.core import node_metrics
 from hpcgym.errors import HpcgymError
 from hpcgym.report import style
-from hpcgym.report.view import Calendar, label_of, thresholds_of
+from hpcgym.report.view import label_of, thresholds_of
 from hpcgym.schedule import Schedule
 from hpcgym.text_table import printable
 
@@ -103,7 +103,7 @@ def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) 
     draw_fragmentation(axes[2, 0], schedule, usage, scale)
     for empty in axes[1:, 1]:
         empty.set_axis_off()
-    style.finish_time(axes[2, 0], scale, Calendar.of(schedule.workload))
+    style.finish_time(axes[2, 0], scale, style.Calendar.of(schedule.workload))
     return figure
 
 

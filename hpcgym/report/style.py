@@ -14,10 +14,11 @@ from hpcgym.output import writing
 from hpcgym.text_table import printable
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hpcgym.report.view import Calendar
+    from hpcgym.core.workload import Workload
 
 FloatArray = NDArray[np.float64]
 
@@ -80,6 +81,45 @@ def time_scale(first: int, last: int) -> TimeScale:
     step = next((step for step in STEPS if (last - first) / step <= MOST_MARKS), STEPS[-1])
     unit, name = next(pair for pair in reversed(UNITS) if pair[0] <= step)
     return TimeScale(first, last, unit, name, step / unit)
+
+
+FIRST_EPOCH_S = 1_000_000_000
+"""A log's own clock that shows this or more, 2001, is taken for Unix time."""
+
+
+class Calendar(NamedTuple):
+    """Which instant time 0 is, s since 1970, and by whose clock it is written."""
+
+    start: int
+    zone: str = "UTC"
+
+    @classmethod
+    def of(cls, workload: Workload) -> Calendar | None:
+        """Return a log's calendar; None where it states no date."""
+        import pandas as pd
+
+        start = workload.unix_start
+        if start is None and workload.time_offset >= FIRST_EPOCH_S:
+            start = workload.time_offset
+        if start is None:
+            return None
+        zone = workload.source.header_value("TimeZoneString") if workload.source else None
+        try:
+            pd.Timestamp(0, tz=zone or "UTC")
+        except (KeyError, ValueError, OSError):  # a zone that this machine does not know
+            zone = None
+        return cls(start) if not zone or "UTC" in zone else cls(start, zone)
+
+    @property
+    def clock(self) -> str:
+        """Whose clock."""
+        return self.zone if self.zone == "UTC" else f"local time, {self.zone}"
+
+    def instants(self, time: NDArray[np.int64]) -> pd.DatetimeIndex:
+        """Return dates of instants, s, shape (n,)."""
+        import pandas as pd
+
+        return pd.to_datetime(time + self.start, unit="s", utc=True).tz_convert(self.zone)
 
 
 def finish_time(axes: Axes, scale: TimeScale, calendar: Calendar | None = None) -> None:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.report.style import TimeScale, time_scale
+from hpcgym.report.style import Calendar, TimeScale, time_scale
 from hpcgym.schedule import Schedule
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hpcgym.core.workload import Workload
 
 BoolArray = NDArray[np.bool_]
 
@@ -24,49 +19,11 @@ Labelled = Mapping[str, Schedule]
 
 DAY_S = 86_400
 
-FIRST_EPOCH_S = 1_000_000_000
-"""A log's own clock that shows this or more, 2001, is taken for Unix time."""
-
-
-class Calendar(NamedTuple):
-    """Which instant time 0 is, s since 1970, and by whose clock it is written."""
-
-    start: int
-    zone: str = "UTC"
-
-    @classmethod
-    def of(cls, workload: Workload) -> Calendar | None:
-        """Return a log's calendar; None where it states no date."""
-        import pandas as pd
-
-        start = workload.unix_start
-        if start is None and workload.time_offset >= FIRST_EPOCH_S:
-            start = workload.time_offset
-        if start is None:
-            return None
-        zone = workload.source.header_value("TimeZoneString") if workload.source else None
-        try:
-            pd.Timestamp(0, tz=zone or "UTC")
-        except (KeyError, ValueError, OSError):  # a zone that this machine does not know
-            zone = None
-        return cls(start) if not zone or "UTC" in zone else cls(start, zone)
-
-    @property
-    def clock(self) -> str:
-        """Whose clock."""
-        return self.zone if self.zone == "UTC" else f"local time, {self.zone}"
-
-    def instants(self, time: NDArray[np.int64]) -> pd.DatetimeIndex:
-        """Return dates of instants, s, shape (n,)."""
-        import pandas as pd
-
-        return pd.to_datetime(time + self.start, unit="s", utc=True).tz_convert(self.zone)
-
 
 def common_calendar(schedules: Iterable[Schedule]) -> Calendar | None:
     """Return the calendar of some schedules; None where they have none, or differ."""
-    found = {Calendar.of(schedule.workload) for schedule in schedules}
-    return found.pop() if len(found) == 1 else None
+    calendars = {Calendar.of(schedule.workload) for schedule in schedules}
+    return calendars.pop() if len(calendars) == 1 else None
 
 
 class View(NamedTuple):

@@ -14,7 +14,7 @@ import pytest
 
 from browser import CHROMIUM, browser
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 NEEDED = ("furo", "myst_nb", "sphinx")
 pytestmark = [
     pytest.mark.slow,

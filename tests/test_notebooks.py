@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, NEEDED)), reason="needs the extras docs, report, train"
 )
 
-FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
+FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 
 
 def shown(cell):
