@@ -24,7 +24,6 @@ from research.gain import gain_figure
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DPI = 90
-POLICIES = ("FCFS", "SAF")
 SEED, N_FRAMES, FRAME_S, FRAME_MS = 1, 45, 7_200, 250
 FRAME_SIZE, N_COLOURS = (784, 448), 64
 
@@ -36,14 +35,13 @@ MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "gang:qu
 def draw_kind(kind: str, path: Path, **options: object) -> None:
     """Draw a kind of picture of the bundled log under some policies."""
     jobs = hpcgym.load_workload("synthetic-256")
-    made = {policy: hpcgym.simulate(jobs, policy) for policy in POLICIES}
+    made = {policy: hpcgym.simulate(jobs, policy) for policy in ("FCFS", "SAF")}
     plot_schedules(made, kind, path, dpi=DPI, force=True, **options)
 
 
 def draw_nodes(path: Path) -> None:
-    hpcgym.simulate(Episodes("hetero-64-weeks").workload(2)).plot(
-        "gantt", path, dpi=DPI, force=True
-    )
+    jobs = Episodes("hetero-64-weeks").workload(2)
+    hpcgym.simulate(jobs).plot("gantt", path, dpi=DPI, force=True)
 
 
 def draw_comparison(path: Path) -> None:
