@@ -114,6 +114,11 @@ def test_readme_is_read_in_a_few_minutes():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
+@pytest.mark.parametrize(("page", "most"), [("results", 800), ("performance", 700)])
+def test_page_of_findings_is_read_in_a_few_minutes(page, most):
+    assert len((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split()) <= most
+
+
 def test_tutorial_shows_what_the_quickstart_prints(place):
     (shown,) = (block for block in blocks(TUTORIAL) if block.language == "text")
     done = typed("-e", QUICKSTART)

@@ -12,6 +12,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError
 from hpcgym.report import plot_schedules
 from hpcgym.report.heat_maps import hours_of
+from hpcgym.report.lines import mean_waiting
 from hpcgym.report.plots import KINDS
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace import load_workload
@@ -114,6 +115,13 @@ def test_usage_shows_waiting_jobs_and_the_share_held(schedule: Schedule) -> None
     for axes, expected in ((queue, [1, 1, 0]), (held, [1.0, 0.5, 1.0])):
         values, edges, _ = axes.patches[0].get_data()
         assert values[np.searchsorted(edges, times) - 1].tolist() == expected
+
+
+def test_waiting_jobs_add_up_to_the_waits(schedule: Schedule) -> None:
+    edges = np.arange(0.0, 200.0, 40.0)  # job 3 waits from 0 to 120 s
+    assert mean_waiting(schedule, edges).tolist() == [1, 1, 1, 0]
+    waits = schedule.per_job()["wait_time"].sum()
+    assert mean_waiting(schedule, np.array([0.0, 250.0])) == pytest.approx(waits / 250)
 
 
 def test_distribution_is_the_share_of_jobs_above_each_value(schedule: Schedule) -> None:
