@@ -21,7 +21,8 @@ version = release = metadata("hpcgym")["Version"]
 urls = dict(line.split(", ") for line in metadata("hpcgym").get_all("Project-URL", []))
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-nb_execution_mode = "off"  # notebooks are shown as tests/test_notebooks.py found them
+nb_execution_mode = "off"  # notebooks are shown as they are kept; tests/test_notebooks.py runs them
+nb_output_stderr = "remove"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 html_theme = "furo"
