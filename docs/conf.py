@@ -11,6 +11,7 @@ import re
 from importlib.metadata import metadata
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 project = "hpcgym"
@@ -19,11 +20,15 @@ copyright = author
 version = release = metadata("hpcgym")["Version"]
 urls = dict(line.split(", ") for line in metadata("hpcgym").get_all("Project-URL", []))
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+nb_execution_mode = "off"  # notebooks are shown as they are kept; tests/test_notebooks.py runs them
+nb_output_stderr = "remove"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"hpcgym {release}"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 
 default_role = "py:obj"  # docstrings write `name` for whatever is code
 autodoc_member_order = "bysource"
@@ -41,6 +46,8 @@ SHORT_TYPES = (
 
 
 DOCS = Path(__file__).parent
+INTERVAL = re.compile(r"(?<=\d) (?=\[[-+]?\d)|(?<=\d,) (?=[-+]?\d[\d.]*\])")
+"""Blanks within a number and its interval, such as 0.758 [0.703, 0.821]."""
 LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#]+)(?:#[^)]*)?\)")
 
 
@@ -111,10 +118,18 @@ def rewrite_tables(app, what, name, obj, options, lines):
     lines[:] = rewritten
 
 
+def keep_intervals_whole(app, doctree, docname):
+    """Let no line end within a number and its interval in tables."""
+    for entry in doctree.findall(nodes.entry):
+        for text in [*entry.findall(nodes.Text)]:
+            text.parent.replace(text, nodes.Text(INTERVAL.sub("\N{NO-BREAK SPACE}", text)))
+
+
 def setup(app):
     """Register what this page defines; tables come before napoleon sorts the sections."""
     app.add_directive("data-sheet", DataSheet)
     app.connect("source-read", resolve_links)
+    app.connect("doctree-resolved", keep_intervals_whole)
     app.connect("autodoc-process-signature", shorten_types)
     app.connect("autodoc-process-docstring", refer_to_data_sheet, priority=100)
     app.connect("autodoc-process-docstring", rewrite_tables, priority=200)

@@ -1,4 +1,4 @@
-"""Print the tables of docs/results.md from FCFS to clairvoyance, and draw the front.
+"""Print the tables of docs/appendices/rules.md from FCFS to clairvoyance, and draw the front.
 
     python scripts/ladder.py [rungs] [waste] [classes] [--scenario NAME]... [--output runs/ladder]
 

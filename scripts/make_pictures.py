@@ -13,19 +13,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import gymnasium
-import numpy as np
-
 import hpcgym
 from hpcgym.report import evaluation_figure, plot_schedules
 from hpcgym.scenario.episodes import Episodes
 from research.examples import example, tried
+from research.films import film_environment, film_two_clusters
+from research.gain import gain_figure
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DPI = 90
-POLICIES = ("FCFS", "SAF")
-SEED, N_FRAMES, FRAME_S, FRAME_MS = 1, 45, 7_200, 250
-FRAME_SIZE, N_COLOURS = (784, 448), 64
 
 MODES = ["none", "easy", "depth:k=2", "conservative", "conservative:compress=shift", "look-ahead"]
 MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "gang:quantum=60"]
@@ -35,7 +31,7 @@ MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "gang:qu
 def draw_kind(kind: str, path: Path, **options: object) -> None:
     """Draw a kind of picture of the bundled log under some policies."""
     jobs = hpcgym.load_workload("synthetic-256")
-    made = {one: hpcgym.simulate(jobs, one) for one in POLICIES}
+    made = {policy: hpcgym.simulate(jobs, policy) for policy in ("FCFS", "SAF")}
     plot_schedules(made, kind, path, dpi=DPI, force=True, **options)
 
 
@@ -63,29 +59,10 @@ def draw_trials(path: Path) -> None:
     plot_schedules(made, "gantt", path, dpi=DPI, force=True)
 
 
-def draw_environment(path: Path) -> None:
-    """Film an episode in which SAF decides, a frame whenever some hours have passed."""
-    from PIL import Image
-
-    env = gymnasium.make("HPCBatch-v0", action="weights", render_mode="rgb_array")
-    env.reset(seed=SEED)
-    frames: list[Image.Image] = []
-    while len(frames) < N_FRAMES:
-        _, _, terminated, truncated, _ = env.step(np.array([0, 0, 0, 0, 0, 1], dtype=np.float32))
-        if terminated or truncated:
-            break
-        if env.unwrapped.schedule().start_time.max() >= len(frames) * FRAME_S:
-            frames.append(
-                Image.fromarray(env.render()).resize(FRAME_SIZE, Image.Resampling.LANCZOS)
-            )
-    sample = np.vstack([np.asarray(frame) for frame in frames[::6]])
-    palette = Image.fromarray(sample).quantize(N_COLOURS)
-    first, *others = [frame.quantize(palette=palette, dither=0) for frame in frames]
-    first.save(path, save_all=True, append_images=others, duration=FRAME_MS, loop=0, optimize=True)
-
-
 PICTURES: dict[str, Callable[[Path], None]] = {
-    "environment.gif": draw_environment,
+    "gain.png": lambda path: gain_figure().savefig(path, dpi=DPI),
+    "two-clusters.gif": film_two_clusters,
+    "environment.gif": film_environment,
     "comparison.png": draw_comparison,
     "gantt.png": partial(draw_kind, "gantt", days=(37, 40)),
     "usage.png": partial(draw_kind, "usage", days=(14, 42)),

@@ -4,8 +4,8 @@ A fenced block is `python` or `bash`; all python blocks of a document share one 
 marked `logs` after the language run where HPCGYM_TRACES names a folder of real logs, those marked
 `train` where that extra is installed, those marked `record` where Minari is, too. Some are only
 parsed: those marked `network`, which need it or a program that is not installed; those marked
-`long`, which take a minute to hours; the check command, which runs these tests; and the quickstart,
-which runs once, in the test of what it prints.
+`long`, which take a minute to hours, but in a slow test of tutorials; the check command, which runs
+these tests; and the quickstart, which runs once, in the test of what it prints.
 """
 
 import ast
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,6 +114,11 @@ def test_readme_is_read_in_a_few_minutes():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
+@pytest.mark.parametrize(("page", "most"), [("results", 800), ("performance", 700)])
+def test_page_of_findings_is_read_in_a_few_minutes(page, most):
+    assert len((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split()) <= most
+
+
 def test_tutorial_shows_what_the_quickstart_prints(place):
     (shown,) = (block for block in blocks(TUTORIAL) if block.language == "text")
     done = typed("-e", QUICKSTART)
@@ -137,6 +143,19 @@ def test_python_blocks_run_one_after_the_other(document, place):
 def test_bash_block_runs_to_its_end(block, place):
     done = typed("-e" if can_run(block) else "-n", block.text)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", [one for one in DOCUMENTS if "tutorials/" in one])
+def test_tutorial_takes_less_than_ten_minutes_with_its_trainings(document, place):
+    if importlib.util.find_spec("stable_baselines3") is None:
+        pytest.skip("needs the extra train")
+    began = time.monotonic()
+    for block in blocks(document):
+        if block.language == "bash" and (can_run(block) or block.mark == "long"):
+            done = typed("-e", block.text)
+            assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - began < 600
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

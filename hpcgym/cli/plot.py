@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -217,6 +218,7 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
     jobs = Workload.from_frame(
         table.assign(submit_time=table["submit_time"] - offset), machine_processors=size, name=name
     )
+    jobs = replace(jobs, time_offset=offset)
     start = table["start_time"].to_numpy() - offset
     backfilled = table["backfilled"].to_numpy(dtype=bool)
     eligible = None

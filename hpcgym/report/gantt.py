@@ -15,7 +15,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.report import style
 from hpcgym.report.schedule_figures import schedule_figure
 from hpcgym.report.style import TimeScale
-from hpcgym.report.view import Labelled, View
+from hpcgym.report.view import Labelled, View, common_calendar
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -68,11 +68,12 @@ def draw_gantt(schedules: Labelled, view: View) -> Figure:
     scale = style.time_scale(view.first, min(ends))
     sizes = [schedule.workload.machine_processors for schedule in schedules.values()]
     heights = [2.2 if len(sizes) > 2 else float(np.clip(0.35 * n, 1.6, 4.2)) for n in sizes]
+    calendar = common_calendar(schedules.values())
     figure = style.blank_figure(11.0, sum(heights) + 0.9)
     style.write_title(figure, view.title(schedules))
     charts = figure.subplots(len(schedules), 1, squeeze=False, sharex=True, height_ratios=heights)
     for axes, (label, schedule) in zip(charts[:, 0], schedules.items(), strict=True):
-        style.finish_time(axes, scale)
+        style.finish_time(axes, scale, calendar)
         jobs = _jobs_between(schedule, scale.first, scale.last)
         draw = _draw_processors if schedule.suspended_time is None else _draw_rows
         draw(axes, schedule, jobs, scale)

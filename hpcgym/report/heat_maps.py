@@ -95,35 +95,29 @@ def draw_sizes(schedules: Labelled, view: View) -> Figure:
 
 def hours_of(workload: Workload, time: IntArray) -> Hours:
     """Return weekday and hour of instants, s, by the clock of the log's place where it says so."""
-    import pandas as pd
-
-    if workload.unix_start is None:
+    calendar = style.Calendar.of(workload)
+    if calendar is None:
         day, hour = time // 86_400 % 7, time // 3_600 % 24
         return Hours(day, hour, DAYS_OF_LOG, "since the start of the log, which states no date")
-    instants = pd.to_datetime(time + workload.unix_start, unit="s", utc=True)
-    zone = workload.source.header_value("TimeZoneString") if workload.source else None
-    try:
-        instants = instants.tz_convert(zone or "UTC")
-    except (KeyError, ValueError, OSError):  # a zone that this machine does not know
-        zone = None
-    return Hours(
-        instants.day_of_week.to_numpy(np.int64),
-        instants.hour.to_numpy(np.int64),
-        WEEKDAYS,
-        f"local time, {zone}" if zone and "UTC" not in zone else "UTC",
-    )
+    instants = calendar.instants(time)
+    weekday, hour = instants.day_of_week.to_numpy(np.int64), instants.hour.to_numpy(np.int64)
+    return Hours(weekday, hour, WEEKDAYS, calendar.clock)
 
 
 def _panels(n: int, title: str, size_in: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    """Return a figure of n panels, two beside each other, and the panels."""
-    columns = min(n, 2)
-    rows = -(-n // columns)
+    """Return a figure of n panels, two beside each other, and the panels.
+
+    Of an odd number the first is as wide as two, so that no place is empty.
+    """
+    columns, n_wide = min(n, 2), n % 2 if n > 1 else 0
+    rows = (n + n_wide) // columns
     figure = style.blank_figure(11.0 if n > 1 else 8.0, rows * size_in[1] + 0.7)
     style.write_title(figure, title)
-    charts = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-    for empty in charts[n:]:
-        empty.set_axis_off()
-    return figure, charts[:n]
+    grid = figure.add_gridspec(rows, columns)
+    charts = [figure.add_subplot(grid[0, :])] if n_wide else []
+    for cell in range(2 * n_wide, rows * columns):
+        charts.append(figure.add_subplot(grid[divmod(cell, columns)]))
+    return figure, charts
 
 
 def _counted(row: IntArray, column: IntArray, shape: tuple[int, int]) -> style.FloatArray:

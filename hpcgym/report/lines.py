@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.node_metrics import mean_between
 from hpcgym.report import style
-from hpcgym.report.view import Labelled, View
+from hpcgym.report.view import Labelled, View, common_calendar
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     times = edges / scale.unit
     area = {"fill": True, "color": style.COLOURS[0], "alpha": 0.15, "linewidth": 0}
     for number, (label, schedule) in enumerate(schedules.items()):
-        waiting = _mean_level(
-            schedule.jobs.submit_time, schedule.start_time, np.ones(len(schedule)), edges
-        )
+        waiting = mean_waiting(schedule, edges)
         share = _mean_level(schedule.start_time, schedule.end_time, _held(schedule), edges)
         share /= schedule.workload.machine_processors
         line = {"label": style.shortened(label), "linewidth": 1.4} | _style(number)
@@ -53,7 +51,7 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     style.whole_marks(queue, "y")
     queue.set_ylabel("waiting jobs")
     style.finish_shares(held, "processors held")
-    style.finish_time(held, scale)
+    style.finish_time(held, scale, common_calendar(schedules.values()))
     stretch = (scale.last - scale.first) / (len(edges) - 1)
     if stretch > 1:
         text = f"each step is the mean of {style.duration_text(stretch)}"
@@ -92,7 +90,30 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
     left.set_xlabel("bounded slowdown")
     style.mark_durations(right)
     right.set_xlabel("wait")
+    settings = (schedule.settings for schedule in schedules.values())
+    thresholds = {made.threshold for made in settings if made is not None and made.threshold}
+    for seconds in sorted(thresholds):
+        right.axvline(seconds, color=style.FAINT, linewidth=0.8, linestyle=":")
+        right.annotate(
+            "threshold",
+            (seconds, 1),
+            (-3, -3),
+            ("data", "axes fraction"),
+            "offset points",
+            ha="right",
+            va="top",
+            rotation=90,
+            fontsize=8,
+            color=style.FAINT,
+        )
     return figure
+
+
+def mean_waiting(schedule: Schedule, edges: style.FloatArray) -> style.FloatArray:
+    """Return how many jobs wait in the mean between edges, s, shape (n_edges - 1,)."""
+    submitted, started = schedule.jobs.submit_time, schedule.start_time
+    waiting: style.FloatArray = _mean_level(submitted, started, np.ones(len(schedule)), edges)
+    return waiting
 
 
 def _style(number: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from hpcgym.core import node_metrics
 from hpcgym.errors import HpcgymError
 from hpcgym.report import style
-from hpcgym.report.view import label_of
+from hpcgym.report.view import label_of, thresholds_of
 from hpcgym.schedule import Schedule
 from hpcgym.text_table import printable
 
@@ -87,6 +87,7 @@ def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) 
     title = schedule.workload.name
     if schedule.settings is not None:
         title += f": {label_of(schedule)}, placement {schedule.settings.placement}"
+        title += thresholds_of({title: schedule})
     style.write_title(figure, title)
     axes = figure.subplots(
         3,
@@ -102,7 +103,7 @@ def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) 
     draw_fragmentation(axes[2, 0], schedule, usage, scale)
     for empty in axes[1:, 1]:
         empty.set_axis_off()
-    style.finish_time(axes[2, 0], scale)
+    style.finish_time(axes[2, 0], scale, style.Calendar.of(schedule.workload))
     return figure
 
 
@@ -198,27 +199,15 @@ def draw_partitions(axes: Axes, machine: Machine) -> None:
 def draw_utilisation(
     axes: Axes, schedule: Schedule, usage: dict[str, node_metrics.IntArray], scale: style.TimeScale
 ) -> None:
-    """Draw the share of each resource that is held, and above the cpus those nobody can use."""
+    """Draw the share of each resource that is held."""
     edges = scale.edges(N_POINTS)
     table = schedule.metrics("resource")
-    shares = {}
     for key, colour in zip(node_metrics.RESOURCES, style.LINES, strict=False):
         capacity = table["capacity"][key]
         if capacity:
-            shares[key] = node_metrics.mean_between(usage["time"], usage[key], edges) / capacity
+            share = node_metrics.mean_between(usage["time"], usage[key], edges) / capacity
             label = f"{NAMES[key]} {100 * table['utilisation'][key]:.1f} %"
-            axes.stairs(shares[key], edges / scale.unit, color=colour, linewidth=1.3, label=label)
-    idle = node_metrics.mean_between(usage["time"], usage["unusable_cpus"], edges)
-    axes.stairs(
-        shares["cpus"] + idle / schedule.workload.machine_processors,
-        edges / scale.unit,
-        baseline=shares["cpus"],
-        fill=True,
-        color=UNUSABLE,
-        alpha=0.35,
-        linewidth=0,
-        label="free cpus that no waiting job can use",
-    )
+            axes.stairs(share, edges / scale.unit, color=colour, linewidth=1.3, label=label)
     style.finish_shares(axes, "share held")
     axes.tick_params(axis="x", labelbottom=False)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=9)

@@ -14,8 +14,11 @@ from hpcgym.output import writing
 from hpcgym.text_table import printable
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from hpcgym.core.workload import Workload
 
 FloatArray = NDArray[np.float64]
 
@@ -80,10 +83,52 @@ def time_scale(first: int, last: int) -> TimeScale:
     return TimeScale(first, last, unit, name, step / unit)
 
 
-def finish_time(axes: Axes, scale: TimeScale) -> None:
-    """Give the axis of time its marks and label."""
+FIRST_EPOCH_S = 1_000_000_000
+"""A log's own clock that shows this or more, 2001, is taken for Unix time."""
+
+
+class Calendar(NamedTuple):
+    """Which instant time 0 is, s since 1970, and by whose clock it is written."""
+
+    start: int
+    zone: str = "UTC"
+
+    @classmethod
+    def of(cls, workload: Workload) -> Calendar | None:
+        """Return a log's calendar; None where it states no date."""
+        import pandas as pd
+
+        start = workload.unix_start
+        if start is None and workload.time_offset >= FIRST_EPOCH_S:
+            start = workload.time_offset
+        if start is None:
+            return None
+        zone = workload.source.header_value("TimeZoneString") if workload.source else None
+        try:
+            pd.Timestamp(0, tz=zone or "UTC")
+        except (KeyError, ValueError, OSError):  # a zone that this machine does not know
+            zone = None
+        return cls(start) if not zone or "UTC" in zone else cls(start, zone)
+
+    @property
+    def clock(self) -> str:
+        """Whose clock."""
+        return self.zone if self.zone == "UTC" else f"local time, {self.zone}"
+
+    def instants(self, time: NDArray[np.int64]) -> pd.DatetimeIndex:
+        """Return dates of instants, s, shape (n,)."""
+        import pandas as pd
+
+        return pd.to_datetime(time + self.start, unit="s", utc=True).tz_convert(self.zone)
+
+
+def finish_time(axes: Axes, scale: TimeScale, calendar: Calendar | None = None) -> None:
+    """Give the axis of time its marks and label: dates where the log has a calendar."""
     from matplotlib.ticker import MultipleLocator
 
+    if calendar is not None:
+        _mark_dates(axes, scale, calendar)
+        return
     axes.xaxis.set_major_locator(MultipleLocator(scale.step))
     is_late = scale.last > _DAY > scale.unit
     if is_late:
@@ -91,6 +136,28 @@ def finish_time(axes: Axes, scale: TimeScale) -> None:
     axes.set_xlim(scale.first / scale.unit, scale.last / scale.unit)
     name = "days and hours" if is_late else scale.name
     axes.set_xlabel(f"{name} since the start of the log")
+
+
+def _mark_dates(axes: Axes, scale: TimeScale, calendar: Calendar) -> None:
+    """Mark midnights, or whole steps since one, and write date or time of the day."""
+    import pandas as pd
+
+    first, last, log = calendar.instants(np.array([scale.first, scale.last, 0]))
+    step_s = round(scale.step * scale.unit)
+    step = f"{step_s // _DAY}D" if step_s >= _DAY else f"{step_s}s"
+    marks = pd.date_range(first.normalize(), last, freq=step)
+    marks = marks[marks >= first]
+    has_years = step_s >= 4 * _WEEK
+    texts = [
+        f"{mark.day} {mark:%b}" + (f"\n{mark.year}" if has_years else "")
+        if mark == mark.normalize()
+        else f"{mark.hour}:{mark:%M}" + (f":{mark:%S}" if mark.second else "")
+        for mark in marks
+    ]
+    places = (marks - log).total_seconds() / scale.unit
+    axes.set_xticks(places.to_numpy(), texts)
+    axes.set_xlim(scale.first / scale.unit, scale.last / scale.unit)
+    axes.set_xlabel(f"{calendar.clock}; day 0 of the log is {log.day} {log:%B %Y}")
 
 
 def _clock_text(seconds: int) -> str:

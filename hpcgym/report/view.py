@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.report.style import TimeScale, time_scale
+from hpcgym.report.style import Calendar, TimeScale, time_scale
 from hpcgym.schedule import Schedule
 
 BoolArray = NDArray[np.bool_]
@@ -18,6 +18,12 @@ Labelled = Mapping[str, Schedule]
 """Schedules by what the picture calls them."""
 
 DAY_S = 86_400
+
+
+def common_calendar(schedules: Iterable[Schedule]) -> Calendar | None:
+    """Return the calendar of some schedules; None where they have none, or differ."""
+    calendars = {Calendar.of(schedule.workload) for schedule in schedules}
+    return calendars.pop() if len(calendars) == 1 else None
 
 
 class View(NamedTuple):
@@ -77,12 +83,31 @@ class View(NamedTuple):
         names = ", ".join(dict.fromkeys(schedule.workload.name for schedule in schedules.values()))
         alone = len(schedules) == 1 and names not in schedules
         label = "".join(f": {label}" for label in schedules) if alone else ""
-        return f"{names}{label}" + (f", {self._days}" if self.is_part else "")
+        days = f", {self._days}" if self.is_part else ""
+        return f"{names}{label}{days}{thresholds_of(schedules)}"
 
     @property
     def _days(self) -> str:
         """The days as text."""
         return f"days {self.first / DAY_S:g} to {self.last / DAY_S:g}"
+
+
+def thresholds_of(schedules: Labelled) -> str:
+    """Say which threshold schedules were made with; nothing where a schedule does not know."""
+    known = {
+        label: schedule.settings.threshold
+        for label, schedule in schedules.items()
+        if schedule.settings is not None
+    }
+    if not known or len(known) < len(schedules):
+        return ""
+    words = {
+        label: "no threshold" if seconds is None else f"threshold {seconds:,.0f} s"
+        for label, seconds in known.items()
+    }
+    if len(set(words.values())) == 1:
+        return f", {next(iter(words.values()))}"
+    return "".join(f", {label} {word}" for label, word in words.items())
 
 
 def label_of(schedule: Schedule) -> str:

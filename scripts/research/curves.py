@@ -42,7 +42,7 @@ MOST_STEPS = 2**40
 
 BUSY_ID = "hpcgym/BusyWeeks-index-train-v0"
 
-H: dict[str, Any] = {
+BY_RULE: dict[str, Any] = {
     "action": "policy",
     "policies": ["SMITH-URGENT"],
     "backfill": "cost-benefit:cap=0.97",
@@ -114,7 +114,7 @@ class Point(NamedTuple):
 
 
 def constants(scenario: str) -> Iterator[tuple[str, Judged]]:
-    """Yield what rules reach on the test weeks: chance, FCFS, SAF, the best constant, and H."""
+    """Yield what chance, rules and the best constant reach on the test weeks."""
     chance = np.random.default_rng(0)
     seen, judge = Judge(scenario, "train", 0), Judge(scenario, "test")
     yield "random", judge(lambda shown: chance.uniform(-1, 1, (len(shown), 5)).astype(np.float32))
@@ -122,7 +122,7 @@ def constants(scenario: str) -> Iterator[tuple[str, Judged]]:
         yield name, judge(always(CONSTANTS[name]))
     best = min(CONSTANTS, key=lambda name: seen(always(CONSTANTS[name])).ratio.value)
     yield f"best constant: {best}", judge(always(CONSTANTS[best]))
-    by_rule = Judge(scenario, "test", **H)
+    by_rule = Judge(scenario, "test", **BY_RULE)
     yield "URGENT-BENEFIT", by_rule(lambda shown: np.zeros(len(shown), np.int64))
 
 

@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError
 from hpcgym.report import plot_schedules
 from hpcgym.report.heat_maps import hours_of
+from hpcgym.report.lines import mean_waiting
 from hpcgym.report.plots import KINDS
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace import load_workload
@@ -115,6 +117,13 @@ def test_usage_shows_waiting_jobs_and_the_share_held(schedule: Schedule) -> None
         assert values[np.searchsorted(edges, times) - 1].tolist() == expected
 
 
+def test_waiting_jobs_add_up_to_the_waits(schedule: Schedule) -> None:
+    edges = np.arange(0.0, 200.0, 40.0)  # job 3 waits from 0 to 120 s
+    assert mean_waiting(schedule, edges).tolist() == [1, 1, 1, 0]
+    waits = schedule.per_job()["wait_time"].sum()
+    assert mean_waiting(schedule, np.array([0.0, 250.0])) == pytest.approx(waits / 250)
+
+
 def test_distribution_is_the_share_of_jobs_above_each_value(schedule: Schedule) -> None:
     _, wait = schedule.plot("distribution").axes
     x, share = wait.get_lines()[0].get_data()
@@ -153,6 +162,65 @@ def test_hours_are_those_of_the_place_of_the_log(pair: dict[str, Schedule]) -> N
     odd = replace(tiny, source=replace(tiny.source, header=("; TimeZoneString: Mars/Olympus",)))
     assert hours_of(odd, np.array([0])).clock == "UTC"
     assert "states no date" in hours_of(replace(tiny, unix_start=None), np.array([0])).clock
+
+
+def test_a_picture_says_which_threshold_its_schedules_had(schedule: Schedule) -> None:
+    jobs = schedule.workload
+    late = simulate(jobs, threshold=1_000)
+    assert schedule.plot("distribution").get_suptitle().endswith(", no threshold")
+    both = plot_schedules({"A": late, "B": schedule}, "distribution")
+    assert both.get_suptitle() == "three, A threshold 1,000 s, B no threshold"
+    wait = late.plot("distribution").axes[1]
+    assert [line.get_xdata()[0] for line in wait.get_lines()[1:]] == [1_000]
+    unknown = plot_schedules({"A": late, "B": replace(schedule, settings=None)}, "usage")
+    assert unknown.get_suptitle() == "three"
+
+
+def test_time_is_written_as_dates_where_the_log_states_one(pair: dict[str, Schedule]) -> None:
+    tiny = pair["FCFS"].workload  # begins on a Monday at midnight, UTC
+    header = ("; TimeZoneString: Europe/Stockholm",)
+    times = ([0, 86_400 * 100], [60, 60], [60, 60], [1, 1])
+    half = 86_400 * 4 + 43_200  # a Friday noon in UTC, from where half a year crosses summer time
+    start = tiny.unix_start + half
+    jobs = Workload.from_arrays(
+        *times,
+        machine_processors=1,
+        unix_start=start,
+        source=replace(tiny.source, header=header),
+    )
+    axes = simulate(jobs).plot("usage").axes[1]
+    days = pd.to_datetime(start, unit="s", utc=True).tz_convert("Europe/Stockholm")
+    assert axes.get_xlabel().startswith("local time, Europe/Stockholm; day 0 of the log is ")
+    unit = 100 * 86_400 / axes.get_xlim()[1] * (1 + 60 / 8_640_000)
+    shown = [
+        (label.get_text(), days + pd.Timedelta(seconds=round(place * unit)))
+        for place, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    ]
+    assert len(shown) > 5
+    for text, instant in shown:
+        assert text == f"{instant.day} {instant:%b}" and instant == instant.normalize()
+
+
+def test_times_of_a_log_that_counts_from_1970_are_dates(schedule: Schedule) -> None:
+    epoch = 1_700_000_000  # 14 November 2023, 22:13:20 UTC
+    jobs = replace(schedule.workload, time_offset=epoch)
+    axes = simulate(jobs).plot("usage").axes[1]
+    assert axes.get_xlabel() == "UTC; day 0 of the log is 14 November 2023"
+    assert axes.get_xticklabels()[0].get_text() == "22:13:30"
+    other = simulate(replace(jobs, time_offset=epoch + 1))
+    mixed = plot_schedules({"A": simulate(jobs), "B": other}, "usage").axes[1]
+    assert mixed.get_xlabel() == "seconds since the start of the log"
+
+
+@pytest.mark.parametrize(("n", "wide"), [(1, 0), (2, 1), (3, 0), (4, 1)])
+def test_heat_maps_leave_no_place_empty(n: int, wide: int, schedule: Schedule) -> None:
+    made = {str(number): schedule for number in range(n)}
+    charts = [axes for axes in plot_schedules(made, "hours").axes if axes.get_images()]
+    places = [axes.get_subplotspec() for axes in charts]
+    assert sum(len(place.colspan) for place in places) == 2 * max(
+        place.rowspan.stop for place in places
+    )
+    assert [len(place.colspan) for place in places].count(2) == wide
 
 
 def test_heat_maps_hold_counts_and_means(schedule: Schedule) -> None:

@@ -33,7 +33,7 @@ def test_rules_score_as_an_evaluation_says(judge: curves.Judge) -> None:
 
 
 def test_h_is_played_under_its_own_keywords() -> None:
-    own = curves.Judge(BUSY, "test", 0, **curves.H)
+    own = curves.Judge(BUSY, "test", 0, **curves.BY_RULE)
     judged = own(lambda shown: np.zeros(len(shown), np.int64))
     found = evaluate(["SAF", "URGENT-BENEFIT"], BUSY, weeks="15-17")
     assert judged.bsld[:, 0] == pytest.approx(found.values("URGENT-BENEFIT")[:, 0])

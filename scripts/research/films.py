@@ -1,11 +1,12 @@
-"""An animation: the same hours of one cluster under two schedulers, side by side."""
+"""Animations: an episode, and the same hours of one cluster under two schedulers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,14 +24,16 @@ Run: TypeAlias = tuple[int, int, int, NDArray[np.int64]]
 
 SCENARIO, WEEK = "synthetic-busy-weeks", 1
 FROM_H, N_FRAMES, FRAME_S, FRAME_MS = 98, 72, 1_200, 150
+EPISODE_SEED, EPISODE_FRAMES, EPISODE_FRAME_S, EPISODE_FRAME_MS = 1, 45, 7_200, 250
+EPISODE_SIZE, EPISODE_COLOURS = (784, 448), 64
 SIDES = {"FCFS": "first come, first served", "URGENT-YOUNG": "best rules known, with trials"}
 WIDTH, HEIGHT, COLUMNS, CELL = 380, 420, 16, 22
 BACK, IDLE, INK, WAITING = "#10131a", "#262c38", "#ffffff", "#ff4f5e"
 COLOURS = ("#38b6ff", "#ffd23f", "#3ddc97", "#b388ff", "#ff9f45", "#5ce1e6", "#f78fb3", "#a3e635")
 
 
-def film(path: Path) -> None:
-    """Draw the animation, a `.gif`, with Pillow."""
+def film_two_clusters(path: Path) -> None:
+    """Film a day under two schedulers side by side, as a `.gif`."""
     from PIL import Image
     from PIL.ImageDraw import Draw
 
@@ -60,6 +63,31 @@ def film(path: Path) -> None:
         frames.append(image.quantize(32, dither=Image.Dither.NONE))
     first, *others = frames
     first.save(path, save_all=True, append_images=others, duration=FRAME_MS, loop=0, optimize=True)
+
+
+def film_environment(path: Path) -> None:
+    """Film an episode in which SAF decides, a frame whenever some hours have passed."""
+    from PIL import Image
+
+    env: Any = gymnasium.make("HPCBatch-v0", action="weights", render_mode="rgb_array")
+    env.reset(seed=EPISODE_SEED)
+    frames: list[Image.Image] = []
+    while len(frames) < EPISODE_FRAMES:
+        _, _, terminated, truncated, _ = env.step(np.array([0, 0, 0, 0, 0, 1], dtype=np.float32))
+        if terminated or truncated:
+            break
+        if env.unwrapped.schedule().start_time.max() >= len(frames) * EPISODE_FRAME_S:
+            frames.append(
+                Image.fromarray(np.asarray(env.render())).resize(
+                    EPISODE_SIZE, Image.Resampling.LANCZOS
+                )
+            )
+    sample = np.vstack([np.asarray(frame) for frame in frames[::6]])
+    palette = Image.fromarray(sample).quantize(EPISODE_COLOURS)
+    first, *others = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    first.save(
+        path, save_all=True, append_images=others, duration=EPISODE_FRAME_MS, loop=0, optimize=True
+    )
 
 
 def font(size: int) -> FreeTypeFont:

@@ -5,7 +5,7 @@ import pytest
 
 import hpcgym
 from hpcgym.scenario.episodes import Episodes
-from research.two_clusters import places
+from research.films import places
 
 
 @pytest.mark.parametrize("backfill", ["easy", "easy+trial"])

@@ -1,0 +1,42 @@
+"""Notebooks run from their first cell to the last, and print what they show.
+
+Cells tagged `varies` print other digits on other processors; they are run, not compared.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+NEEDED = ("ipykernel", "matplotlib", "nbclient", "stable_baselines3")
+pytestmark = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, NEEDED)), reason="needs the extras docs, report, train"
+)
+
+FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
+
+
+def shown(cell):
+    """Return what a cell prints, without standard error, and which kinds of results it shows."""
+    printed = [one for one in cell["outputs"] if one.get("name") == "stdout"]
+    results = [sorted(one["data"]) for one in cell["outputs"] if "data" in one]
+    return "".join(one["text"] for one in printed), results
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebook_runs_and_prints_what_it_shows(path, tmp_path):
+    import nbformat
+    from nbclient import NotebookClient
+
+    kept, run = (nbformat.read(path, as_version=4) for _ in range(2))
+    at = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(run, timeout=600, kernel_name="python3", resources=at).execute()
+    compared = 0
+    for old, new in zip(kept.cells, run.cells, strict=True):
+        if new.cell_type != "code":
+            continue
+        assert bool(old.outputs) == any(shown(new)), f"shown without its output: {old.source}"
+        if "varies" not in old.metadata.get("tags", ()):
+            assert shown(new) == shown(old), old.source
+            compared += 1
+    assert compared
