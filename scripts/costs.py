@@ -85,9 +85,11 @@ def tables(given: argparse.Namespace) -> str:
     what = f"{campaign.n_agents:,} agents on {campaign.n_logs} logs"
     rows = {
         "Machine": machine,
-        "Workers side by side": costs.speed_rows(shared_on, *shared[:1], shared[1:]),
+        f"Workers side by side: {shared[0].n_tasks:,} tasks on {shared_on}": costs.speed_rows(
+            shared[0], shared[1:]
+        ),
         "An agent on the suite": costs.cost_rows(by_log),
-        "The leading process": costs.rate_rows(measured),
+        "The leading process": costs.rate_rows(measured, shared[0]),
         f"Estimate of {what}": costs.estimate_rows(by_log, measured, campaign),
         "Workers that a leading process keeps busy": costs.limit_rows(by_log, measured),
     }

@@ -96,8 +96,8 @@ class Rates:
 
     @property
     def local(self) -> float:
-        """Of each task, where processes of this machine work."""
-        return self.alone + self.keep + self.find
+        """Of each task, where so many processes of this machine work that some end together."""
+        return self.alone + self.keep_together + self.find
 
     @property
     def remote(self) -> float:
@@ -117,7 +117,7 @@ def machine() -> Cells:
         "cores": str(cores()),
         "load before": f"{os.getloadavg()[0]:.1f}",
         "Python": platform.python_version(),
-        **{name: text.split()[0] for name, text in versions().items()},
+        **{name: text.partition(" (")[0] for name, text in versions().items()},
     }
 
 
@@ -134,10 +134,10 @@ def logs_here(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return here, missing
 
 
-def cpu_s(call: Callable[[], Any]) -> float:
+def cpu_s(call: Callable[..., Any], *given: Any) -> float:
     """Return the CPU time of a call, s."""
     begun = time.process_time()
-    call()
+    call(*given)
     return time.process_time() - begun
 
 
@@ -163,20 +163,22 @@ def log_cost(name: str, agents: Sequence[AnyAgent], n_weeks: int) -> LogCost:
     for agent in agents:
         player = Player([Runner([agent], episodes, copies)])
         Player([Runner([agent], episodes, Copies())]).run((0, drawn[0]))  # compiles
-        taken = [cpu_s(lambda week=week, player=player: player.run((0, week))) for week in drawn]
+        taken = [cpu_s(player.run, (0, week)) for week in drawn]
         longest = max(longest, *taken)
         seconds[agent.name] = sum(taken) * len(episodes) / len(drawn)
     first, second = (Runner([agents[0]], episodes, copies) for _ in range(2))
-    keys = [
-        cpu_s(lambda runner=runner: [runner.key((week, 0)) for week in range(len(episodes))])
-        for runner in (first, second)
-    ]
+    keys = [cpu_s(keys_of, runner) for runner in (first, second)]
     kept = first.run((drawn[0], 0)), Player([first]).run((0, drawn[0]))
     evaluated, recorded = (len(json.dumps(rows)) for rows in kept)
     return LogCost(
         *(name, len(episodes), seconds, longest, reading_s(name)),
         *((keys[0], keys[1]), (evaluated, recorded)),
     )
+
+
+def keys_of(runner: Runner) -> list[str]:
+    """Return the keys of all weeks of the first agent."""
+    return [runner.key((week, 0)) for week in range(len(runner.episodes))]
 
 
 def nothing(task: int) -> list[Row]:
@@ -205,7 +207,7 @@ def rates() -> Rates:
             list(results(executor, work, [0], [key_of(0)]))
             start = start or time.perf_counter() - begun
             keys = [key_of(task) for task in tasks]
-            spent = cpu_s(lambda e=executor, k=keys: list(results(e, work, tasks, k)))
+            spent = cpu_s(list, results(executor, work, tasks, keys))
         handed.append(spent / N_NOTHING)
     with TemporaryDirectory(dir=os.getcwd(), prefix=".hpcgym-costs-") as folder:
         store = Store(Path(folder, "kept.sqlite"))
@@ -233,7 +235,8 @@ class Shared:
 
     Attributes:
         workers: How many; 0 = the leading process did it all.
-        n_tasks: Weeks of agents, with their copies.
+        n_agents: Rules, SAF among them.
+        n_tasks: Weeks of these, with their copies.
         longest: CPU time of the longest task, s.
         start: Until the workers had read the log and had their kernels, s.
         wall: How long the evaluation took then, s.
@@ -242,6 +245,7 @@ class Shared:
     """
 
     workers: int
+    n_agents: int
     n_tasks: int
     longest: float
     start: float
@@ -260,7 +264,7 @@ def speed_up(name: str, workers: Sequence[int], seconds: float) -> Iterator[Shar
     episodes, copies = Episodes(name), load_suite().copies
     runner = Runner(many_rules(1), episodes, copies)
     runner.run((0, 0))  # compiles
-    taken = [cpu_s(lambda week=week: runner.run((week, 0))) for week in range(len(episodes))]
+    taken = [cpu_s(runner.run, (week, 0)) for week in range(len(episodes))]
     rules = many_rules(max(2, round(seconds / sum(taken))))
     for number in (0, *workers):
         with (
@@ -276,27 +280,27 @@ def speed_up(name: str, workers: Sequence[int], seconds: float) -> Iterator[Shar
             begun, spent = time.perf_counter(), time.process_time()
             evaluate(rules, episodes, **how).summary()
             wall, led = time.perf_counter() - begun, time.process_time() - spent
-            serial = cpu_s(lambda how=how: evaluate(rules, episodes, **how).summary())
-            n_tasks = (len(rules) + 1) * len(episodes)
-            yield Shared(number, n_tasks, max(taken), start, wall, led, serial)
+            spent = time.process_time()
+            evaluate(rules, episodes, **how).summary()
+            serial = time.process_time() - spent
+            counts = len(rules) + 1, (len(rules) + 1) * len(episodes)
+            yield Shared(number, *counts, max(taken), start, wall, led, serial)
 
 
-def speed_rows(name: str, alone: Shared, shared: Sequence[Shared]) -> Iterator[Cells]:
+def speed_rows(alone: Shared, shared: Sequence[Shared]) -> Iterator[Cells]:
     """Yield a row of each number of workers, beside what bounds it."""
     for run in shared:
-        played = (alone.led - alone.serial) / min(run.workers, cores())
+        played = (alone.wall - alone.serial) / min(run.workers, cores())
         bound = alone.serial + max(played, run.longest)
         yield {
-            "log": name,
-            "tasks": f"{run.n_tasks:,}",
             "workers": str(run.workers),
             "start, s": f"{run.start:.1f}",
             "then, s": f"{run.wall:.1f}",
             "speed-up": f"{alone.wall / run.wall:.2f}",
             "at most": f"{alone.wall / bound:.2f}",
-            "longest task, s": f"{run.longest:.2f}",
-            "serial, s": f"{alone.serial:.1f}",
             "leading process, CPU s": f"{run.led:.1f}",
+            "of it at the end, s": f"{run.serial:.1f}",
+            "longest task, s": f"{run.longest:.3f}",
         }
 
 
@@ -309,29 +313,27 @@ def cost_rows(costs: Sequence[LogCost]) -> Iterator[Cells]:
             **{f"{agent}, s": f"{seconds:.2f}" for agent, seconds in cost.seconds.items()},
             "longest week, s": f"{cost.longest:.3f}",
             "reading, s": f"{cost.read:.2f}",
-            "keys of the first agent, ms": f"{1e3 * cost.keys[0]:.1f}",
-            "of the next, ms": f"{1e3 * cost.keys[1]:.1f}",
-            "kept of a week, kB: evaluate, suite run": "{:.1f}, {:.1f}".format(
-                *(n_bytes / 1e3 for n_bytes in cost.n_bytes)
-            ),
+            "keys, ms": f"{1e3 * cost.keys[0]:.1f}, {1e3 * cost.keys[1]:.1f}",
+            "kept of a week, kB": "{:.1f}, {:.1f}".format(*(n / 1e3 for n in cost.n_bytes)),
         }
 
 
-def rate_rows(measured: Rates) -> Iterator[Cells]:
+def rate_rows(measured: Rates, alone: Shared) -> Iterator[Cells]:
     """Yield a row of each thing that the leading process does."""
     for what, seconds in {
-        "hand out a task, take its result: chunks of one task": measured.alone,
+        "for each task: hand it out, take its result: chunks of one task": measured.alone,
         "the same in chunks of 20 s": measured.in_chunks,
-        "look for what is kept": measured.find,
-        "keep a result, which is on disk then": measured.keep,
-        "keep one of many that ended together": measured.keep_together,
+        "for each task: look whether it is kept": measured.find,
+        "for each task: keep its result, which is on disk then": measured.keep,
+        "the same, of 300 that are kept together": measured.keep_together,
     }.items():
-        yield {"for each task": what, "ms": f"{1e3 * seconds:.3f}"}
+        yield {"what": what, "ms": f"{1e3 * seconds:.3f}"}
     for what, seconds in {
         "once: the first worker starts, and gives its first result": measured.start,
-        "once, of each GB: a store is read when it is opened": 1e3 / measured.open_mb,
+        "for each GB: a store is read when it is opened": 1e3 / measured.open_mb,
+        "for each agent: rows, intervals and table of `evaluate`": alone.serial / alone.n_agents,
     }.items():
-        yield {"for each task": what, "ms": f"{1e3 * seconds:.0f}"}
+        yield {"what": what, "ms": f"{1e3 * seconds:.0f}"}
 
 
 @dataclass(frozen=True)
@@ -355,6 +357,7 @@ def estimate_rows(costs: Sequence[LogCost], measured: Rates, campaign: Campaign)
     n_weeks = mean(cost.n_weeks for cost in costs)
     reading = campaign.n_logs * mean(cost.read for cost in costs)
     keys = n_runs * mean(cost.keys[1] for cost in costs)
+    n_kb = [mean(cost.n_bytes[which] / 1e3 for cost in costs) for which in (0, 1)]
     for agent in costs[0].seconds:
         playing = n_runs * mean(cost.seconds[agent] for cost in costs)
         leading = keys + n_runs * n_weeks * measured.remote
@@ -362,8 +365,10 @@ def estimate_rows(costs: Sequence[LogCost], measured: Rates, campaign: Campaign)
             "all agents like": agent,
             "tasks": f"{n_runs * n_weeks:,.0f}",
             "playing, core-hours": f"{playing / 3600:,.0f}",
-            "keys in workers, core-hours": f"{keys / 3600:,.1f}",
+            "keys, core-hours": f"{keys / 3600:,.1f}",
             "leading process, hours": f"{leading / 3600:.1f}",
+            "kept, GB": f"{n_runs * n_weeks * n_kb[0] / 1e6:.1f}, "
+            f"{n_runs * n_weeks * n_kb[1] / 1e6:.1f}",
         }
         for n_cores in campaign.cores:
             worked = (playing + keys) / n_cores + reading
