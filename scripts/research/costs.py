@@ -22,11 +22,11 @@ import numpy as np
 
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.threads import cores, keep_to_threads
-from hpcgym.errors import TraceError
+from hpcgym.errors import EvaluationError, TraceError
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.chunks import Work, results
 from hpcgym.evaluation.executors import executor_of
-from hpcgym.evaluation.runner import AnyAgent, Copies, Runner
+from hpcgym.evaluation.runner import AnyAgent, Copies, Runner, misfits
 from hpcgym.evaluation.store import Row, Store, versions
 from hpcgym.evaluation.workers import LocalExecutor
 from hpcgym.scenario.episodes import Episodes
@@ -56,7 +56,7 @@ class LogCost:
     Attributes:
         name: The scenario.
         n_weeks: Its weeks.
-        seconds: CPU time of each agent on all weeks and copies, s.
+        seconds: CPU time of each agent on all weeks and copies, s; of those that can schedule it.
         longest: Longest week of any of them, copies included, s.
         read: CPU time to read, clean and cut the log, s.
         keys: CPU time of the keys of all weeks, for the first agent and for the next, s.
@@ -160,13 +160,17 @@ def log_cost(name: str, agents: Sequence[AnyAgent], n_weeks: int) -> LogCost:
     episodes, copies = Episodes(name), load_suite().copies
     drawn = np.unique(np.linspace(0, len(episodes) - 1, n_weeks).round().astype(int)).tolist()
     seconds, longest = {}, 0.0
-    for agent in agents:
+    refused = misfits(agents, episodes)
+    fitting = [agent for agent in agents if agent.name not in refused]
+    if not fitting:
+        raise EvaluationError(f"{name}: {'; '.join(refused.values())}")
+    for agent in fitting:
         player = Player([Runner([agent], episodes, copies)])
         Player([Runner([agent], episodes, Copies())]).run((0, drawn[0]))  # compiles
         taken = [cpu_s(player.run, (0, week)) for week in drawn]
         longest = max(longest, *taken)
         seconds[agent.name] = sum(taken) * len(episodes) / len(drawn)
-    first, second = (Runner([agents[0]], episodes, copies) for _ in range(2))
+    first, second = (Runner([fitting[0]], episodes, copies) for _ in range(2))
     keys = [cpu_s(keys_of, runner) for runner in (first, second)]
     kept = first.run((drawn[0], 0)), Player([first]).run((0, drawn[0]))
     evaluated, recorded = (len(json.dumps(rows)) for rows in kept)
@@ -304,13 +308,22 @@ def speed_rows(alone: Shared, shared: Sequence[Shared]) -> Iterator[Cells]:
         }
 
 
+def agents_of(costs: Sequence[LogCost]) -> dict[str, list[LogCost]]:
+    """Return the logs that each agent was measured on."""
+    names = dict.fromkeys(name for cost in costs for name in cost.seconds)
+    return {name: [cost for cost in costs if name in cost.seconds] for name in names}
+
+
 def cost_rows(costs: Sequence[LogCost]) -> Iterator[Cells]:
-    """Yield a row of each log, and one of all."""
+    """Yield a row of each log."""
     for cost in costs:
         yield {
             "log": cost.name,
             "weeks": str(cost.n_weeks),
-            **{f"{agent}, s": f"{seconds:.2f}" for agent, seconds in cost.seconds.items()},
+            **{
+                f"{agent}, s": f"{cost.seconds[agent]:.2f}" if agent in cost.seconds else ""
+                for agent in agents_of(costs)
+            },
             "longest week, s": f"{cost.longest:.3f}",
             "reading, s": f"{cost.read:.2f}",
             "keys, ms": f"{1e3 * cost.keys[0]:.1f}, {1e3 * cost.keys[1]:.1f}",
@@ -358,8 +371,8 @@ def estimate_rows(costs: Sequence[LogCost], measured: Rates, campaign: Campaign)
     reading = campaign.n_logs * mean(cost.read for cost in costs)
     keys = n_runs * mean(cost.keys[1] for cost in costs)
     n_kb = [mean(cost.n_bytes[which] / 1e3 for cost in costs) for which in (0, 1)]
-    for agent in costs[0].seconds:
-        playing = n_runs * mean(cost.seconds[agent] for cost in costs)
+    for agent, played in agents_of(costs).items():
+        playing = n_runs * mean(cost.seconds[agent] for cost in played)
         leading = keys + n_runs * n_weeks * measured.remote
         row = {
             "all agents like": agent,
@@ -388,8 +401,9 @@ def limit_rows(costs: Sequence[LogCost], measured: Rates) -> Iterator[Cells]:
         "Ray, Slurm: chunks of 20 s and more": measured.remote + of_keys,
     }.items():
         row = {"workers get": how, "leading process, ms a task": f"{1e3 * leading:.2f}"}
-        for agent in costs[0].seconds:
-            task = sum(cost.seconds[agent] for cost in costs) / n_weeks
+        for agent, played in agents_of(costs).items():
+            n_tasks = sum(cost.n_weeks for cost in played)
+            task = sum(cost.seconds[agent] for cost in played) / n_tasks
             row[f"{agent}: a task, ms"] = f"{1e3 * task:.0f}"
             row[f"{agent}: workers"] = f"{task / leading:,.0f}"
         yield row

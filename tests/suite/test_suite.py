@@ -383,6 +383,11 @@ def test_code_is_played_and_replayed_in_a_sandbox(few: None, tmp_path: Path) -> 
     }
     assert json.dumps(run_suite(given, progress=False)) == json.dumps(record)
     assert verify_record(record_of(record), code=given, weeks=3, progress=False).holds
+    path = tmp_path / "mine.json"
+    made = CliRunner().invoke(app, ["suite", "run", given, "--sandbox", "-o", str(path)])
+    assert made.exit_code == 0 and json.loads(path.read_text("utf-8")) == record
+    words = ["suite", "verify", str(path), "--agent", given, "--weeks", "1"]
+    assert "1 of 21 weeks replayed" in CliRunner().invoke(app, words).stdout
     with pytest.raises(EvaluationError, match=r"is code .* \(--agent\), which a sandbox runs"):
         verify_record(record_of(record), progress=False)
     own.write_text(OWN.replace("CHOICE", "1"), encoding="utf-8")

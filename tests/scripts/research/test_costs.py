@@ -1,6 +1,7 @@
 """Costs of evaluations: what is measured is scaled and summed as the tables say."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -69,6 +70,16 @@ def test_costs_of_a_log_are_those_of_all_its_weeks() -> None:
     (row,) = cost_rows([cost])
     assert re.fullmatch(r"\d+\.\d, \d+\.\d", row["kept of a week, kB"])
     assert logs_here(["tiny", "synthetic-busy-weeks"]) == (["tiny", "synthetic-busy-weeks"], [])
+
+
+def test_an_agent_is_measured_on_the_logs_that_it_can_schedule() -> None:
+    agents = [load_agent(name) for name in ("SLACK", "SAF")]
+    assert set(log_cost("hetero-64-weeks", agents, 1).seconds) == {"SAF"}
+    costs = [COSTS[0], replace(COSTS[1], seconds={"SLACK": 30.0})]
+    assert [row["SLACK, s"] for row in cost_rows(costs)] == ["", "30.00"]
+    rows = list(estimate_rows(costs, RATES, Campaign(1_000, 40, (64,))))
+    assert [row["playing, core-hours"] for row in rows] == ["89", "333"]
+    assert [row["SLACK: a task, ms"] for row in limit_rows(costs, RATES)] == ["500", "500"]
 
 
 def test_rules_that_share_a_speed_up_differ() -> None:
