@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent, Observation
-from hpcgym.agent.sandbox_child import installed_folders
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.own_files import digest_of
 from hpcgym.trace.catalogue import log_folders
@@ -44,6 +43,14 @@ KEYWORDS = (
 
 KINDS = ("bool", "int8", "int32", "int64", "float32", "float64")
 """Types of numbers of an action."""
+
+INSTALLED = ("site-packages", "dist-packages")
+"""What folders of installed packages are called."""
+
+NONE_HERE = (
+    "this system has no sandbox ({}): it takes Linux 5.13 or newer, with Landlock, where users may "
+    "make namespaces. Without one, run only code that you trust"
+)
 
 PROGRAM = "from hpcgym.agent.sandbox_child import main; main()"
 
@@ -129,10 +136,13 @@ class _Process:
     """
 
     def __init__(self, given: str) -> None:
+        if sys.platform != "linux":
+            raise CardError(f"{given}: {NONE_HERE.format(sys.platform)}")
         self._given, self._left_s, self._has_played = given, LOAD_S, False
         self._pipe, theirs = Pipe()
         threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        folders = [str(files("hpcgym").joinpath("..")), *installed_folders()]
+        installed = [folder for folder in sys.path if Path(folder).name in INSTALLED]
+        folders = [str(files("hpcgym").joinpath("..")), *installed]
         self._child = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
@@ -144,12 +154,14 @@ class _Process:
             start_new_session=True,
         )
         theirs.close()
-        self.said = self.answer((given, [str(folder.resolve()) for folder in log_folders()]))
+        hidden = [str(folder.resolve()) for folder in log_folders()]
+        self.said = self.answer((given, installed, hidden))
 
     def __del__(self) -> None:
         """End the process; what it has started ends with it."""
-        self._child.kill()
-        self._child.wait()
+        if child := getattr(self, "_child", None):
+            child.kill()
+            child.wait()
 
     def answer(self, question: object, begins: bool = False) -> Mapping[str, Any]:
         """Return what the process says to something, within the time that it has left.

@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.agent.sandbox import NONE_HERE
+
 NAMESPACES = 0x10000000 | 0x40000000 | 0x20000000 | 0x08000000
 """Of users, networks, process ids, and what processes share by System V's calls."""
 
@@ -56,25 +58,19 @@ DEVICES = {"/dev/null": READ | WRITE, "/dev/zero": READ, "/dev/urandom": READ}
 
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 
-INSTALLED = ("site-packages", "dist-packages")
-
-NONE_HERE = (
-    "this system has no sandbox ({}): it takes Linux 5.13 or newer, with Landlock, where users may "
-    "make namespaces. Without one, run only code that you trust"
-)
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
     """Serve one agent, through the pipe whose number is the first argument."""
     pipe = Connection(int(sys.argv[1]))
-    given, hidden = pickle.loads(pipe.recv_bytes())
+    given, installed, hidden = pickle.loads(pipe.recv_bytes())
     from hpcgym.agent.own import own_agent
 
     try:
         _leave_others()
-        _leave_files(Path(given.partition(".py:")[0]).parent, [Path(path) for path in hidden])
+        folder = Path(given.partition(".py:")[0]).parent
+        _leave_files([folder, *map(Path, installed)], [*map(Path, hidden)])
         _leave_sockets()
         for limit, most in LIMITS.items():
             resource.setrlimit(limit, (most, most))
@@ -125,14 +121,13 @@ def _leave_others() -> None:
     _libc.prctl(SIGNAL_AT_PARENTS_END, signal.SIGKILL, 0, 0, 0)
 
 
-def _leave_files(folder: Path, hidden: list[Path]) -> None:
-    """Give up all files but those that programs need to run, and those of an agent's folder."""
+def _leave_files(folders: list[Path], hidden: list[Path]) -> None:
+    """Give up all files but those of some folders and those that programs need to run."""
     version = _checked("landlock", _libc.syscall(CREATE_RULES, None, 0, 1))
     every = (1 << N_RIGHTS[min(version, len(N_RIGHTS)) - 1]) - 1
     rules = _checked("landlock", _libc.syscall(CREATE_RULES, struct.pack("<Q", every), 8, 0))
-    roots = [folder, Path(str(files("hpcgym"))), *map(Path, LIBRARIES)]
+    roots = [*folders, Path(str(files("hpcgym"))), *map(Path, LIBRARIES)]
     roots += [Path(sysconfig.get_path(key)) for key in ("stdlib", "platstdlib")]
-    roots += map(Path, installed_folders())
     rights = {path: right for root in roots for path, right in _but(root.resolve(), hidden)}
     for path, right in (rights | {Path(path): right for path, right in DEVICES.items()}).items():
         if path.exists():
@@ -143,11 +138,6 @@ def _leave_files(folder: Path, hidden: list[Path]) -> None:
     _checked("prctl", _libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _checked("landlock", _libc.syscall(RESTRICT, rules, 0))
     os.close(rules)
-
-
-def installed_folders() -> list[str]:
-    """Return the folders of installed packages."""
-    return [name for name in sys.path if Path(name).name in INSTALLED]
 
 
 def _but(path: Path, hidden: list[Path]) -> Iterator[tuple[Path, int]]:
