@@ -128,7 +128,7 @@ def jobs_digest(episodes: Episodes) -> str:
     settings = episodes.settings
     scheduler = (str(settings.backfill), settings.threshold, settings.estimates)
     hasher = hashlib.sha256(repr(scheduler).encode())
-    nodes, columns = episodes.scenario.machine.nodes, DECIDING
+    nodes, columns = episodes.scenario.machine.nodes, [*DECIDING]
     if nodes is not None:
         columns += NODE_COLUMNS
         stated = [settings.placement, nodes.to_dict()]
