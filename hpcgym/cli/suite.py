@@ -24,11 +24,16 @@ app = typer.Typer(
 @app.command("run", epilog="Example: hpcgym suite run SAF --part bundled")
 def run_on_suite(
     agent: Annotated[
-        str, typer.Argument(metavar="AGENT", help="A name, or the card (.toml) of your agent.")
+        str,
+        typer.Argument(
+            metavar="AGENT", help="A name, the card (.toml) of your agent, or its code (--sandbox)."
+        ),
     ],
     part: Annotated[
         list[str],
-        typer.Option("--part", "-p", metavar="PART", help="bundled, old or today; default all."),
+        typer.Option(
+            "--part", "-p", metavar="PART", help="bundled, old, today or nodes; default all."
+        ),
     ] = [],  # noqa: B006 - read by typer, never changed
     suite: Annotated[
         str | None, typer.Option(metavar="NAME", help="Version of the suite; default the newest.")
@@ -37,13 +42,17 @@ def run_on_suite(
         Path | None,
         typer.Option("--output", "-o", help="The record; default AGENT.json, in small letters."),
     ] = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Run the code of FILE.py:NAME, and only in a sandbox.")
+    ] = False,
     executor: On = None,
     resume: Resume = False,
     force: Force = False,
 ) -> None:
     """Run an agent on all weeks of the suite and their copies, and write its record.
 
-    Weeks that it was trained on, and their neighbours, are left out. Finished weeks are kept beside
+    Weeks that it was trained on, and their neighbours, are left out. So are logs of nodes where it
+    counts processors, which is said. Finished weeks are kept beside
     the record until it is whole; the same command with --resume goes on from there.
     """
     from hpcgym.output import writing
@@ -56,7 +65,15 @@ def run_on_suite(
         path.parent, (path.name,), resume=resume, force=force, unfinished=unfinished
     ) as folder:
         kept = store_in(folder or path.parent, resume=resume, unfinished=unfinished)
-        record = run_suite(agent, suite, parts=part, executor=executor, resume=kept)
+        record = run_suite(
+            agent,
+            suite,
+            parts=part,
+            sandbox=sandbox,
+            executor=executor,
+            resume=kept,
+            told=echo,
+        )
         with writing(path, force=force or resume) as file:
             file.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     weeks = sum(len(log["weeks"]) for log in record["logs"].values())
@@ -73,14 +90,19 @@ def verify_on_suite(
         ),
     ] = 59,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the draw.")] = 0,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="The agent where it is code; a sandbox runs it."),
+    ] = None,
 ) -> None:
     """Replay drawn weeks of a record, start by start; exit with 2 where something differs.
 
-    The agent is made of the card and the weights in the record. Records of code are not run.
+    The agent is made of the card and the weights in the record. Code is run in a sandbox, if its
+    file is named by --agent.
     """
     from hpcgym.suite import read_record, verify_record
 
-    verdict = verify_record(read_record(record), weeks=weeks, seed=seed)
+    verdict = verify_record(read_record(record), weeks=weeks, seed=seed, code=agent)
     for difference in verdict.wrong:
         echo(difference)
     what = f"{verdict.n_replayed} of {verdict.n_weeks} weeks replayed"

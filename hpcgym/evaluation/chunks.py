@@ -94,12 +94,18 @@ class Work:
         return f"the worker on {platform.node()} has {what}; its result would be another"
 
 
-def results(executor: Executor, work: Work, tasks: Sequence[Any], keys: Sequence[str]) -> Fresh:
+def results(
+    executor: Executor,
+    work: Work,
+    tasks: Sequence[Any],
+    keys: Sequence[str],
+    idle: Callable[[], None] = lambda: None,
+) -> Fresh:
     """Yield the position and the result of each task as chunks of them end.
 
     A task that failed, or whose worker died, is tried again, in the end without others beside it.
     The rest goes on; then the error of the first task that failed for good is raised, with a note
-    that names it.
+    that names it. Whenever no chunk has ended and it has to wait, `idle` is called first.
 
     Raises:
         EvaluationError: Something cannot be sent to a worker, or workers die one after the other.
@@ -142,6 +148,8 @@ def results(executor: Executor, work: Work, tasks: Sequence[Any], keys: Sequence
                 future = _submitted(executor, given)
                 under_way[future] = chunk
                 future.add_done_callback(ended.put)
+            if ended.empty():
+                idle()
             future = ended.get()
             chunk = under_way.pop(future)
             made = _result(future)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,9 @@ from hpcgym.errors import EvaluationError, refuse_unless_a
 from hpcgym.evaluation.chunks import Fresh, Packed, Work, results
 from hpcgym.evaluation.store import Row, Store
 from hpcgym.progress import shown, steps
+
+MOST_PENDING = 256
+"""Results that are not kept yet where chunks end faster than results are kept."""
 
 
 @dataclass(frozen=True)
@@ -73,28 +76,50 @@ class Execution:
         rows = [None if store is None else store.find(digest) for digest in keys]
         todo = [position for position, made in enumerate(rows) if made is None]
         left = [tasks[position] for position in todo]
-        fresh = self.fresh(
-            Work(run, key, named, packed), left, [keys[position] for position in todo]
-        )
+        pending: dict[str, list[Row]] = {}
+
+        def keep() -> None:
+            """Keep what has come since the last time; one transaction of many takes as long."""
+            if store is not None and pending:
+                store.keep_all(pending)
+                pending.clear()
+
+        work_of_each = Work(run, key, named, packed)
+        fresh = self.fresh(work_of_each, left, [keys[position] for position in todo], keep)
         shares = getattr(self.executor, "shares", ())
         with (
             closing(fresh),
             shown(self.progress),
             steps(len(tasks), *shown_as, shares=shares) as work,
+            ExitStack() as at_the_end,
         ):
+            at_the_end.callback(keep)  # also what came before an error or Ctrl-C
             work.advance(len(tasks) - len(todo))
             for done, made in fresh:
                 rows[todo[done]] = made
                 if store is not None:
                     where = f"kept in {store.path}", "without a file to resume from"
                     kept = made if packed is None else packed(left[done], made, *where)
-                    store.keep(keys[todo[done]], kept)
+                    pending[keys[todo[done]]] = kept
+                if len(pending) >= MOST_PENDING:
+                    keep()
                 work.advance()
         return [made for made in rows if made is not None]
 
-    def fresh(self, work: Work, tasks: Sequence[Any], keys: Sequence[str]) -> Fresh:
-        """Yield the place and the result of each task as they finish; nothing is kept."""
-        if self.executor is None:
-            yield from enumerate(map(work.run, tasks))
-        else:
-            yield from results(self.executor, work, tasks, keys)
+    def fresh(
+        self,
+        work: Work,
+        tasks: Sequence[Any],
+        keys: Sequence[str],
+        idle: Callable[[], None] = lambda: None,
+    ) -> Fresh:
+        """Yield the position and the result of each task as they finish; nothing is kept.
+
+        Where it has to wait for the next, `idle` is called first.
+        """
+        if self.executor is not None:
+            yield from results(self.executor, work, tasks, keys, idle)
+            return
+        for position, task in enumerate(tasks):
+            idle()
+            yield position, work.run(task)

@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.prepare import refuse_on_nodes
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, PolicyError, ScenarioError, refuse_unless_whole
+from hpcgym.evaluation import store
 from hpcgym.evaluation.content import content_digest
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.store import Row, digest
@@ -142,6 +144,10 @@ def refuse_namesake(agent: AnyAgent | Trainer, settings: SchedulerSettings) -> N
         )
 
 
+_week_digests: WeakKeyDictionary[Workload, dict[tuple[int, str, str], str]] = WeakKeyDictionary()
+"""Digests of weeks so far in this process, by number, label and settings: agents share weeks."""
+
+
 @dataclass
 class Runner:
     """Runs one agent on one week and its copies; pickled once for all workers.
@@ -149,7 +155,6 @@ class Runner:
     Attributes:
         envs: The environments played in so far, by position of the agent.
         rules: What rules that differ from week to week are, by task.
-        week_digests: Digests of the jobs of weeks so far, by position.
     """
 
     agents: list[AnyAgent]
@@ -157,15 +162,18 @@ class Runner:
     copies: Copies = Copies()
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
     rules: dict[Task, RuleAgent] = field(default_factory=dict)
-    week_digests: dict[int, str] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what another process works out anew."""
         return {"agents": self.agents, "episodes": self.episodes, "copies": self.copies} | {
             "envs": {},
             "rules": {},
-            "week_digests": {},
         }
+
+    @cached_property
+    def settings_digest(self) -> str:
+        """Digest of what decides a run beside agent and jobs."""
+        return content_digest((store.versions(), self.episodes.settings, astuple(self.copies)))
 
     @cached_property
     def agent_digests(self) -> list[str]:
@@ -195,15 +203,22 @@ class Runner:
         week, agent = task
         entrant, rule = self.agents[agent], self.rule(task)
         in_week = self.agent_digests[agent] if rule in (None, entrant) else content_digest(rule)
-        if week not in self.week_digests:
-            self.week_digests[week] = digest(
-                self.episodes.workload(week),
+        return content_digest((self.week_digest(week), in_week))
+
+    def week_digest(self, week: int) -> str:
+        """Return the digest of a week's jobs and copies, worked out once in a process."""
+        workload, numbers = self.episodes.workload(week), self.episodes.numbers
+        stated = numbers[week], self.episodes.labels[week], self.settings_digest
+        digests = _week_digests.setdefault(workload, {})
+        if stated not in digests:
+            digests[stated] = digest(
+                workload,
                 self.episodes.settings,
-                (self.episodes.numbers[week], self.episodes.labels[week]),
+                stated[:2],
                 astuple(self.copies),
                 WAITS,  # rows of another form have another key
             )
-        return content_digest((self.week_digests[week], in_week))
+        return digests[stated]
 
     def named(self, task: Task) -> str:
         """Return what messages call a task."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -68,18 +68,22 @@ class Store:
         return json.loads(rows) if digest == _digest_of(key, rows) else None
 
     def keep(self, key: str, rows: list[Row]) -> None:
-        """Write rows, plain values by column, under a digest; they are on disk at the return.
+        """Write rows, plain values by column, under a digest, as `keep_all` does."""
+        self.keep_all({key: rows})
+
+    def keep_all(self, rows: Mapping[str, list[Row]]) -> None:
+        """Write the rows of each digest, all or none; they are on disk at the return.
 
         Raises:
             OutputError: The file cannot be written, or others wrote for half a minute.
         """
-        text = json.dumps(rows).encode()
+        texts = {key: json.dumps(kept).encode() for key, kept in rows.items()}
+        values = [(key, text, _digest_of(key, text)) for key, text in texts.items()]
         with self._opened("BEGIN IMMEDIATE") as database:
             database.execute(
                 "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, rows BLOB, digest BLOB)"
             )
-            values = (key, text, _digest_of(key, text))
-            database.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", values)
+            database.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", values)
             database.execute("COMMIT")
 
     def _asked(self, query: str, *values: str) -> Any:
@@ -172,5 +176,9 @@ def versions() -> dict[str, str]:
         True
     """
     sources = source_digest(Path(str(files("hpcgym"))))
-    of_hpcgym = f"{version('hpcgym')} (sources {sources[:16]})"
+    try:
+        of_hpcgym = version("hpcgym")
+    except PackageNotFoundError:
+        of_hpcgym = "not installed"
+    of_hpcgym += f" (sources {sources[:16]})"
     return {"hpcgym": of_hpcgym, **COMPILER, "numpy": version("numpy")}

@@ -7,11 +7,13 @@ no version changes once it is published: another set of logs is another version.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from hpcgym.core.columns import NODE_COLUMNS
 from hpcgym.errors import EvaluationError, ScenarioError, unknown_name
 from hpcgym.evaluation.runner import Copies
 from hpcgym.registry import read_toml, shelf_folders
@@ -20,7 +22,7 @@ from hpcgym.scenario.episodes import Episodes
 NEWEST = "suite-1"
 
 DECIDING = ("submit_time", "run_time", "requested_time", "processors", "user_index")
-"""Columns of the jobs whose content a digest holds."""
+"""Columns of the jobs whose content a digest holds; on nodes also what jobs ask of these."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def load_suite(name: str = NEWEST) -> Suite:
 
     Example:
         >>> load_suite().parts
-        ('bundled', 'old', 'today')
+        ('bundled', 'old', 'today', 'nodes')
     """
     known = {path.stem: path for path in _files()}
     if name not in known:
@@ -126,10 +128,15 @@ def jobs_digest(episodes: Episodes) -> str:
     settings = episodes.settings
     scheduler = (str(settings.backfill), settings.threshold, settings.estimates)
     hasher = hashlib.sha256(repr(scheduler).encode())
+    nodes, columns = episodes.scenario.machine.nodes, [*DECIDING]
+    if nodes is not None:
+        columns += NODE_COLUMNS
+        stated = [settings.placement, nodes.to_dict()]
+        hasher.update(json.dumps(stated, sort_keys=True).encode())
     for position, number in enumerate(episodes.numbers):
         jobs = episodes.workload(position)
         hasher.update(f"{number} {jobs.machine_processors} ".encode())
-        for column in DECIDING:
+        for column in columns:
             hasher.update(getattr(jobs, column).astype("<i8").tobytes())
     return hasher.hexdigest()
 

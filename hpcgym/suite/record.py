@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.contest import contest_of
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.sandbox import load_sandboxed
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.errors import EvaluationError
@@ -47,9 +48,11 @@ class Player:
 
     Attributes:
         runners: A runner of the agent on each log.
+        left_out: Logs that it cannot schedule, and why.
     """
 
     runners: list[Runner]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tasks(self) -> list[tuple[int, int]]:
@@ -107,20 +110,23 @@ def weeks_open(agent: AnyAgent, episodes: Episodes) -> Episodes:
 
 
 def player_of(agent: AnyAgent, suite: Suite, logs: Sequence[SuiteLog]) -> Player:
-    """Return what plays an agent on some logs.
+    """Return what plays an agent on some logs, those left out that it cannot schedule.
 
     Raises:
-        EvaluationError: It cannot schedule one of them, or has no weeks to play there; or a log is
+        EvaluationError: It can schedule none of them, or has no weeks to play on one; or a log is
             not the suite's.
         TraceError: A log is not here.
     """
-    runners = []
+    runners, left_out = [], {}
     for log in logs:
         episodes = weeks_open(agent, episodes_of(log))
         if refused := misfits([agent], episodes):
-            raise EvaluationError(refused[agent.name])
-        runners.append(Runner([agent], episodes, suite.copies))
-    return Player(runners)
+            left_out[log.scenario] = refused[agent.name]
+        else:
+            runners.append(Runner([agent], episodes, suite.copies))
+    if not runners:
+        raise EvaluationError("; ".join(left_out.values()))
+    return Player(runners, left_out)
 
 
 def run_suite(
@@ -128,24 +134,31 @@ def run_suite(
     suite: str | None = None,
     *,
     parts: Sequence[str] = (),
+    sandbox: bool = False,
     executor: AnyExecutor = None,
     resume: str | Path | None = None,
     progress: bool = True,
+    told: Callable[[str], object] = print,
 ) -> dict[str, Any]:
     """Run an agent on a suite and return its record, as it is written in JSON.
+
+    Logs that it cannot schedule are left out, such as one of nodes where it counts processors.
 
     Args:
         agent: As `hpcgym.agent.shelf.load_agent` takes it.
         suite: Name of the suite; None = the newest.
         parts: Parts of it; none = all.
+        sandbox: Whether the agent is the code of a file, which runs in a sandbox only
+            (`hpcgym.agent.sandbox`).
         executor: As of `hpcgym.evaluation.evaluate`; the record is the same.
         resume: File that keeps finished weeks, and from which an interrupted run goes on.
         progress: Whether to show progress.
+        told: What is called with a line for each log that is left out.
 
     Raises:
-        CardError: There is no such agent.
+        CardError: There is no such agent, or no sandbox.
         ScenarioError: There is no such suite or part.
-        EvaluationError: The agent cannot play a log, or a log is not the suite's.
+        EvaluationError: The agent can play no log, or a log is not the suite's.
         TraceError: A log is not here.
 
     Example:
@@ -153,9 +166,12 @@ def run_suite(
         >>> record["agent"]["name"], list(record["logs"])[0]
         ('SAF', 'synthetic-256-weeks')
     """
-    chosen, known = load_agent(agent), load_suite(suite or NEWEST)
-    logs = known.of(parts)
-    player = player_of(chosen, known, logs)
+    chosen: AnyAgent = load_sandboxed(agent) if sandbox else load_agent(agent)
+    known = load_suite(suite or NEWEST)
+    player = player_of(chosen, known, known.of(parts))
+    for name, reason in player.left_out.items():
+        told(f"{name} is left out: {reason}")
+    logs = [log for log in known.of(parts) if log.scenario not in player.left_out]
     with executor_of(executor) as workers:
         rows = Execution(workers, resume, progress).rows(
             player.run, player.tasks, player.key, named=player.named, shown_as=(known.name, "weeks")

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.own import is_own
+from hpcgym.agent.sandbox import load_sandboxed
 from hpcgym.agent.shelf import load_agent
 from hpcgym.errors import EvaluationError, HpcgymError
 from hpcgym.evaluation.runner import AnyAgent
@@ -113,10 +114,23 @@ class Record:
         """Load the agent that was named without a card."""
         if not re.fullmatch(r"[A-Za-z0-9_=,.+:-]+", self.given) or is_own(self.given):
             raise EvaluationError(
-                f"{self.name} is code ({self.given}), which a record does not hold; play it "
-                "yourself by `hpcgym suite run` and compare"
+                f"{self.name} is code ({self.given}), which a record does not hold; name its file "
+                "(--agent), which a sandbox runs"
             )
         return load_agent(self.given)
+
+    def of_file(self, text: str) -> AnyAgent:
+        """Return the agent of a file that its author sent beside the record, in a sandbox.
+
+        Raises:
+            EvaluationError: The record is not of code, or of code of another name.
+            CardError: The file has no agent, or there is no sandbox.
+        """
+        agent = load_sandboxed(text)
+        is_known = self.name.casefold() in shelf_entries("agents")
+        if self.card is not None or is_known or agent.name != self.name:
+            raise EvaluationError(f"{text} is {agent.name}; the record is not of code of that name")
+        return agent
 
     def _made(self, card: str) -> AnyAgent:
         """Make the agent of a card and the weights beside it."""

@@ -30,7 +30,8 @@ def suite_frame(records: Sequence[Record], *, by_log: bool = False) -> pd.DataFr
     """Return a row for each record: ratios to SAF with intervals, and what they cost.
 
     Ratios are by part of the suite, or by log. That of a part is the geometric mean over its logs;
-    a record without all of them has none there. Ratios are of weeks that both have.
+    a record without all of them has none there, and where SAF's record has not all of them there is
+    no column. Ratios are of weeks that both have.
 
     Raises:
         EvaluationError: No record of SAF, records of two suites, or two agents of one name.
@@ -40,13 +41,14 @@ def suite_frame(records: Sequence[Record], *, by_log: bool = False) -> pd.DataFr
     import pandas as pd
 
     saf = _baseline(records)
+    groups = (
+        {name.removesuffix("-weeks"): [name] for name in saf.weeks}
+        if by_log
+        else {part: [log.scenario for log in saf.suite.of([part])] for part in saf.suite.parts}
+    )
+    groups = {group: names for group, names in groups.items() if set(names) <= set(saf.weeks)}
     rows = []
     for record in records:
-        groups = (
-            {name.removesuffix("-weeks"): [name] for name in saf.weeks}
-            if by_log
-            else {part: [log.scenario for log in saf.suite.of([part])] for part in saf.suite.parts}
-        )
         ratios = {group: _ratio_on(record, saf, names) for group, names in groups.items()}
         logs = [name for name in record.weeks if name in saf.weeks]
         if not logs:

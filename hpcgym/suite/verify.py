@@ -49,7 +49,12 @@ class Verdict:
 
 
 def verify_record(
-    record: Record, *, weeks: int = N_DRAWN, seed: int = 0, progress: bool = True
+    record: Record,
+    *,
+    weeks: int = N_DRAWN,
+    seed: int = 0,
+    code: str | None = None,
+    progress: bool = True,
 ) -> Verdict:
     """Replay drawn weeks of a record on the logs that are here.
 
@@ -57,14 +62,16 @@ def verify_record(
         record: The record.
         weeks: Weeks to draw, at most all.
         seed: Seed of the draw; take one that the record's author could not know.
+        code: File of an agent that is code, as `path/to/file.py:Name`; a sandbox runs it.
         progress: Whether to show progress.
 
     Raises:
         EvaluationError: The agent cannot be made, or no log of the record is here.
+        CardError: The code fails, or there is no sandbox.
     """
     refuse_unless_whole("weeks", weeks, 1, error=EvaluationError)
     refuse_unless_whole("a seed", seed, error=EvaluationError)
-    agent = record.agent()
+    agent = record.agent() if code is None else record.of_file(code)
     here: dict[str, Episodes] = {}
     not_here = []
     for name in record.weeks:

@@ -165,7 +165,7 @@ def find_trace(name_or_path: str | Path) -> Path:
     known = entry(name)
     if path_here := _here(known.name):
         return path_here
-    where = ", ".join(str(folder) for folder in _folders())
+    where = ", ".join(str(folder) for folder in log_folders())
     get = f"; `hpcgym traces download {name}` fetches it from {known.url}" if known.url else ""
     raise TraceError(
         f"{name} is not here (looked in {where}){get}, or set {FOLDERS_VARIABLE} to its folder"
@@ -221,14 +221,14 @@ def _kept_digest_of(path: Path) -> str:
 
 def _here(name: str) -> Path | None:
     """Return a log's file in the first folder that has one, or None."""
-    for folder in _folders():
+    for folder in log_folders():
         for suffix in (".swf.gz", ".swf", ".csv.gz"):
             if (file := folder / f"{name}{suffix}").is_file():
                 return file
     return None
 
 
-def _folders() -> list[Path]:
+def log_folders() -> list[Path]:
     """Return the folders where logs are searched by name, in order."""
     stated = os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)
     try:

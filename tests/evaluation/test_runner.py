@@ -17,9 +17,16 @@ from hpcgym.agent.shelf import load_agent
 from hpcgym.core.policy import as_policy, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
-from hpcgym.evaluation import Evaluation, cross_validate, draw_weeks, evaluate, ratio_of_sums
-from hpcgym.evaluation.runner import refuse_namesake
-from hpcgym.evaluation.store import Store
+from hpcgym.evaluation import (
+    Evaluation,
+    cross_validate,
+    draw_weeks,
+    evaluate,
+    ratio_of_sums,
+    runner,
+)
+from hpcgym.evaluation.runner import Copies, Runner, refuse_namesake
+from hpcgym.evaluation.store import Store, digest
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 from hpcgym.schedule import simulate
@@ -344,3 +351,28 @@ def test_ratios_are_to_the_agent_that_is_named(episodes: Episodes) -> None:
     assert crossed.against("SPF").evaluations[0].baseline == "SPF"
     with pytest.raises(EvaluationError, match="unknown baseline 'SPQ'; did you mean 'SPF'"):
         crossed.against("SPQ")
+
+
+def test_a_week_is_digested_once_for_all_agents_and_once_for_other_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    digested = []
+
+    def noted(workload: Workload, *others: object) -> str:
+        digested.append(others)
+        return digest(workload, *others)
+
+    weeks = Episodes("synthetic-256-weeks").select("3-4")
+    fresh = {week: replace(weeks.workload(week)) for week in range(2)}  # other objects, equal jobs
+    monkeypatch.setattr(runner, "digest", noted)
+    keys = {
+        name: [Runner([load_agent(name)], weeks, copies).key((week, 0)) for week in range(2)]
+        for name, copies in {"SAF": Copies(600, 1, 77), "SPF": Copies(600, 1, 77)}.items()
+    }
+    assert len(digested) == 2 and len({*keys["SAF"], *keys["SPF"]}) == 4
+    assert Runner([load_agent("SAF")], weeks, Copies(600, 1, 78)).key((0, 0)) != keys["SAF"][0]
+    assert len(digested) == 3
+    monkeypatch.setattr(Episodes, "workload", lambda self, week: fresh[week])
+    again = Runner([load_agent("SAF")], weeks, Copies(600, 1, 77))
+    assert [again.key((week, 0)) for week in range(2)] == keys["SAF"]
+    assert len(digested) == 5

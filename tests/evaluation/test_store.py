@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import Executor, Future
 from contextlib import closing
 from dataclasses import replace
 from importlib.resources import files
@@ -18,6 +19,7 @@ import pytest
 from hpcgym.agent import RuleAgent
 from hpcgym.errors import EvaluationError, OutputError
 from hpcgym.evaluation import Evaluation, evaluate, runner, store
+from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.store import Store
 from hpcgym.scenario.episodes import Episodes
 from stores import keys_in
@@ -295,3 +297,54 @@ def test_full_disk_is_a_clear_error_and_what_was_kept_stays(tmp_path: Path) -> N
     assert Store(path).find("a") == ROWS
     assert keys_in(path) == ["a"]
     assert list(tmp_path.iterdir()) == [path]
+
+
+class AtOnce(Executor):
+    """Does chunks as they are submitted, so that all handed over have ended when it is asked."""
+
+    n_chunks, chunk_s = 4, 0.0
+
+    def submit(self, function, /, *given, **keywords):
+        future = Future()
+        future.set_result(function(*given, **keywords))
+        return future
+
+
+def failing(task: int) -> list[dict[str, object]]:
+    if task == 9:
+        raise ValueError("nine")
+    return [{"task": task}]
+
+
+@pytest.mark.parametrize("executor", [None, AtOnce()])
+def test_results_that_came_together_are_kept_together_and_before_an_error(
+    executor: Executor | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+    keep_all = Store.keep_all
+
+    def noted(self: Store, rows: dict[str, object]) -> None:
+        written.append([*rows])
+        keep_all(self, rows)
+
+    monkeypatch.setattr(Store, "keep_all", noted)
+    path = tmp_path / "store.sqlite"
+    with pytest.raises(ValueError, match="nine"):
+        Execution(executor, path, False).rows(
+            failing, range(10), str, named=str, shown_as=("a", "b")
+        )
+    assert (
+        sorted(key for keys in written for key in keys)
+        == [str(task) for task in range(9)]
+        == keys_in(path)
+    )
+    sizes = [len(keys) for keys in written]
+    assert sizes == [1] * 9 if executor is None else max(sizes) > 1
+
+
+def test_rows_that_cannot_all_be_kept_leave_none(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    Store(path).keep("old", ROWS)
+    with pytest.raises(TypeError):
+        Store(path).keep_all({"a": ROWS, "b": [{"no": object()}]})
+    assert keys_in(path) == ["old"]

@@ -4,6 +4,8 @@ import base64
 import copy
 import json
 import math
+import sys
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -13,10 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.errors import EvaluationError, ScenarioError
+from hpcgym.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.evaluation import evaluate
+from hpcgym.evaluation.runner import Copies
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.suite import load_suite, read_record, run_suite, suite_frame, verify_record
-from hpcgym.suite.definition import SuiteLog, episodes_of
+from hpcgym.suite.definition import Suite, SuiteLog, episodes_of, jobs_digest
 from hpcgym.suite.record import METRICS, Player
 from hpcgym.suite.record_file import Record, record_of
 
@@ -246,7 +250,7 @@ def test_the_table_is_that_of_an_evaluation(saf: dict[str, Any], trial: dict[str
         found = evaluate(["SAF-TRIAL"], log.scenario, jitter=600, replicas=10, progress=False)
         ratios.append(next(one for one in found.summaries if one.agent != "SAF").ratio.value)
     assert frame["bundled"][0].split()[0] == f"{math.sqrt(math.prod(ratios)):.3f}"
-    assert frame["old"].tolist() == ["", ""]
+    assert [name for name in frame if name in SUITE.parts] == ["bundled"]
     logs = suite_frame([record_of(saf), record_of(trial)], by_log=True)
     shown = [logs[f"synthetic-{name}"][0].split()[0] for name in ("256", "busy")]
     assert shown == [f"{ratio:.3f}" for ratio in ratios]
@@ -289,6 +293,114 @@ def test_an_agent_plays_no_week_it_was_trained_on(tmp_path: Path) -> None:
     assert sorted(record.weeks["synthetic-busy-weeks"]) == list(range(7, 18))
     assert verify_record(record, weeks=3, progress=False).holds
     assert len(record.weeks["synthetic-256-weeks"]) == 21
+
+
+@pytest.fixture
+def on_nodes(monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A suite of a bundled log and one of nodes, in two parts."""
+    logs = [SUITE.log("synthetic-busy-weeks")]
+    scenario = "hetero-64-weeks"
+    logs.append(SuiteLog(scenario, "nodes", jobs_digest(Episodes(scenario))))
+    suite = replace(SUITE, logs=tuple(logs), copies=Copies(600, 1, 0))
+    for module in ("record", "record_file"):
+        monkeypatch.setattr(f"hpcgym.suite.{module}.load_suite", lambda name: suite)
+    return suite
+
+
+def test_a_log_that_an_agent_cannot_schedule_is_left_out_and_named(on_nodes: Suite) -> None:
+    told: list[str] = []
+    record = run_suite("SLACK", progress=False, told=told.append)
+    assert list(record["logs"]) == ["synthetic-busy-weeks"]
+    (line,) = told
+    assert line.startswith("hetero-64-weeks is left out: backfill 'slack:c=1' counts processors")
+    saf = run_suite("SAF", progress=False, told=told.append)
+    assert list(saf["logs"]) == ["synthetic-busy-weeks", "hetero-64-weeks"] and len(told) == 1
+    assert verify_record(record_of(saf), progress=False).holds
+    frame = suite_frame([record_of(saf), record_of(record)])
+    assert frame["nodes"].tolist() == ["1.000 [1.000, 1.000]", ""]
+    with pytest.raises(EvaluationError, match="counts processors"):
+        run_suite("SLACK", parts=["nodes"], progress=False)
+
+
+@pytest.mark.parametrize("change", ["chunks", "memory_mb", "placement", "machine"])
+def test_a_digest_of_nodes_holds_what_jobs_ask_of_them_and_the_nodes(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episodes = Episodes("hetero-64-weeks").select("1-2")
+    before, scenario = jobs_digest(episodes), episodes.scenario
+    if change == "placement":
+        episodes.settings = replace(episodes.settings, placement="tightest")
+    elif change == "machine":
+        nodes = scenario.machine.nodes
+        first = replace(nodes.nodes[0], memory_mb=nodes.nodes[0].memory_mb + 1)
+        machine = replace(nodes, nodes=(first, *nodes.nodes[1:]))
+        episodes.scenario = replace(scenario, machine=replace(scenario.machine, nodes=machine))
+    else:
+        jobs = episodes.workload(0)
+        jobs = replace(jobs, **{change: getattr(jobs, change) + 1})
+        monkeypatch.setattr(Episodes, "workload", lambda self, position: jobs)
+    assert jobs_digest(episodes) != before
+
+
+OWN = """
+import time
+import numpy as np
+
+class Mine:
+    name = "MINE"
+    env_keywords = {"action": "policy", "policies": ["SAF", "FCFS"], "decide": 86_400}
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        n = 0 if state is None else state
+        return np.int64(CHOICE), n + 1
+"""
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundled log of fewest jobs, with one copy."""
+    suite = replace(SUITE, logs=SUITE.logs[:1], copies=Copies(600, 1, 0))
+    for module in ("record", "record_file"):
+        monkeypatch.setattr(f"hpcgym.suite.{module}.load_suite", lambda name: suite)
+
+
+def test_code_is_played_and_replayed_in_a_sandbox(few: None, tmp_path: Path) -> None:
+    own = tmp_path / "suite_of_mine.py"
+    own.write_text(OWN.replace("CHOICE", "n % 2"), encoding="utf-8")
+    given = f"{own}:Mine"
+    try:
+        record = run_suite(given, sandbox=True, progress=False)
+    except CardError as error:
+        if "this system has no sandbox" not in str(error):
+            raise
+        pytest.skip(str(error))
+    assert "suite_of_mine" not in sys.modules
+    assert record["agent"] == {
+        "name": "MINE",
+        "given": "suite_of_mine.py:Mine",
+        "card": None,
+        "weights": {},
+    }
+    assert json.dumps(run_suite(given, progress=False)) == json.dumps(record)
+    assert verify_record(record_of(record), code=given, weeks=3, progress=False).holds
+    path = tmp_path / "mine.json"
+    made = CliRunner().invoke(app, ["suite", "run", given, "--sandbox", "-o", str(path)])
+    assert made.exit_code == 0 and json.loads(path.read_text("utf-8")) == record
+    words = ["suite", "verify", str(path), "--agent", given, "--weeks", "1"]
+    assert "1 of 21 weeks replayed" in CliRunner().invoke(app, words).stdout
+    with pytest.raises(EvaluationError, match=r"is code .* \(--agent\), which a sandbox runs"):
+        verify_record(record_of(record), progress=False)
+    own.write_text(OWN.replace("CHOICE", "1"), encoding="utf-8")
+    found = verify_record(record_of(record), code=given, weeks=1, progress=False)
+    assert "other starts than those replayed" in found.wrong[0]
+    own.write_text(OWN.replace("CHOICE", "time.time_ns() // 1_000 % 2"), encoding="utf-8")
+    found = verify_record(record_of(record), code=given, weeks=1, progress=False)
+    assert "it must be deterministic" in found.wrong[0]
+    for name in ("SAF", "OTHER"):
+        own.write_text(OWN.replace("CHOICE", "1").replace("MINE", name), encoding="utf-8")
+        renamed = record_of(altered(record, "agent", "name", value=name))
+        with pytest.raises(EvaluationError, match="is not of code of that name"):
+            verify_record(renamed if name == "SAF" else record_of(record), code=given)
 
 
 def test_unknown_parts_and_suites_name_the_nearest() -> None:
