@@ -42,6 +42,9 @@ N_NOTHING = 2_000
 N_KEPT = 300
 """Results that are kept, one after the other."""
 
+N_LARGE = 64
+"""Results of a MB each, so that reading a store takes a while."""
+
 LONG_CHUNK_S = 20.0
 """Ray's chunks take so long; Slurm's are longer."""
 
@@ -226,6 +229,7 @@ def rates() -> Rates:
         begun = time.perf_counter()
         store.keep_all({key_of(task): nothing(task) for task in range(N_KEPT, 2 * N_KEPT)})
         together = (time.perf_counter() - begun) / N_KEPT
+        store.keep_all({f"large {row}": [{"text": "x" * 2**20}] for row in range(N_LARGE)})
         n_mb = store.path.stat().st_size / 2**20
         begun = time.perf_counter()
         Store(store.path)
@@ -246,6 +250,7 @@ class Shared:
         wall: How long the evaluation took then, s.
         led: CPU time of the leading process meanwhile, s.
         serial: CPU time of the same evaluation once all runs are kept, s.
+        load: How many processes wanted to run in its last minute, those of others too.
     """
 
     workers: int
@@ -256,6 +261,7 @@ class Shared:
     wall: float
     led: float
     serial: float
+    load: float = 0.0
 
 
 def many_rules(n_rules: int) -> list[AnyAgent]:
@@ -288,7 +294,8 @@ def speed_up(name: str, workers: Sequence[int], seconds: float) -> Iterator[Shar
             evaluate(rules, episodes, **how).summary()
             serial = time.process_time() - spent
             counts = len(rules) + 1, (len(rules) + 1) * len(episodes)
-            yield Shared(number, *counts, max(taken), start, wall, led, serial)
+            load = os.getloadavg()[0]
+            yield Shared(number, *counts, max(taken), start, wall, led, serial, load)
 
 
 def speed_rows(alone: Shared, shared: Sequence[Shared]) -> Iterator[Cells]:
@@ -305,6 +312,7 @@ def speed_rows(alone: Shared, shared: Sequence[Shared]) -> Iterator[Cells]:
             "leading process, CPU s": f"{run.led:.1f}",
             "of it at the end, s": f"{run.serial:.1f}",
             "longest task, s": f"{run.longest:.3f}",
+            "load": f"{run.load:.1f}",
         }
 
 
