@@ -91,7 +91,7 @@ def tables(given: argparse.Namespace) -> str:
         "An agent on the suite": costs.cost_rows(by_log),
         "The leading process": costs.rate_rows(measured, shared[0]),
         f"Estimate of {what}": costs.estimate_rows(by_log, measured, campaign),
-        "Workers that a leading process keeps busy": costs.limit_rows(by_log, measured),
+        "Workers that a leading process keeps busy": costs.limit_rows(by_log, measured, shared[-1]),
     }
     parts = (
         f"## {title}\n\n{machine_text(pd.DataFrame(list(cells)), 'markdown')}"

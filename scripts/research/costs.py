@@ -400,15 +400,19 @@ def estimate_rows(costs: Sequence[LogCost], measured: Rates, campaign: Campaign)
         yield row
 
 
-def limit_rows(costs: Sequence[LogCost], measured: Rates) -> Iterator[Cells]:
-    """Yield how many workers each way of handing out keeps busy, by agent."""
+def limit_rows(costs: Sequence[LogCost], measured: Rates, run: Shared) -> Iterator[Cells]:
+    """Yield how many workers each way of handing out keeps busy, by agent.
+
+    Of an evaluation it is what was measured of `run`, whose results are large.
+    """
     n_weeks = sum(cost.n_weeks for cost in costs)
     of_keys = sum(cost.keys[1] for cost in costs) / n_weeks
     for how, leading in {
-        "local: chunks of one task": measured.local + of_keys,
-        "Ray, Slurm: chunks of 20 s and more": measured.remote + of_keys,
+        "`suite run`, local: chunks of one task": measured.local + of_keys,
+        "`suite run`, Ray and Slurm: chunks of 20 s and more": measured.remote + of_keys,
+        "`evaluate`, local, as it ran above": (run.led - run.serial) / run.n_tasks,
     }.items():
-        row = {"workers get": how, "leading process, ms a task": f"{1e3 * leading:.2f}"}
+        row = {"command and workers": how, "leading process, ms a task": f"{1e3 * leading:.2f}"}
         for agent, played in agents_of(costs).items():
             n_tasks = sum(cost.n_weeks for cost in played)
             task = sum(cost.seconds[agent] for cost in played) / n_tasks
