@@ -39,6 +39,7 @@ class SiteLog:
         read: Lines that say what was read, left out and changed.
         machine_is_guess: Whether the machine's size is the fewest processors on which the log fits.
         ineligible_share: Share of all waiting in which jobs were not eligible, None = not stated.
+        memory_use: Share that each used of the memory it asked for, at most 1; NaN = not stated.
     """
 
     workload: Workload
@@ -48,6 +49,7 @@ class SiteLog:
     read: tuple[str, ...]
     machine_is_guess: bool
     ineligible_share: float | None
+    memory_use: NDArray[np.float64]
 
     @property
     def split(self) -> int:
@@ -124,7 +126,27 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
         tuple(read),
         GUESSED_SIZE in report.machine_source,
         ineligible_share,
+        _memory_use(log)[jobs.source_row],
     )
+
+
+def _memory_use(log: SwfLog) -> NDArray[np.float64]:
+    """Return which share of its memory each record used, NaN where one of the two is not stated.
+
+    One number for all records was not measured, as one partition for all is none.
+    """
+    records, requests = log.records, log.requests
+    asked_for, held = records["requested_processors"], records["allocated_processors"]
+    used_kb, asked_kb = records["used_memory"], records["requested_memory"]
+    if used_kb[used_kb > 0].nunique() < 2:
+        return np.full(len(records), np.nan)
+    q = asked_for.where(asked_for > 0, held)
+    asked = asked_kb * q
+    if requests is not None:
+        in_chunks = (1024 * requests["chunks"] * requests["memory_mb"]).set_axis(records.index)
+        asked = in_chunks.where(in_chunks > 0, asked)
+    used = used_kb * held.where(held > 0, q)
+    return np.asarray((used / asked).clip(upper=1).where((used > 0) & (asked > 0)), dtype=float)
 
 
 _GROUPS = {"user": "user", "group": "account", "partition": "partition"}
