@@ -115,7 +115,8 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
             f"{paths[0]}: {in_first_half} jobs are submitted before the others, which come at one "
             f"instant; a report needs {FEWEST_JOBS} before those that it judges"
         )
-    read = [*lines, *(line.strip() for line in str(report).splitlines()[1:])]
+    memory_use, why_none = _memory_use(log)
+    read = [*lines, *(line.strip() for line in str(report).splitlines()[1:]), *why_none]
     if not known.all():
         read.append(f"without a recorded start, left out: {np.count_nonzero(~known)}")
     return SiteLog(
@@ -126,27 +127,35 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
         tuple(read),
         GUESSED_SIZE in report.machine_source,
         ineligible_share,
-        _memory_use(log)[jobs.source_row],
+        memory_use[jobs.source_row],
     )
 
 
-def _memory_use(log: SwfLog) -> NDArray[np.float64]:
+def _memory_use(log: SwfLog) -> tuple[NDArray[np.float64], list[str]]:
     """Return which share of its memory each record used, NaN where one of the two is not stated.
 
-    One number for all records was not measured, as one partition for all is none.
+    What was not measured is not taken, and a line says so: one number for all records, or what was
+    asked for once more.
     """
     records, requests = log.records, log.requests
     asked_for, held = records["requested_processors"], records["allocated_processors"]
     used_kb, asked_kb = records["used_memory"], records["requested_memory"]
-    if used_kb[used_kb > 0].nunique() < 2:
-        return np.full(len(records), np.nan)
+    none = np.full(len(records), np.nan)
+    if (n_stated := int((used_kb > 0).sum())) == 0:
+        return none, []
+    if used_kb[used_kb > 0].nunique() == 1:
+        return none, [f"used memory, not taken: the same for each processor of {n_stated} jobs"]
     q = asked_for.where(asked_for > 0, held)
     asked = asked_kb * q
     if requests is not None:
         in_chunks = (1024 * requests["chunks"] * requests["memory_mb"]).set_axis(records.index)
         asked = in_chunks.where(in_chunks > 0, asked)
     used = used_kb * held.where(held > 0, q)
-    return np.asarray((used / asked).clip(upper=1).where((used > 0) & (asked > 0)), dtype=float)
+    both = (used > 0) & (asked > 0)
+    if 2 * (n_equal := int((both & (used == asked)).sum())) > (n_both := int(both.sum())):
+        said = f"used memory, not taken: what was asked for once more, in {n_equal} of {n_both} jobs"
+        return none, [said]
+    return np.asarray((used / asked).clip(upper=1).where(both), dtype=float), []
 
 
 _GROUPS = {"user": "user", "group": "account", "partition": "partition"}
