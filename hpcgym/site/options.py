@@ -113,14 +113,16 @@ def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
     machine = workload.machine
     if machine is not None and machine.outages:
         return
+    sizes = {workload.machine_processors}
     for factor in FACTORS:
         change = resized if machine is None else resized_nodes
         try:
             size = change(workload, factor).machine_processors
         except HpcgymError:
             continue  # a job is larger
-        if size == workload.machine_processors:
+        if size in sizes:
             continue
+        sizes.add(size)
         yield Option(
             f"machine-{factor * 100:g}",
             f"{size:,} processors",
