@@ -153,7 +153,9 @@ def _memory_use(log: SwfLog) -> tuple[NDArray[np.float64], list[str]]:
     used = used_kb * held.where(held > 0, q)
     both = (used > 0) & (asked > 0)
     if 2 * (n_equal := int((both & (used == asked)).sum())) > (n_both := int(both.sum())):
-        said = f"used memory, not taken: what was asked for once more, in {n_equal} of {n_both} jobs"
+        said = (
+            f"used memory, not taken: what was asked for once more, in {n_equal} of {n_both} jobs"
+        )
         return none, [said]
     return np.asarray((used / asked).clip(upper=1).where(both), dtype=float), []
 

@@ -71,9 +71,7 @@ def load_workload(
         >>> load_workload("tiny")
         Workload('tiny', 8 jobs, 4 processors)
     """
-    return load_with_report(
-        name_or_path, on_bad_line=on_bad_line, timezone=timezone, **options
-    )[0]
+    return load_with_report(name_or_path, on_bad_line=on_bad_line, timezone=timezone, **options)[0]
 
 
 def load_with_report(

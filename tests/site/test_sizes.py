@@ -33,8 +33,7 @@ def kinds_of(machine: Machine) -> Counter[tuple[Any, ...]]:
             first, _, last = part.partition("-")
             ids.update(range(int(first), int(last or first) + 1))
     return Counter(
-        (kind.cpus, kind.gpus, kind.memory_mb, kind.group)
-        + tuple(name for name in sorted(named) if node in named[name])
+        (*vars(replace(kind, count=1)).values(), *(name for name in named if node in named[name]))
         for node, kind in enumerate(nodes)
     )
 
@@ -102,7 +101,12 @@ def test_a_size_on_which_a_job_of_a_partition_no_longer_fits_is_not_tried() -> N
     machine = Machine((NodeType(40, cpus=8),), (Partition("a", "0-19"), Partition("b", "20-39")))
     small = {"chunks": [1], "partition": [1]}
     jobs = Workload.from_arrays([0], [1], [1], [8], machine=machine, **small)
-    assert sizes_of(jobs) == ["288 processors", "304 processors", "336 processors", "352 processors"]
+    assert sizes_of(jobs) == [
+        "288 processors",
+        "304 processors",
+        "336 processors",
+        "352 processors",
+    ]
     wide = replace(jobs, processors=jobs.processors * 19, chunks=jobs.chunks * 19)
     assert sizes_of(wide) == ["304 processors", "336 processors", "352 processors"]
     with pytest.raises(HpcgymError, match="a job can never run on 36 nodes"):

@@ -32,7 +32,9 @@ FIELDS = ["JobID", "State", "Submit", "Start", "End", "NCPUS", "NTasks", "MaxRSS
 
 def columns_of(text: str, fields: list[str]) -> str:
     """Keep some fields of text that sacct printed."""
-    rows = [line.split("|") for line in text.splitlines() if "a|b" not in line and "c|d" not in line]
+    rows = [
+        line.split("|") for line in text.splitlines() if "a|b" not in line and "c|d" not in line
+    ]
     places = [rows[0].index(field) for field in fields]
     return "\n".join("|".join(row[place] for place in places) for row in rows)
 
@@ -196,7 +198,9 @@ def test_an_import_keeps_used_memory_in_tables_and_in_field_7(tmp_path: Path) ->
 
 def test_fields_7_and_10_of_a_log_survive_an_import(tmp_path: Path) -> None:
     file, again = tmp_path / "log.swf", tmp_path / "again.swf"
-    lines = [f"{n} {n} 5 60 4 -1 {100 + n} 3 600 {700 * n} 1 u{n} 2 -1 3 -1 -1 -1" for n in range(9)]
+    lines = [
+        f"{n} {n} 5 60 4 -1 {100 + n} 3 600 {700 * n} 1 u{n} 2 -1 3 -1 -1 -1" for n in range(9)
+    ]
     file.write_text("\n".join(lines))
     write_accounting(again, read_accounting(file))
     records = read_swf(again).records
