@@ -158,10 +158,10 @@ def resized_nodes(workload: Workload, factor: float) -> Workload:
     first = 0
     for alike in today.nodes:
         here = today.members[:, first : first + alike.count]
-        _, places, counts = np.unique(here, axis=1, return_index=True, return_counts=True)
-        for place, n in sorted(zip(places.tolist(), counts.tolist(), strict=True)):
+        _, nodes_of_kinds, counts = np.unique(here, axis=1, return_index=True, return_counts=True)
+        for node, n in sorted(zip(nodes_of_kinds.tolist(), counts.tolist(), strict=True)):
             types.append(replace(alike, count=round(n * factor)))
-            members.append(np.repeat(here[:, place : place + 1], types[-1].count, axis=1))
+            members.append(np.repeat(here[:, node : node + 1], types[-1].count, axis=1))
         first += alike.count
     named = np.concatenate(members, axis=1)
     partitions = [

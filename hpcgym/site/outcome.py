@@ -24,8 +24,8 @@ BoolArray = NDArray[np.bool_]
 HOUR_S = 3600
 LONG_WAIT_H = 24.0
 
-_KEPT = {"start_time": np.int64, "run_time": np.int64, "backfilled": np.bool_}
-"""Columns of an outcome that a store keeps, with their types."""
+_KEPT = ("start_time", "run_time", "backfilled")
+"""Arrays of an outcome that a store keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,9 @@ class Outcome:
             return cls.simulated(simulate(workload, settings.policy, **stated))
         key = digest(workload, settings)
         if rows := store.find(key):
-            arrays = (np.array(rows[0][name], dtype=kind) for name, kind in _KEPT.items())
-            return cls(workload, *arrays, rows[0]["wasted"])
+            (row,) = rows
+            start, run = (np.array(row[name], dtype=np.int64) for name in _KEPT[:2])
+            return cls(workload, start, run, np.array(row[_KEPT[2]], dtype=bool), row["wasted"])
         made = cls.under(workload, settings)
         columns = {name: getattr(made, name).tolist() for name in _KEPT}
         store.keep(key, [columns | {"wasted": float(made.wasted)}])

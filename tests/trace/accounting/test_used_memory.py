@@ -80,6 +80,13 @@ def test_without_a_number_of_tasks_what_several_used_is_not_known(tmp_path: Path
     assert found.ledger.notes[NO_TASKS] == 3
 
 
+@pytest.mark.parametrize("name", ["sacct-with-steps.txt", "sacct-minimal.txt", "sacct.json.gz"])
+def test_accounting_that_states_no_used_memory_has_none(name: str) -> None:
+    found = read_accounting(SLURM / name)
+    assert (found.runs["used_memory_kb"] == -1).all()
+    assert not [note for note in found.ledger.notes if "used memory" in note]
+
+
 STEP = st.fixed_dictionaries(
     {
         "step": st.sampled_from(["batch", "extern", "0", "1", "12"]),
