@@ -77,6 +77,29 @@ def run_of(row: dict[str, str]) -> dict[str, Any] | str:
     }
 
 
+def used_kb(steps: list[dict[str, str]]) -> int | None:
+    """Return what memory a job used by its steps, rows with sacct's fields; None = unknown."""
+    largest = None
+    for step in steps:
+        task_kb = size_kb(step["MaxRSS"])
+        total_kb = size_kb(amounts(step["TRESUsageInTot"]).get("mem", ""))
+        one_task = step["JobID"].endswith(".batch") or step["NCPUS"] == "1"
+        tasks = int(step["NTasks"]) if step["NTasks"] else 1 if one_task else None
+        if total_kb == 0 and task_kb == 0:
+            continue
+        if total_kb == 0 and tasks is None:
+            return None
+        largest = max(largest or 0, total_kb or task_kb * tasks)
+    return largest
+
+
+def size_kb(text: str) -> int:
+    """Read a size: bytes without a unit."""
+    if text[-1:].isdigit():
+        return ceil(int(text) / 1024)
+    return ceil(memory_mb(text) * 1024) if text else 0
+
+
 def as_text(rows: list[dict[str, str]], fields: list[str], delimiter: str, end: str = "") -> str:
     """Print rows as sacct does, names as they are."""
     lines = [delimiter.join(fields) + end]

@@ -64,7 +64,11 @@ MachineFile: TypeAlias = Annotated[
 ]
 Timezone: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Zone of local times; default this machine's."),
+    typer.Option(
+        rich_help_panel=LOG,
+        metavar="NAME",
+        help="Zone of local times in accounting; default this machine's.",
+    ),
 ]
 CountedFrom: TypeAlias = Annotated[
     str,
@@ -137,6 +141,7 @@ OF_A_LOG: dict[str, tuple[Any, Any]] = {
     "max_request": (Annotated[int | None, MAX_REQUEST], None),
     "minimum_run_time": (Annotated[int | None, MINIMUM_RUN_TIME], None),
     "on_bad_line": (Annotated[str | None, ON_BAD_LINE], None),
+    "timezone": (Timezone, None),
 }
 """Options that go with `--log`, since a scenario states its own: type and default of each."""
 

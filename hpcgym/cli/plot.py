@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hpcgym.schedule import Schedule
 
 
-_OF_A_MACHINE = ("processors", "machine", "requested_memory")
+_OF_A_MACHINE = ("processors", "machine", "requested_memory", "timezone")
 
 
 @options.with_options({name: options.OF_A_LOG[name] for name in _OF_A_MACHINE})
@@ -78,7 +78,7 @@ def plot_log(
     from hpcgym.report.plots import check_kind, plot_schedules
     from hpcgym.report.style import blank_figure, format_of
 
-    processors, machine, requested_memory = (of_a_machine[name] for name in _OF_A_MACHINE)
+    processors, machine = of_a_machine.pop("processors"), of_a_machine.pop("machine")
     check_kind(kind, jobs)
     format_of(output)
     ensure_writable(output, force=force)
@@ -87,7 +87,7 @@ def plot_log(
     is_made = any(map(_is_schedule, logs))
     idle = options.idle_on_machine(machine)
     if is_made:
-        of_a_log = ("policy", "backfill", "threshold", "estimates", "machine")
+        of_a_log = ("policy", "backfill", "threshold", "estimates", "machine", "timezone")
         idle |= dict.fromkeys(of_a_log, "on a schedule, which is drawn as it is")
     options.refuse_idle(context, idle)
     nodes = options.read_machine(machine)
@@ -106,7 +106,7 @@ def plot_log(
     if is_made:
         schedules = _read_all(logs, processors)
     elif len(logs) == 1:
-        schedules = _simulated(context, logs[0], runs, processors, nodes, requested_memory)
+        schedules = _simulated(context, logs[0], runs, processors, nodes, **of_a_machine)
     else:
         raise HpcgymError(f"{len(logs)} logs are given; one is scheduled and drawn at a time")
     plot_schedules(schedules, kind, output, days=shown, jobs=jobs, force=force)
@@ -139,7 +139,7 @@ def _simulated(
     runs: list[SchedulerSettings],
     processors: int | None,
     machine: Machine | None,
-    requested_memory: bool,
+    **reading: Any,
 ) -> dict[str, Schedule]:
     """Schedule a log under each of some settings, after saying which jobs are kept."""
     from hpcgym.schedule import simulate
@@ -150,7 +150,7 @@ def _simulated(
         machine_processors=processors,
         machine=machine,
         placement=runs[0].placement,
-        requested_memory=requested_memory,
+        **reading,
     )
     options.show_report(context, report, kill=True)
     for mode in {run.backfill: run for run in runs}.values():

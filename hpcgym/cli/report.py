@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli import options
+from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.show import echo, echo_prose
 from hpcgym.errors import HpcgymError
 
@@ -39,18 +40,20 @@ def write_report(
             "--output", "-o", help="The page; .md and .json of the same name are written beside it."
         ),
     ] = Path("report.html"),
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    resume: options.Resume = False,
+    force: options.Force = False,
 ) -> None:
     """Say what a site's users would gain or lose, and how far the simulation may be trusted.
 
     The setting nearest to the site's scheduler is found on the first half of the log. Recorded and
     simulated waits, and what other orders, modes, limits and sizes would change, are of the second.
+    An interrupted run keeps its finished simulations; the same command with --resume goes on.
     """
     import json
     import shlex
     import sys
 
-    from hpcgym.output import ensure_writable, writing
+    from hpcgym.output import writing
     from hpcgym.site import Reading, report_on
     from hpcgym.site.markdown import markdown_of
     from hpcgym.site.page import page_html
@@ -58,19 +61,33 @@ def write_report(
     if output.suffix != ".html":
         raise HpcgymError(f"--output {output}: write a name that ends in .html")
     targets = [output.with_suffix(suffix) for suffix in (".html", ".md", ".json")]
-    for target in targets:
-        ensure_writable(target, force=force)
     how = Reading(
         options.read_machine(machine), processors, timezone, counted_from, missing_request, names
     )
     options.refuse_idle(context, {"processors": options.idle_on_machine(machine)["processors"]})
-    words = [word if names else Path(word).name for word in sys.argv[1:]]  # folders tell names
+    given = [word for word in sys.argv[1:] if word != "--resume"]
+    words = [word if names else Path(word).name for word in given]  # folders tell names
     command = shlex.join(["hpcgym", *words])
-    report = report_on([options.log_at(context, file) for file in files], how, command=command)
-    texts = [page_html(report), markdown_of(report), json.dumps(report, allow_nan=False)]
-    for target, text in zip(targets, texts, strict=True):
-        with writing(target, force=force) as file:
-            file.write_text(text, encoding="utf-8")
+    kept = f"{output.stem}.{UNFINISHED}"
+    with results_folder(
+        output.parent,
+        [target.name for target in targets],
+        resume=resume,
+        force=force,
+        unfinished=kept,
+        part="simulation",
+    ) as folder:
+        assert folder is not None  # it is named
+        report = report_on(
+            [options.log_at(context, file) for file in files],
+            how,
+            command=command,
+            resume=store_in(folder, resume=resume, unfinished=kept),
+        )
+        texts = [page_html(report), markdown_of(report), json.dumps(report, allow_nan=False)]
+        for target, text in zip(targets, texts, strict=True):
+            with writing(target, force=force or resume) as file:
+                file.write_text(text, encoding="utf-8")
     for sentence in report["answer"]:
         echo_prose(sentence)
     echo(f"written    {', '.join(map(str, targets))}")

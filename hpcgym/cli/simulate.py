@@ -171,6 +171,7 @@ def simulate_log(
     workload, report = load_with_report(
         options.log_at(context, log),
         on_bad_line=given["on_bad_line"],
+        timezone=given["timezone"],
         machine_processors=given["processors"],
         missing_request=given["missing_request"],
         max_request=given["max_request"],

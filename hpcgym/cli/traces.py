@@ -120,13 +120,14 @@ def check_trace(
     processors: Annotated[
         int | None, typer.Option(help="Size of the machine; default as the log's header says.")
     ] = None,
+    timezone: Timezone = None,
     how: Format = "table",
 ) -> None:
     """Show what a log has and lacks, and which jobs a simulation would drop or change."""
     from hpcgym.trace import check_log, read_log
     from hpcgym.trace.catalogue import find_log
 
-    log = read_log(find_log(log_at(context, file)), on_bad_line="drop")
+    log = read_log(find_log(log_at(context, file)), on_bad_line="drop", timezone=timezone)
     say_reading(log.name, log.reading)
     check = check_log(log, machine_processors=processors)
     say(check, how)
@@ -207,6 +208,7 @@ def show_statistics(
     files: Annotated[
         list[str], typer.Argument(metavar="LOG...", help="Logs in SWF, names of logs, or -.")
     ],
+    timezone: Timezone = None,
     how: Format = "table",
 ) -> None:
     """Compare logs: load by week, wide jobs, run times and requests, habits of users."""
@@ -215,7 +217,7 @@ def show_statistics(
 
     statistics = {}
     for file in files:
-        workload, report = load_with_report(log_at(context, file))
+        workload, report = load_with_report(log_at(context, file), timezone=timezone)
         say_reading(report.name, report.reading)
         statistics[file] = workload_statistics(workload)
     hyphen = "-\n" if how == "table" else "-"  # long names break there

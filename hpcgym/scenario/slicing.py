@@ -231,7 +231,7 @@ def _located(trace: spec.TraceSpec) -> tuple[Path, tuple[int, int]]:
 def _cleaned(path: Path, stamp: tuple[int, int], trace: spec.TraceSpec, takes: Takes) -> Cleaned:
     """Read and clean a log; `stamp` is in the key of the cache only."""
     return clean(
-        read_log(path, on_bad_line=trace.on_bad_line, machine=takes.nodes),
+        read_log(path, on_bad_line=trace.on_bad_line, machine=takes.nodes, timezone=trace.timezone),
         machine_processors=takes.processors,
         missing_request=trace.missing_request,
         max_request=trace.max_request_s,

@@ -87,6 +87,7 @@ class TraceSpec(_Table):
             jobs that a machine of nodes can never run.
         requested_memory: Whether a record of an SWF log asks for the memory of its field 10, on a
             machine of nodes.
+        timezone: Zone of accounting's local times; None = this machine's.
 
     Source: Specification, section 1, "Reading SWF".
 
@@ -107,6 +108,7 @@ class TraceSpec(_Table):
     on_bad_line: OnBadLine = "raise"
     on_wide_job: OnWideJob = "raise"
     requested_memory: bool = False
+    timezone: str | None = None
 
     def check(self) -> None:
         """Refuse values that contradict each other."""

@@ -14,6 +14,7 @@ import numpy as np
 
 import hpcgym
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.evaluation.store import Store
 from hpcgym.site import details
 from hpcgym.site.comparison import RECORDED, TODAY, UNTOLD, Comparison, compare, option_rows
 from hpcgym.site.fidelity import JITTER_S, find_setting, trust
@@ -27,20 +28,27 @@ SCHEMA = "hpcgym-report-1"
 
 
 def report_on(
-    files: str | Path | Sequence[str | Path], how: Reading | None = None, *, command: str = ""
+    files: str | Path | Sequence[str | Path],
+    how: Reading | None = None,
+    *,
+    command: str = "",
+    resume: str | Path | None = None,
 ) -> dict[str, Any]:
     """Read a site's accounting, simulate what might be, and return the report.
 
     Args:
         command: What makes the report again.
+        resume: A file that keeps each simulation when it has ended, `hpcgym.evaluation.store`; a
+            second call with it goes on from there. None keeps nothing.
 
     Raises:
         TraceError: As of `hpcgym.site.log.read_site_log`.
+        EvaluationError: `resume` is not such a file.
     """
-    how = how or Reading()
+    how, store = how or Reading(), None if resume is None else Store(resume)
     log = read_site_log(files, how)
-    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False))
-    comparison = compare(log, fidelity)
+    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False), store)
+    comparison = compare(log, fidelity, store)
     rows = option_rows(comparison)
     best = comparison.best(simulated_only=False)
     named = [files] if isinstance(files, str | Path) else list(files)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.store import Store
 from hpcgym.progress import steps
-from hpcgym.site.fidelity import Fidelity, simulate_with, verdict
+from hpcgym.site.fidelity import Fidelity, verdict
 from hpcgym.site.groups import Grouping, groupings_of
 from hpcgym.site.log import IntArray, SiteLog
 from hpcgym.site.options import Option, options_beside, setting_text
@@ -95,7 +96,7 @@ class Comparison:
         return max(gains, key=lambda key: gains[key], default=None)
 
 
-def compare(log: SiteLog, fidelity: Fidelity) -> Comparison:
+def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Comparison:
     """Simulate every option."""
     is_known = not log.machine_is_guess
     tried = list(options_beside(fidelity.settings, log.workload, is_machine_known=is_known))
@@ -105,7 +106,7 @@ def compare(log: SiteLog, fidelity: Fidelity) -> Comparison:
         for option in tried:
             jobs = log.workload if option.change is None else option.change(log.workload)
             try:
-                outcomes[option.id] = Outcome.simulated(simulate_with(jobs, option.settings))
+                outcomes[option.id] = Outcome.under(jobs, option.settings, store)
                 options[option.id] = option
             except HpcgymError as error:
                 left_out.append(f"{option.name}: {error}")

@@ -19,6 +19,7 @@ MOST_GROUPS = 500
 N_DAYS = 5
 MOST_BOXES = 4_000
 N_CHANGED = 20
+QUARTER = 0.25
 
 
 def shown_options(comparison: Comparison) -> list[str]:
@@ -204,7 +205,7 @@ def _overtaken_by(outcome: Outcome, job: int) -> int:
 
 
 def request_use(log: SiteLog) -> dict[str, Any]:
-    """Return how much of the time that they ask for jobs use."""
+    """Return how much of the time and of the memory that they ask for jobs use."""
     jobs = log.workload
     used = np.minimum(jobs.run_time, jobs.requested_time) / jobs.requested_time
     edges = np.linspace(0, 1, 11)
@@ -214,7 +215,20 @@ def request_use(log: SiteLog) -> dict[str, Any]:
         "used_share": float((used * weights).sum() / weights.sum()),
         "median_used": float(np.median(used)),
         "histogram": {"edges": edges.tolist(), "shares": (counts / len(jobs)).tolist()},
-        "memory": "Not told: accounting as read here says what memory was asked for, not used.",
+        "memory": memory_use(log),
+    }
+
+
+def memory_use(log: SiteLog) -> dict[str, Any] | None:
+    """Return how much of the memory that they ask for jobs use; None where none states both."""
+    known = log.memory_use[~np.isnan(log.memory_use)]
+    if not len(known):
+        return None
+    return {
+        "n_jobs": len(known),
+        "mean_used": float(known.mean()),
+        "median_used": float(np.median(known)),
+        "below_quarter": float((known < QUARTER).mean()),
     }
 
 

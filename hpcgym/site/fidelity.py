@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.core.setting_list import SETTINGS
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.store import Store
 from hpcgym.progress import steps
 from hpcgym.recorded import overfull
-from hpcgym.schedule import Schedule, simulate
+from hpcgym.schedule import simulate
 from hpcgym.site.log import SiteLog
 from hpcgym.site.options import candidates, setting_text
 from hpcgym.site.outcome import (
@@ -69,7 +68,7 @@ class Fidelity:
         return distance_h(self.simulated.wait_h, self.recorded.wait_h, {"": jobs})
 
 
-def find_setting(log: SiteLog, basis: SchedulerSettings) -> Fidelity:
+def find_setting(log: SiteLog, basis: SchedulerSettings, store: Store | None = None) -> Fidelity:
     """Find the setting nearest to a site's scheduler, and measure what it misses."""
     workload = log.workload
     recorded = Outcome.recorded(workload)
@@ -80,7 +79,7 @@ def find_setting(log: SiteLog, basis: SchedulerSettings) -> Fidelity:
     with steps(len(settings) + COPIES, "looking for the site's setting", "runs") as progress:
         for number, candidate in enumerate(settings):
             try:
-                simulated[number] = Outcome.simulated(simulate_with(workload, candidate))
+                simulated[number] = Outcome.under(workload, candidate, store)
             except HpcgymError as error:
                 left_out.append(f"{setting_text(candidate)}: {error}")
             else:
@@ -91,7 +90,7 @@ def find_setting(log: SiteLog, basis: SchedulerSettings) -> Fidelity:
         nearest = tried[0][0]
         noise = []
         for copy in range(COPIES):
-            noise.append(_moved(simulated[nearest], settings[nearest], copy))
+            noise.append(_moved(simulated[nearest], settings[nearest], copy, store))
             progress.advance()
     return Fidelity(
         settings[nearest],
@@ -103,12 +102,6 @@ def find_setting(log: SiteLog, basis: SchedulerSettings) -> Fidelity:
     )
 
 
-def simulate_with(workload: Workload, settings: SchedulerSettings) -> Schedule:
-    """Schedule jobs under settings that are an object already."""
-    stated = {name: getattr(settings, name) for name in SETTINGS if name != "policy"}
-    return simulate(workload, settings.policy, **stated)
-
-
 def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
     """Return which jobs of some are in each partition, largest first."""
     names, counts = np.unique(log.names["partition"][among].astype(str), return_counts=True)
@@ -116,12 +109,14 @@ def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
     return {str(names[at]): among & (log.names["partition"] == names[at]) for at in order}
 
 
-def _moved(outcome: Outcome, settings: SchedulerSettings, copy: int) -> FloatArray:
+def _moved(
+    outcome: Outcome, settings: SchedulerSettings, copy: int, store: Store | None
+) -> FloatArray:
     """Return how much longer each job waits in a copy with moved submissions, h."""
     workload = outcome.workload
     numbered = replace(workload, source_row=np.arange(len(workload)))
     moved = jitter(numbered, np.random.default_rng(copy), JITTER_S)
-    again = Outcome.simulated(simulate_with(moved, settings))
+    again = Outcome.under(moved, settings, store)
     assert moved.source_row is not None  # stated above
     waits = np.empty(len(workload))
     waits[moved.source_row] = again.wait_h

@@ -39,6 +39,7 @@ class SiteLog:
         read: Lines that say what was read, left out and changed.
         machine_is_guess: Whether the machine's size is the fewest processors on which the log fits.
         ineligible_share: Share of all waiting in which jobs were not eligible, None = not stated.
+        memory_use: Share that each used of the memory it asked for, at most 1; NaN = not stated.
     """
 
     workload: Workload
@@ -48,6 +49,7 @@ class SiteLog:
     read: tuple[str, ...]
     machine_is_guess: bool
     ineligible_share: float | None
+    memory_use: NDArray[np.float64]
 
     @property
     def split(self) -> int:
@@ -113,7 +115,8 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
             f"{paths[0]}: {in_first_half} jobs are submitted before the others, which come at one "
             f"instant; a report needs {FEWEST_JOBS} before those that it judges"
         )
-    read = [*lines, *(line.strip() for line in str(report).splitlines()[1:])]
+    memory_use, why_none = _memory_use(log)
+    read = [*lines, *(line.strip() for line in str(report).splitlines()[1:]), *why_none]
     if not known.all():
         read.append(f"without a recorded start, left out: {np.count_nonzero(~known)}")
     return SiteLog(
@@ -124,7 +127,37 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
         tuple(read),
         GUESSED_SIZE in report.machine_source,
         ineligible_share,
+        memory_use[jobs.source_row],
     )
+
+
+def _memory_use(log: SwfLog) -> tuple[NDArray[np.float64], list[str]]:
+    """Return which share of its memory each record used, NaN where one of the two is not stated.
+
+    What was not measured is not taken, and a line says so: one number for all records, or what was
+    asked for once more.
+    """
+    records, requests = log.records, log.requests
+    asked_for, held = records["requested_processors"], records["allocated_processors"]
+    used_kb, asked_kb = records["used_memory"], records["requested_memory"]
+    none = np.full(len(records), np.nan)
+    if (n_stated := int((used_kb > 0).sum())) == 0:
+        return none, []
+    if used_kb[used_kb > 0].nunique() == 1:
+        return none, [f"used memory, not taken: the same for each processor of {n_stated} jobs"]
+    q = asked_for.where(asked_for > 0, held)
+    asked = asked_kb * q
+    if requests is not None:
+        in_chunks = (1024 * requests["chunks"] * requests["memory_mb"]).set_axis(records.index)
+        asked = in_chunks.where(in_chunks > 0, asked)
+    used = used_kb * held.where(held > 0, q)
+    both = (used > 0) & (asked > 0)
+    if 2 * (n_equal := int((both & (used == asked)).sum())) > (n_both := int(both.sum())):
+        said = (
+            f"used memory, not taken: what was asked for once more, in {n_equal} of {n_both} jobs"
+        )
+        return none, [said]
+    return np.asarray((used / asked).clip(upper=1).where(both), dtype=float), []
 
 
 _GROUPS = {"user": "user", "group": "account", "partition": "partition"}

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.agent import RuleAgent, load_agent
 from hpcgym.core.policy import as_policy
@@ -15,7 +16,8 @@ from hpcgym.core.requests import unplaceable
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.machine import Machine
+from hpcgym.machine import Machine, NodeType
+from hpcgym.ranges import number_ranges
 
 Group: TypeAlias = Literal["order", "mode", "limits", "machine", "simulated only"]
 
@@ -107,23 +109,25 @@ def options_beside(
 
 
 def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
-    """Yield machines of other sizes on which every job fits, unless partitions name their nodes."""
+    """Yield machines of other sizes on which every job fits, unless outages name nodes."""
     machine = workload.machine
-    if machine is not None and machine.has_partitions:
+    if machine is not None and machine.outages:
         return
+    sizes = {workload.machine_processors}
     for factor in FACTORS:
         change = resized if machine is None else resized_nodes
         try:
             size = change(workload, factor).machine_processors
         except HpcgymError:
             continue  # a job is larger
-        if size == workload.machine_processors:
+        if size in sizes:
             continue
+        sizes.add(size)
         yield Option(
             f"machine-{factor * 100:g}",
             f"{size:,} processors",
             "machine",
-            f"{factor - 1:+.0%} processors, today's order",
+            f"{size / workload.machine_processors - 1:+.1%} processors, today's order",
             baseline,
             partial(change, factor=factor),
         )
@@ -139,14 +143,32 @@ def resized(workload: Workload, factor: float) -> Workload:
 
 
 def resized_nodes(workload: Workload, factor: float) -> Workload:
-    """Return the jobs on a machine of so many times the nodes of each type.
+    """Return the jobs on a machine of so many times the nodes of each kind.
+
+    Nodes of a kind are alike and in the same partitions, which have as many of them then. Each kind
+    is rounded to whole nodes by itself.
 
     Raises:
-        HpcgymError: A job can never run there, or a type would have no node.
+        HpcgymError: A job can never run there, or a kind would have no node.
     """
     assert workload.machine is not None  # where it is called
-    types = [replace(kind, count=round(kind.count * factor)) for kind in workload.machine.nodes]
-    machine = Machine(tuple(types))
+    today = workload.machine
+    types: list[NodeType] = []
+    members: list[NDArray[np.bool_]] = []
+    first = 0
+    for alike in today.nodes:
+        here = today.members[:, first : first + alike.count]
+        _, nodes_of_kinds, counts = np.unique(here, axis=1, return_index=True, return_counts=True)
+        for node, n in sorted(zip(nodes_of_kinds.tolist(), counts.tolist(), strict=True)):
+            types.append(replace(alike, count=round(n * factor)))
+            members.append(np.repeat(here[:, node : node + 1], types[-1].count, axis=1))
+        first += alike.count
+    named = np.concatenate(members, axis=1)
+    partitions = [
+        replace(partition, nodes=number_ranges(np.flatnonzero(nodes).tolist()))
+        for partition, nodes in zip(today.partitions, named, strict=True)
+    ]
+    machine = Machine(tuple(types), tuple(partitions), today.swf_partitions)
     jobs = replace(workload, machine=machine, machine_processors=machine.cpus)
     if unplaceable(jobs):
         raise WorkloadError(f"{workload.name}: a job can never run on {machine}")

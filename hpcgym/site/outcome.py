@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import metrics
+from hpcgym.core.setting_list import SETTINGS
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
+from hpcgym.evaluation.store import Store, digest
 from hpcgym.schedule import Schedule, simulate
 
 FloatArray = NDArray[np.float64]
@@ -20,6 +23,9 @@ BoolArray = NDArray[np.bool_]
 
 HOUR_S = 3600
 LONG_WAIT_H = 24.0
+
+_KEPT = ("start_time", "run_time", "backfilled")
+"""Arrays of an outcome that a store keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,24 @@ class Outcome:
         wasted = 0.0 if schedule.attempts is None else schedule.metrics().get("waste", 0.0)
         times = schedule.start_time, schedule.run_time
         return cls(schedule.workload, *times, schedule.backfilled, wasted)
+
+    @classmethod
+    def under(
+        cls, workload: Workload, settings: SchedulerSettings, store: Store | None = None
+    ) -> Outcome:
+        """Return what settings make of jobs; what a store keeps of that is not simulated again."""
+        if store is None:
+            stated = {name: getattr(settings, name) for name in SETTINGS if name != "policy"}
+            return cls.simulated(simulate(workload, settings.policy, **stated))
+        key = digest(workload, settings)
+        if rows := store.find(key):
+            (row,) = rows
+            start, run = (np.array(row[name], dtype=np.int64) for name in _KEPT[:2])
+            return cls(workload, start, run, np.array(row[_KEPT[2]], dtype=bool), row["wasted"])
+        made = cls.under(workload, settings)
+        columns = {name: getattr(made, name).tolist() for name in _KEPT}
+        store.keep(key, [columns | {"wasted": float(made.wasted)}])
+        return made
 
     @cached_property
     def wait_h(self) -> FloatArray:

@@ -194,9 +194,22 @@ def _requests(report: Report) -> Markup | None:
                 sortable=False,
             )
         )
-    if asked.get("memory"):
-        parts.append(tag("p", tag("b", "Memory. "), str(asked["memory"]), class_="aside"))
+    parts += [tag("h3", "Memory"), tag("p", _memory(report), class_="lede")]
     return join(parts)
+
+
+def _memory(report: Report) -> str:
+    """Say how much of the memory that they asked for jobs used."""
+    use = report["requests"].get("memory")
+    if not use:
+        return "Not told: no job states both what memory it asked for and what it used."
+    n_jobs = (report.get("log") or {}).get("n_jobs")
+    return (
+        f"Of {number(n_jobs)} jobs, {number(use['n_jobs'])} state both what memory they asked for "
+        f"and what they used. These used {share(use['mean_used'])} of it in the mean, and half of "
+        f"them less than {share(use['median_used'])}; {share(use['below_quarter'])} of them used "
+        "less than a quarter."
+    )
 
 
 def _machine(report: Report) -> Markup | None:
@@ -390,7 +403,7 @@ HEADINGS = {
     "queue": "The queue, on the calendar",
     "day": "A day on the machine",
     "idle": "Idle while jobs waited",
-    "requests": "Time that was asked for and not used",
+    "requests": "Time and memory that were asked for and not used",
     "machine": "More and fewer processors",
     "changed": "The jobs that changed most",
     "trust": "How near the simulation comes",

@@ -18,21 +18,33 @@ from hpcgym.trace.tables import SUFFIXES, read_table
 
 
 def read_log(
-    path: str | Path, *, on_bad_line: str = "raise", machine: Machine | None = None
+    path: str | Path,
+    *,
+    on_bad_line: str = "raise",
+    machine: Machine | None = None,
+    timezone: str | None = None,
 ) -> SwfLog:
     """Read a log: accounting by its content, a table of jobs by its name's ending, else SWF.
 
-    Of accounting local times are this machine's, and jobs enter the queue when they are eligible;
-    `SwfLog.reading` says so. `machine` tells limits of partitions, and what whole nodes are.
+    Of accounting local times are those of `timezone`, by default this machine's, and jobs enter the
+    queue when they are eligible; `SwfLog.reading` says so. `machine` tells limits of partitions,
+    and what whole nodes are.
 
     Raises:
-        TraceError: As `read_table`, `read_swf` and `hpcgym.trace.accounting.read_accounting`.
+        TraceError: As `read_table`, `read_swf` and `hpcgym.trace.accounting.read_accounting`; or a
+            time zone is stated for what is no accounting.
     """
     if on_bad_line not in ("raise", "drop"):
         raise TraceError(f'on_bad_line={on_bad_line!r}; allowed: "raise", "drop"')
     path = Path(path)
     if is_accounting(path):
-        return as_log(read_accounting(path, machine=machine), path, machine)
+        return as_log(read_accounting(path, machine=machine, timezone=timezone), path, machine)
+    if timezone is not None:
+        what = "a table of jobs" if str(path).endswith(SUFFIXES) else "a log in SWF"
+        raise TraceError(
+            f"{path}: {what} has no local times, so timezone={timezone!r} (--timezone) has no "
+            "effect; it is for accounting"
+        )
     with steps(1, f"reading {path.name}"):
         if str(path).endswith(SUFFIXES):
             return read_table(path, on_bad_line=on_bad_line)
@@ -43,11 +55,13 @@ def load_workload(
     name_or_path: str | Path,
     *,
     on_bad_line: Literal["raise", "drop"] = "raise",
+    timezone: str | None = None,
     **options: Unpack[CleaningOptions],
 ) -> Workload:
     """Find, read and clean a log, given its name or its file: SWF, a table of jobs, or accounting.
 
-    `on_bad_line="drop"` leaves malformed lines out; `options` are keywords of `hpcgym.trace.clean`.
+    `on_bad_line="drop"` leaves malformed lines out, and `timezone` is that of accounting's local
+    times. `options` are keywords of `hpcgym.trace.clean`.
 
     Raises:
         TraceError: The log cannot be found, read or cleaned, or another is under its name; see
@@ -57,15 +71,17 @@ def load_workload(
         >>> load_workload("tiny")
         Workload('tiny', 8 jobs, 4 processors)
     """
-    return load_with_report(name_or_path, on_bad_line=on_bad_line, **options)[0]
+    return load_with_report(name_or_path, on_bad_line=on_bad_line, timezone=timezone, **options)[0]
 
 
 def load_with_report(
     name_or_path: str | Path,
     *,
     on_bad_line: Literal["raise", "drop"] = "raise",
+    timezone: str | None = None,
     **options: Unpack[CleaningOptions],
 ) -> tuple[Workload, CleaningReport]:
     """Do what `load_workload` does, and also report what the cleaning changed."""
     path, machine = find_log(name_or_path), options.get("machine")
-    return clean(read_log(path, on_bad_line=on_bad_line, machine=machine), **options)
+    log = read_log(path, on_bad_line=on_bad_line, machine=machine, timezone=timezone)
+    return clean(log, **options)

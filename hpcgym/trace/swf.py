@@ -283,6 +283,17 @@ def log_of(workload: Workload, header: Sequence[str] = ()) -> SwfLog:
     return SwfLog(workload.name, None, (*lines, *header), records)
 
 
+def per_processor(memory_kb: Any, processors: Any) -> NDArray[np.int64]:
+    """Return memory of jobs in KB for each processor, rounded up, -1 where none is stated.
+
+    Example:
+        >>> per_processor(np.array([100, -1, 0]), np.array([3, 3, 3]))
+        array([34, -1, -1])
+    """
+    known = memory_kb > 0
+    return np.where(known, -(-memory_kb // np.maximum(processors, 1)), -1).astype(np.int64)
+
+
 def log_name(path: str | Path) -> str:
     """Return the name of a log: its file's name without `.swf`, and `.gz`, `.bz2` or `.xz`.
 

@@ -27,6 +27,7 @@ from hpcgym.trace.swf import (
     PACKINGS,
     BadLine,
     SwfLog,
+    per_processor,
     read_bytes,
     unpacked_name,
 )
@@ -53,6 +54,7 @@ NUMBERS = {
     "start_time": Column(-1, -1, whole=False),
     "run_time": Column(-1, -1, whole=False),
     "requested_time": Column(-1, -1, whole=False),
+    "used_memory_kb": Column(-1, -1),
     "chunks": Column(1, None),
     "cpus": Column(1, 1),
 }
@@ -80,6 +82,7 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     There may also be `cpus`, `gpus` and `memory_mb` of a chunk, `spread` and `exclusive` (true or
     false), `partition` by name, and `user`, `group`, `executable` and `queue`, as numbers or names.
     `wait_time` is the wait that was recorded, and `start_time` states it as the start.
+    `used_memory_kb` is what the whole job used, and only said.
     `after` is the id of the job before a job, with `think_time` between them; `condition` what of
     that job it waits for, "end", "success" or "failure"; `fails` whether a job fails though it ends
     by itself; `eligible` the instant from which it may be scheduled. `on_bad_line="drop"` leaves
@@ -131,6 +134,7 @@ def _as_log(
     known = {key: columns[key] for key in FIELDS if key in columns and key != "partition"}
     records = pd.DataFrame({key: known.get(key, np.full(len(processors), -1)) for key in FIELDS})
     records["requested_processors"] = processors
+    records["used_memory"] = per_processor(columns["used_memory_kb"], processors)
     further = {key: columns[key] for key in FURTHER if key in columns}
     requests = pd.DataFrame(further, index=lines)
     name = Path(unpacked_name(path)).stem

@@ -197,5 +197,5 @@ def test_resume_and_force_mean_the_same_in_every_command_that_goes_on() -> None:
         for name, params in commands.items()
         if "resume" in [one.name for one in params]
     }
-    assert set(told) == {"evaluate", "cross-validate", "train", "tune", "record"}
+    assert set(told) == {"evaluate", "cross-validate", "train", "tune", "record", "report"}
     assert len({tuple(texts) for texts in told.values()}) == 1

@@ -4,8 +4,14 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+from hpcgym.evaluation.store import Store
+from hpcgym.site import outcome
 
 Command = Callable[..., str]
 SLURM = Path(__file__).parents[1] / "data" / "slurm"
@@ -78,3 +84,34 @@ def test_folders_of_the_command_are_told_with_names_only(
         monkeypatch.setattr("sys.argv", ["hpcgym", *words, *names])
         run(*words, *names)
         assert json.loads((tmp_path / "site.json").read_text())["command"] == command
+
+
+def test_a_report_that_was_cut_off_goes_on_and_is_the_same(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("report", SLURM / "sacct-allocations.txt", "--timezone", "UTC", "--names", "-o")
+    whole, page = tmp_path / "whole.html", tmp_path / "site.html"
+    kept = tmp_path / "site.unfinished.sqlite"
+    simulate, n_calls, last = outcome.simulate, 0, 1_000
+
+    def counted(*given: Any, **settings: Any) -> Any:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls > last:
+            raise KeyboardInterrupt
+        return simulate(*given, **settings)
+
+    monkeypatch.setattr(outcome, "simulate", counted)
+    run(*words, whole)
+    n_of_whole, n_calls, last = n_calls, 0, 24
+    cut = CliRunner().invoke(app, [*map(str, words), str(page)])
+    assert cut.exit_code != 0 and not page.exists()
+    n_kept, n_calls, last = Store(kept).n_kept(), 0, 1_000
+    assert n_kept > 15
+    said = CliRunner().invoke(app, [*map(str, words), str(page)]).stderr
+    assert "an interrupted run kept its finished simulations here" in said
+    run(*words, page, "--resume")
+    assert n_calls == n_of_whole - n_kept
+    assert not list(tmp_path.glob("*.sqlite"))
+    reports = [json.loads(file.with_suffix(".json").read_text()) for file in (whole, page)]
+    assert {**reports[0], "command": ""} == {**reports[1], "command": ""}

@@ -14,7 +14,7 @@ from hpcgym.trace.accounting import long_swf
 from hpcgym.trace.accounting.formats import recognised
 from hpcgym.trace.accounting.rows import NAMES, Source
 from hpcgym.trace.accounting.runs import Accounting, held_processors
-from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, unpacked_name
+from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, per_processor, unpacked_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,14 +45,17 @@ def as_log(accounting: Accounting, path: str | Path, machine: Machine | None = N
     asked = (runs["chunks"] * runs["cpus"]).to_numpy()
     processors = held_processors(runs) if machine is None else asked
     begin = int(runs["submit_time"].min())
-    memory_kb = np.ceil(runs["chunks"] * runs["memory_mb"] * 1024 / processors)
+    charged = np.maximum(runs["charged"], 1)
+    asked_kb = runs["chunks"] * runs["memory_mb"] * 1024
+    asked_kb = asked_kb.where(asked_kb > 0, runs["asked_memory_kb"])
     known = {
         **{key: runs[key] for key in ("job_id", "wait_time", "run_time", "requested_time")},
         "status": runs["status"],
         "submit_time": runs["submit_time"] - begin,
-        "allocated_processors": np.maximum(runs["charged"], 1),
+        "allocated_processors": charged,
+        "used_memory": per_processor(runs["used_memory_kb"], charged),
         "requested_processors": processors,
-        "requested_memory": np.where(memory_kb > 0, memory_kb, -1).astype(np.int64),
+        "requested_memory": per_processor(asked_kb, processors),
     }
     header = ["; Version: 2.2", f"; MaxJobs: {len(runs)}", f"; MaxRecords: {len(runs)}"]
     header += [f"; UnixStartTime: {begin}"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpcgym.trace.accounting.cells import Clock
-from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks
+from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
 from hpcgym.trace.swf import FIELDS as SWF_FIELDS
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
@@ -65,6 +65,8 @@ def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
                 ledger.note("submit times since 1970, though the header has a UnixStartTime")
                 begin = 0
             is_first = False
+            if row["used_memory_kb"] != UNKNOWN:
+                ledger.note("used memory: field 7, KB for each allocated processor")
             for key in ("submit", "start"):
                 row[key] += 0 if row[key] == UNKNOWN else begin
             yield row | {"line": number}
@@ -96,6 +98,7 @@ def _row(fields: list[str]) -> dict[str, Any]:
     if chunks <= 0:
         raise ValueError("no processors")
     start = submit + wait if wait >= 0 and submit >= 0 else UNKNOWN
+    charged = held if held > 0 else chunks * cpus
     return {
         "job": texts["job_id"],
         "number": numbers["job_id"],
@@ -104,7 +107,9 @@ def _row(fields: list[str]) -> dict[str, Any]:
         "start": start,
         "run_time": run_time,
         "requested_time": numbers["requested_time"] if numbers["requested_time"] > 0 else UNKNOWN,
-        "charged": held if held > 0 else chunks * cpus,
+        "charged": charged,
+        "used_memory_kb": stated_kb(numbers["used_memory"] * charged),
+        "asked_memory_kb": stated_kb(numbers["requested_memory"] * chunks * cpus),
         "chunks": chunks,
         "cpus": cpus,
         "spread": spread,

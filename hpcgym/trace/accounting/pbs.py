@@ -13,7 +13,7 @@ from math import gcd
 from typing import Any
 
 from hpcgym.trace.accounting.cells import MOST, Clock, seconds, whole
-from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks
+from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
 
 _RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]+);([^;]*);(.*)", re.DOTALL)
 _PAIR = re.compile(r"(?:^| )([A-Za-z_][\w.-]*)=(.*?)(?= [A-Za-z_][\w.-]*=|$)", re.DOTALL)
@@ -44,6 +44,8 @@ def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
         except ValueError as error:
             ledger.leave_out(str(error), source.path, number, jobs=int(" type " not in str(error)))
         else:
+            if row["used_memory_kb"] != UNKNOWN:
+                ledger.note("used memory: resources_used.mem, of the whole job")
             yield row | {"line": number}
 
 
@@ -83,6 +85,7 @@ def _row(line: str) -> dict[str, Any]:
         "group": keys.get("account") or keys.get("project") or keys.get("group", ""),
         "executable": keys.get("jobname", ""),
         "queue": keys.get("queue", ""),
+        "used_memory_kb": _used(keys.get("resources_used.mem", "0")),
         **_request(keys),
     }
 
@@ -171,12 +174,25 @@ def _count(text: str, key: str) -> int:
     return int(text)
 
 
+def _used(text: str) -> int:
+    """Read what memory a job used, KB; what cannot be read is not known, and the job ran."""
+    try:
+        return stated_kb(_kilobytes(text))
+    except ValueError:
+        return UNKNOWN
+
+
 def _megabytes(text: str) -> int:
     """Read a size such as 64gb, rounded up to MB."""
+    return -(-_kilobytes(text) // 1024)
+
+
+def _kilobytes(text: str) -> int:
+    """Read a size such as 64gb, rounded up to KB."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise ValueError("mem cannot be read")
     if len(match[1]) > _DIGITS:
         raise ValueError("mem cannot be read")
     words = _WORD_BYTES if (match[3] or "").lower() == "w" else 1
-    return int(-(-int(match[1]) * words * _IN_KB[match[2].lower()] // 1024))
+    return int(-(-int(match[1]) * words * _IN_KB[match[2].lower()] // 1))

@@ -23,6 +23,9 @@ Block = dict[str, Any]
 UNKNOWN = -1
 """A time or a count that the row does not state."""
 
+MOST_KB = 2**50
+"""Memory of a job stays below this, KB."""
+
 PARTITION_LIMIT = -2
 """A requested time that is the partition's limit, whatever that is."""
 
@@ -50,6 +53,8 @@ FIELDS: dict[str, Any] = {
     "cpus": 1,
     "gpus": 0,
     "memory_mb": 0,
+    "asked_memory_kb": UNKNOWN,  # of the whole job, where it is no request of nodes
+    "used_memory_kb": UNKNOWN,  # of the whole job at its peak
     "spread": False,
     "exclusive": False,
     "status": UNKNOWN,  # as SWF has it: 1 completed, 0 failed, 5 cancelled
@@ -201,6 +206,16 @@ def in_blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
 def _gathered(rows: Sequence[Mapping[str, Any]]) -> Block:
     """Turn rows into columns."""
     return {key: [row.get(key, default) for row in rows] for key, default in FIELDS.items()}
+
+
+def stated_kb(amount: int) -> int:
+    """Return a job's memory in KB; UNKNOWN where it is 0, as where nobody measured, or no number.
+
+    Example:
+        >>> stated_kb(20), stated_kb(0), stated_kb(2**60)
+        (20, -1, -1)
+    """
+    return amount if 0 < amount < MOST_KB else UNKNOWN
 
 
 def as_arrays(block: Block) -> Block:

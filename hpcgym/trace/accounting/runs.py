@@ -45,8 +45,9 @@ class Accounting:
 
     Attributes:
         runs: A row for each run, by `submit_time`, with the columns of a table of jobs, `wait_time`
-            among them, `status` as in SWF, and `charged`, the processors that it held. Times are
-            seconds since 1970; names are the site's.
+            among them, `status` as in SWF, `charged`, the processors that it held, and
+            `asked_memory_kb` of the whole job, where that is no request of nodes. Times are seconds
+            since 1970; names are the site's.
         lines: The line of each run in its file, from 1.
         formats: Each file with the name of its format.
         ledger: How many rows there were, and how many were left out, by reason.
@@ -413,7 +414,8 @@ def _runs(table: pd.DataFrame, counted_from: str) -> tuple[pd.DataFrame, NDArray
     table["job_id"] = table["number"]
     table = table.sort_values(["submit_time", "job_id", "file", "line"], ignore_index=True)
     shown = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
-    shown += ["gpus", "memory_mb", "spread", "exclusive", *NAMES, "status", "charged"]
+    shown += ["gpus", "memory_mb", "spread", "exclusive", *NAMES, "used_memory_kb"]
+    shown += ["status", "charged", "asked_memory_kb"]
     return table[shown], table["line"].to_numpy()
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from hpcgym.errors import TraceError
 from hpcgym.trace.accounting import slurm
-from hpcgym.trace.accounting.cells import Clock
+from hpcgym.trace.accounting.cells import Clock, whole
 from hpcgym.trace.accounting.rows import BLOCK_ROWS, Block, Ledger, Source
+from hpcgym.trace.accounting.used_memory import UNREADABLE, Used, kilobytes, of_job, of_step
 
 _JOBS = re.compile(r'"jobs"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
@@ -56,7 +57,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
     Raises:
         TraceError: It is no JSON, or ends early; the message names the line.
     """
-    waiting: list[tuple[int, dict[str, str]]] = []
+    waiting: list[tuple[int, dict[str, Any]]] = []
     for number, job in _jobs(source):
         ledger.rows += 1
         if isinstance(job, Mapping) and isinstance(job.get("job_id"), int | str | Mapping):
@@ -71,7 +72,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
 
 
 def _block(
-    jobs: list[tuple[int, dict[str, str]]], source: Source, clock: Clock, ledger: Ledger
+    jobs: list[tuple[int, dict[str, Any]]], source: Source, clock: Clock, ledger: Ledger
 ) -> Block:
     """Turn texts by job into texts by field, and these into a block."""
     cells: Block = {key: [cells[key] for _, cells in jobs] for key in jobs[0][1]}
@@ -136,16 +137,17 @@ class _Window:
         return error.msg.startswith("Unterminated") or error.pos > len(self.text) - _LONGEST_TOKEN
 
 
-def _cells(job: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts that sacct would print of a job."""
-    cells = {field: _text(_at(job, paths)) for field, paths in PATHS.items()}
+def _cells(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the texts that sacct would print of a job, and what memory it used."""
+    cells: dict[str, Any] = {field: _text(_at(job, paths)) for field, paths in PATHS.items()}
     limit = _at(job, PATHS["timelimitraw"])
     if limit is None or cells["timelimitraw"] in ("0", "INFINITE"):
         cells["timelimitraw"] = "UNLIMITED"
     for field, paths in _LISTS.items():
         cells[field] = _resources(_at(job, paths))
     cells["jobid"] = _job_id(job, cells["jobidraw"])
-    return cells
+    steps = job.get("steps")
+    return cells | {"used": of_job(map(_used_in, steps if isinstance(steps, list) else ()))}
 
 
 def _at(job: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
@@ -172,6 +174,28 @@ def _text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def _used_in(step: Any) -> Used:
+    """Return what memory a step used; memory is in bytes, and `requested` is Slurm's word for it.
+
+    Source: Slurm's data_parser, parsers.c: STEP_TRES_REQ_MAX is of tres_usage_in_max.
+    """
+    try:
+        total, largest = (
+            kilobytes(_memory_of(_at(step, (f"tres.requested.{which}",))))
+            for which in ("total", "max")
+        )
+        return of_step(total, largest, whole(_text(_at(step, ("tasks.count",)))))
+    except ValueError:
+        return Used(how=UNREADABLE)
+
+
+def _memory_of(resources: Any) -> str:
+    """Return the count of memory in a list of resources, "" = none."""
+    listed = resources if isinstance(resources, list | tuple) else ()
+    memory = (each for each in listed if isinstance(each, Mapping) and each.get("type") == "mem")
+    return _text(next(memory, {}).get("count"))
 
 
 def _resources(value: Any) -> str:

@@ -9,11 +9,11 @@ Source: Specification, section 14, "Reading".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from hpcgym.errors import TraceError
-from hpcgym.trace.accounting import slurm
+from hpcgym.trace.accounting import slurm, used_memory
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.rows import BLOCK_ROWS, Block, Ledger, Source
 
@@ -24,6 +24,7 @@ _SPAN = r"(?:\d+-)?\d+(?::\d+)*(?:\.\d+)?|UNLIMITED|Partition_Limit|INVALID|"
 _COUNT = r"\d*|\d+(?:\.\d+)?[KM]"
 _STATE = rf"(?:{'|'.join(sorted(slurm.STATES))})(?: by \d+)?|"
 _LIST = r"(?:(?:(?<=.),)?([\w/:.-]+)=[\d.]+[KMGTPE]?(?!,(?:.*,)?\1=)(?=,|$))*"  # no name twice
+_USAGE = r"(?:(?:(?<=.),)?[\w/:.-]+=[\w:.-]+(?=,|$))*"
 _NAME = r"[^\s|,;]*"
 SHAPES = {
     **dict.fromkeys(("jobid", "jobidraw"), r"\d+(?:[_+.].*)?"),
@@ -36,10 +37,13 @@ SHAPES = {
     "state": _STATE,
     "exitcode": r"\d+:\d+|",
     "reqmem": r"[\d.]+[KMGTPE]?[nc]?|",
+    "ntasks": r"\d*",
+    "maxrss": r"[\d.]+[KMGTPE]?|",
+    **dict.fromkeys(("tresusageinmax", "tresusageintot"), _USAGE),
 }
 """What values of a field look like; others may be anything."""
 
-MAY_HOLD_IT = {"reqtres", "alloctres"}
+MAY_HOLD_IT = {"reqtres", "alloctres", "tresusageinmax", "tresusageintot"}
 """Fields with a shape that may nevertheless hold the delimiter: it may be a comma."""
 
 _MOST_EXTRA = 100
@@ -82,7 +86,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
     slurm.check_fields(f"{source.path}:{number}", names)
     used = {name: column for column, name in enumerate(names) if name in slurm.USED}
     layout = _Layout(names, delimiter, tuple(used.values()))
-    while chunk := list(islice(lines, BLOCK_ROWS)):
+    for chunk in _whole_jobs(lines, layout.is_step):
         ledger.rows += len(chunk)
         kept, rows = [], []
         for number, line in chunk:
@@ -100,6 +104,22 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
         cells: Block = {name: columns[column] for name, column in used.items()}
         yield slurm.block_of(cells | {"line": kept}, source.path, clock, ledger)
+
+
+def _whole_jobs(
+    lines: Iterator[tuple[int, str]], is_step: Callable[[str], bool]
+) -> Iterator[list[tuple[int, str]]]:
+    """Yield blocks of lines; the steps that follow a job are in its block."""
+    chunk = list(islice(lines, BLOCK_ROWS))
+    while chunk:
+        begun = []
+        for line in lines:
+            if not is_step(line[1]):
+                begun = [line]
+                break
+            chunk.append(line)
+        yield chunk
+        chunk = begun + list(islice(lines, BLOCK_ROWS - len(begun)))
 
 
 AMBIGUOUS = "delimiter in a name: the row can be read in no way, or in several"
@@ -122,11 +142,32 @@ class _Layout:
         self._used = set(used)
         self._delimiter = delimiter
         self._id_first = names[0] in ("jobid", "jobidraw")
+        self._id = min(names.index(name) for name in ("jobid", "jobidraw") if name in names)
+        self._memory = [names.index(field) for field in used_memory.FIELDS if field in names]
+
+    def is_step(self, line: str) -> bool:
+        """Tell whether a line is of a step that may say what memory its job used."""
+        if not self._memory:
+            return False
+        return "." in line.split(self._delimiter, self._id + 1)[: self._id + 1][-1]
 
     def fit(self, row: list[str]) -> tuple[list[str], str]:
-        """Return a row of another length as values by field, or why it cannot be."""
-        if self._id_first and "." in row[0]:
+        """Return a row of another length as values by field, or why it cannot be.
+
+        A step that cannot be read is one of unknown memory where steps state that.
+        """
+        if not (self._id_first and "." in row[0]):
+            return self._fitted(row)
+        if not self._memory:
             return [], _STEP
+        values, reason = self._fitted(row)
+        if reason:
+            values = [""] * len(self._shapes)
+            values[0], values[self._memory[0]] = row[0], "?"
+        return values, ""
+
+    def _fitted(self, row: list[str]) -> tuple[list[str], str]:
+        """Return a row laid over the fields, or why it cannot be."""
         extra = len(row) - len(self._shapes)
         if extra < 0:
             return [], "fewer values than the header has fields"

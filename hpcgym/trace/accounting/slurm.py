@@ -6,6 +6,7 @@ Source: Specification, section 14, "Reading".
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import TraceError
+from hpcgym.trace.accounting import used_memory
 from hpcgym.trace.accounting.cells import (
     CPU,
     GPU,
@@ -60,7 +62,7 @@ NAMED = {
 USED = {
     *("jobid", "jobidraw", "state", "submit", "eligible", "start", "end", "elapsed", "elapsedraw"),
     *("timelimit", "timelimitraw", "nnodes", "ncpus", "reqnodes", "reqcpus", "reqmem", "reqtres"),
-    *("alloctres", *NAMED.values()),
+    *("alloctres", *NAMED.values(), *used_memory.FIELDS, "ntasks"),
 }
 
 RAN = {
@@ -112,8 +114,11 @@ def check_fields(position: str, names: Sequence[str]) -> None:
 def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     """Turn texts by field, and their `line`, into a block of rows that ran.
 
-    Fields have names in lower case. Rows that are no runs are left out by reason.
+    Fields have names in lower case. Rows that are no runs are left out by reason. `used` is what
+    `hpcgym.trace.accounting.used_memory` says of each row, where the cells do not.
     """
+    if not cells.keys().isdisjoint(used_memory.FIELDS):
+        cells = cells | {"used": used_memory.of_rows(cells)}
     cells = _without(cells, _identify(cells), path, ledger)
     n = len(cells["line"])
     if not n:
@@ -150,7 +155,13 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     for key, field in NAMED.items():
         if field in cells:
             read[key] = read_distinct(cells[field], str.strip)[0]  # equal names are one object
-    return _without(read, [(text, 1) for text in fault], path, ledger)
+    if "used" in cells:
+        read["used"] = cells["used"]
+        read["used_memory_kb"] = [used.kb for used in cells["used"]]
+    read = _without(read, [(text, 1) for text in fault], path, ledger)
+    for how, rows in Counter(used.how for used in read.pop("used", ()) if used.how).items():
+        ledger.note(how, rows)
+    return read
 
 
 def _without(block: Block, faults: Sequence[tuple[str, int]], path: Path, ledger: Ledger) -> Block:
