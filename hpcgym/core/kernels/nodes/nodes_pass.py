@@ -204,8 +204,8 @@ def is_too_wide(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     return False
 
 
-@kernel
-def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
+@kernel(inlined=True)
+def take_nodes(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
     """Start a job on the n nodes of the placement found last, on which one on trial is already."""
     if is_on_trial(sim, job):
         promote(jobs, sim, job, backfilled)
@@ -216,6 +216,12 @@ def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> No
             sim.begun_job[sim.n_begun] = job
             sim.n_begun += 1
     sim.refused_state += 1
+
+
+@kernel
+def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
+    """Start a job as `take_nodes` does; write what the reservations leave idle, too."""
+    take_nodes(jobs, sim, job, n, backfilled)
     lower_spares(jobs, sim, job, n)
 
 
@@ -447,11 +453,9 @@ def start_if_it_pays(jobs: Jobs, sim: Sim, job: int) -> None:
     # There is room for all, but the rule has no placement: then no chunk counts as placed.
     sim.lacking = lacking if lacking > 0 else jobs.chunks[other]
     if ask_mode(jobs.mode_pass, jobs, sim, s.PAYS, job) == 1:
-        occupy(jobs, sim, job, choose_planned(sim, OTHER_PLAN, 0))
-        start_waiting(jobs, sim, job, True)
-        remove_release(sim, job, sim.now + jobs.estimate[job])
+        take_nodes(jobs, sim, job, choose_planned(sim, OTHER_PLAN, 0), True)
+        remove_release(sim, job, sim.start_time[job] + jobs.estimate[job])
         add_release(sim, job, sim.now)
-        sim.refused_state += 1
 
 
 @kernel
@@ -460,9 +464,10 @@ def list_true_releases(jobs: Jobs, sim: Sim) -> None:
     position = sim.n_releases - 1
     while position >= 0 and sim.release_time[position] <= sim.now:
         job = sim.release_job[position]
-        if sim.start_time[job] == sim.now:
+        release = sim.start_time[job] + jobs.estimate[job]
+        if sim.release_time[position] != release:
             remove_release(sim, job, sim.now)
-            add_release(sim, job, sim.now + jobs.estimate[job])  # the others move up by a place
+            add_release(sim, job, release)  # the others move up by a place
         else:
             position -= 1
 
