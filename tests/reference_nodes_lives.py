@@ -1,8 +1,8 @@
 """The reference of trials, young jobs that give way, a cap and costs on a machine of nodes.
 
-It is written from section 15 of the specification, "Trials on nodes", in plain Python, and shares
-no code with `hpcgym`. Room and placement rules are those of `tests/reference_nodes.py`, EASY's
-steps under a cap those of `reference_nodes_capped`.
+It is written from section 15 of the specification, "Trials on nodes", "Young jobs on nodes" and
+"Outages of nodes", in plain Python, and shares no code with `hpcgym`. Room and placement rules are
+those of `tests/reference_nodes.py`, EASY's steps under a cap those of `reference_nodes_capped`.
 
 A job on trial waits, too. What it holds, it holds since `taken`; it runs usefully from `useful` on.
 """
@@ -10,7 +10,7 @@ A job on trial waits, too. What it holds, it holds since `taken`; it runs useful
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -48,17 +48,29 @@ class Busy(NamedTuple):
     nodes: Placement
 
 
+def left_over(machine: Machine, jobs: Sequence[Job], holds: Iterable[Hold]) -> list[Free]:
+    """Return what holds, all at one instant, leave of each node."""
+    there: list[list[Hold]] = [[] for _ in machine.nodes]
+    for hold in holds:
+        for v in hold.nodes:
+            there[v].append(hold)
+    return [reference_nodes.free_at(machine, jobs, v, own) for v, own in enumerate(there)]
+
+
 class LivesOnNodes(Capped):
     """A machine of nodes whose jobs may be tried, killed and tried again."""
 
     requeue: Collection[int] | None = None  # jobs that may be killed; None = all
+    behind: list[int] | None = None
+    """Guaranteed jobs that a pass has found behind its first misfit."""
 
     def __init__(self, machine: Machine, jobs: Sequence[Job], *given: Any, **more: Any) -> None:
         """Read the rules behind the mode, and begin with no job on trial."""
-        text, _, rule = self.mode.partition("+trial")
+        text, trial, rule = self.mode.partition("+trial")
         self.mode = text
         super().__init__(machine, jobs, *given, **more)
         said = dict(part.split("=") for part in rule.removeprefix(":").split(",") if part)
+        self.tries = trial != ""
         self.limit, self.most_kills = int(said.get("limit", 300)), int(said.get("kills", 2))
         self.young, self.most_times = int(said.get("young", 0)), int(said.get("times", 2))
         self.long_request, self.guarantee = (
@@ -166,7 +178,8 @@ class LivesOnNodes(Capped):
         for j in sorted(self.on_trial):  # 4
             if self.on_trial[j].over <= t:
                 self.kill(j, t, "trial over")
-        self.try_idle(t, components)  # 5
+        if self.tries:
+            self.try_idle(t, components)  # 5
         if self.young:
             for component in sorted(components):  # 6
                 self.make_way(t, component)
@@ -210,25 +223,21 @@ class LivesOnNodes(Capped):
 
     def lacks(self, j: int, v: int, chunks: int, without: Collection[int] = ()) -> bool:
         """Tell whether so many chunks of job j do not fit on what is idle of node v."""
-        free = self.idle_on(v, without)
+        free = self.idle(without)[v]
         return room(self.jobs[j], self.machine.nodes[v], free, limited=False) < chunks
 
-    def idle_on(self, v: int, without: Collection[int] = ()) -> Free:
-        """Return what nobody holds of node v, some running jobs left out."""
+    def idle(self, without: Collection[int] = ()) -> list[Free]:
+        """Return what nobody holds of each node, some running jobs left out."""
         holds = [Hold(j, n, 0, 1) for j, n in self.running.items() if j not in without]
         holds += [Hold(j, held.nodes, 0, 1) for j, held in self.on_trial.items()]
         holds += [Hold(busy.job, busy.nodes, 0, 1) for busy in self.busy]
-        there = [hold for hold in holds if v in hold.nodes]
-        return reference_nodes.free_at(self.machine, self.jobs, v, there)
+        return left_over(self.machine, self.jobs, holds)
 
     def place_idle(self, j: int, t: int, until: int, without: Collection[int] = ()) -> Any:
         """Return the placement of a trial of job j that begins at t and is over at an instant."""
         nodes = self.machine.partitions[self.jobs[j].partition].nodes
-        down = self.goes_down(t, until)
-        free = {
-            v: Free(0, 0, 0, is_empty=False) if v in down else self.idle_on(v, without)
-            for v in nodes
-        }
+        down, left = self.goes_down(t, until), self.idle(without)
+        free = {v: Free(0, 0, 0, is_empty=False) if v in down else left[v] for v in nodes}
         return reference_nodes.place(self.machine, self.jobs[j], free, self.rule)
 
     def goes_down(self, t: int, until: int) -> Collection[int]:
@@ -320,6 +329,7 @@ class LivesPass(CappedPass):
         super().__init__(*given)
         self.begun: list[int] = []
         self.paying: set[int] = set()
+        self.kept: dict[int, dict[int, Free]] = {}  # what is free of a partition until a start
 
     def held_beside(self, j: int, least_end: int) -> list[Hold]:
         """Return what others than job j hold by estimates, running jobs until `least_end` at least.
@@ -345,10 +355,16 @@ class LivesPass(CappedPass):
 
     def free_in_fact(self, j: int) -> dict[int, Free]:
         """Return what job j can have now of its partition, whatever is reserved."""
-        paying, self.paying = self.paying, set()
-        free = self.free(j, self.t, self.t + 1, self.held_beside(j, self.t + 1))
-        self.paying = paying
-        return free
+        partition = self.sim.jobs[j].partition
+        if self.sim.is_guaranteed(j, self.t) or partition not in self.kept:
+            paying, self.paying = self.paying, set()
+            left = left_over(self.sim.machine, self.sim.jobs, self.held_beside(j, self.t + 1))
+            free = {v: left[v] for v in self.sim.machine.partitions[partition].nodes}
+            self.paying = paying
+            if self.sim.is_guaranteed(j, self.t):
+                return free
+            self.kept[partition] = free
+        return self.kept[partition]
 
     def until(self, j: int) -> int:
         """Return when job j would end by its estimate if the pass started it."""
@@ -367,12 +383,22 @@ class LivesPass(CappedPass):
         )
         return held.nodes if all(fits) else None
 
+    def place(self, j: int, free: Mapping[int, Free]) -> Placement | None:
+        """Return the placement that the rule finds for job j, none on fewer cpus than it needs."""
+        if sum(left.cpus for left in free.values()) < self.sim.jobs[j].processors:
+            return None
+        return super().place(j, free)
+
     def now(self, j: int) -> Placement | None:
         """Return the placement of job j on what is free now."""
         return self.placed(j, self.free_in_fact(j))
 
     def start_beside(self, j: int) -> bool:
         """Start job j if it fits now in fact, and for its whole estimate beside reservations."""
+        if self.sim.behind is not None and self.sim.is_guaranteed(j, self.t):
+            self.sim.behind.append(j)
+        if self.now(j) is None:
+            return False
         holds = [*self.held_beside(j, self.t), *self.reserved]
         by_estimates = self.free(j, self.t, max(self.t, self.until(j)), holds)
         return self.start(j, self.placed(j, least(self.free_in_fact(j), by_estimates)))
@@ -394,6 +420,8 @@ class LivesPass(CappedPass):
 
     def start_and_move(self, j: int) -> bool:
         """Start job j if every reservation, placed again in order, keeps its time."""
+        if self.sim.behind is not None and self.sim.is_guaranteed(j, self.t):
+            self.sim.behind.append(j)
         nodes = self.now(j)
         if nodes is None:
             return False
@@ -427,12 +455,104 @@ class LivesPass(CappedPass):
         """Start job j if it has nodes, or have it run on; tell whether it is so."""
         if nodes is None:
             return False
+        self.kept = {}
         held = self.sim.on_trial.pop(j, None)
         if held is None:
             held = Holding(nodes, self.t, self.t + self.sim.delay(j))
             self.begun.append(j)
         self.sim.begin(j, held, self.t, backfilled=backfilled)
         return True
+
+
+class Outage(NamedTuple):
+    """Nodes that are down from an instant until another, and since when that is known."""
+
+    begin: int
+    end: int
+    nodes: frozenset[int]
+    announced: int = 0
+
+
+class LivesWithOutages(LivesOnNodes):
+    """Jobs that are tried on idle nodes, some of which go down; a subclass lists the outages."""
+
+    outages: Sequence[Outage] = ()
+    again: Collection[int] | None = None  # jobs that outages do not lose; None = all
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        """Begin with all outages to come."""
+        super().__init__(*given, **more)
+        self.instants = sorted({at for o in self.outages for at in (o.begin, o.end, o.announced)})
+
+    def next_instants(self) -> Iterator[int]:
+        """Yield the instants at which something happens next."""
+        yield from super().next_instants()
+        yield from self.instants[:1]
+
+    def between(self, t: int) -> set[int]:
+        """Let outages end and begin."""
+        if self.instants[:1] != [t]:
+            return set()
+        del self.instants[0]
+        down = {v for o in self.outages if o.begin <= t < o.end for v in o.nodes}
+        touched = set()
+        for holding in (self.on_trial, self.held):
+            for j in [j for j, held in holding.items() if down & held.nodes.keys()]:
+                was_running = j in self.held
+                self.kill(j, t, "node down")
+                if was_running and self.again is not None and j not in self.again:
+                    self.waiting.remove(j)
+                touched.add(self.component_of(j))
+        for outage in self.outages:
+            if t in (outage.begin, outage.end, outage.announced):
+                parts = enumerate(self.machine.partitions)
+                touched |= {self.component[at] for at, part in parts if part.nodes & outage.nodes}
+        return touched
+
+    def foreseen(self, t: int) -> list[Outage]:
+        """Return the outages that are known and not over."""
+        return [o for o in self.outages if o.announced <= t < o.end]
+
+    def goes_down(self, t: int, until: int) -> Collection[int]:
+        """Return the nodes that are known to go down before an instant."""
+        return {v for o in self.foreseen(t) if o.begin < until for v in o.nodes}
+
+    def new_pass(self, component: int, t: int) -> LivesPass:
+        """Return a pass to make."""
+        return LivesAhead(self, component, t)
+
+
+class LivesAhead(LivesPass):
+    """The steps beside outages: a node that goes down has no room, and costs are not weighed."""
+
+    sim: LivesWithOutages
+
+    def make(self, queue: list[int]) -> None:
+        """Make the three steps."""
+        kappa = self.sim.kappa
+        if self.sim.foreseen(self.t):
+            self.sim.kappa = 0.0
+        super().make(queue)
+        self.sim.kappa = kappa
+
+    def free(self, j: int, begin: float, end: float, holds: Iterable[Hold]) -> dict[int, Free]:
+        """Return what holds and known outages leave of job j's partition during [begin, end)."""
+        left = super().free(j, begin, end, holds)
+        for o in self.sim.foreseen(self.t):
+            if o.begin < end and begin < o.end:
+                left |= {v: Free(0, 0, 0, is_empty=False) for v in o.nodes & left.keys()}
+        return left
+
+    def free_in_fact(self, j: int) -> dict[int, Free]:
+        """Return what job j can have now, on nodes that stay up until it would end."""
+        free = super().free_in_fact(j)
+        if not self.sim.foreseen(self.t):
+            return free
+        return least(free, self.free(j, self.t, self.until(j), []))
+
+    def earliest(self, j: int, instants: Iterable[float], holds: Collection[Hold]) -> Hold:
+        """Return the first hold of job j; nodes that come back make instants, too."""
+        return super().earliest(j, [*instants, *(o.end for o in self.sim.foreseen(self.t))], holds)
 
 
 def simulate(
@@ -442,18 +562,21 @@ def simulate(
     mode: str,
     day_start: int = 0,
     requeue: Collection[int] | None = None,
-    kind: type[LivesOnNodes] = LivesOnNodes,
+    outages: Sequence[Outage] = (),
+    again: Collection[int] | None = None,
+    behind: list[int] | None = None,
     **settings: Any,
 ) -> tuple[Result, list[Attempt]]:
     """Schedule as `reference_nodes.simulate` does, under a mode; return the attempts as well."""
     made: list[LivesOnNodes] = []
 
-    class Noting(kind):  # type: ignore[misc, valid-type]
+    class Noting(LivesWithOutages):
         def __init__(self, *given: Any, **more: Any) -> None:
             super().__init__(*given, **more)
             made.append(self)
 
     Noting.mode, Noting.day_start, Noting.requeue = mode, day_start, requeue
+    Noting.outages, Noting.again, Noting.behind = tuple(outages), again, behind
     assert settings.get("depth", 1) == 1
     result = reference_nodes.simulate(machine, jobs, kind=Noting, **settings)
     assert not math.isnan(made[0].share)

@@ -268,7 +268,7 @@ class Easy(Backfill):
     @property
     def works_on_nodes(self) -> bool:
         """Tell whether its passes place jobs on the nodes of a machine."""
-        return self.trial is None or bool(self.trial.is_plain)
+        return self.trial is None or bool(self.trial.overhead == 0)
 
     def asked(self, on_nodes: bool) -> tuple[int, int]:
         """Return `number` and `hears` of its part; on nodes there is another."""

@@ -340,7 +340,7 @@ def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
     if not mode.works_on_nodes:
         raise PolicyError(
             f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy "
-            "and cost-benefit with a cap or without, both with +trial without young and overhead, "
+            "and cost-benefit with a cap or without, both with +trial without overhead, "
             "depth:k=2, conservative"
         )
     if settings.event_semantics != "batch":

@@ -364,7 +364,7 @@ def test_nodes_of_a_machine_that_has_none_are_refused():
 
 def test_modes_that_count_processors_are_refused_beside_outages_of_nodes():
     for mode in (
-        "easy:cap=0.9+trial",
+        "easy+trial:overhead=5",
         "slack:c=1",
         "relaxed:omega=1",
         "conservative:compress=shift",

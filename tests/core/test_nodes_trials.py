@@ -379,13 +379,12 @@ def test_nothing_is_read_before_it_is_written(random):
 @pytest.mark.parametrize(
     "mode",
     [
-        "easy+trial:young=60",
         "easy+trial:overhead=5",
     ],
 )
 def test_other_trials_count_processors_and_are_refused_with_what_works(mode):
     workload = workload_of(*two_nodes(Job(0, 1, 1)))
-    with pytest.raises(PolicyError, match=r"with \+trial without young and overhead"):
+    with pytest.raises(PolicyError, match=r"with \+trial without overhead"):
         hpcgym.simulate(workload, backfill=mode)
     assert as_backfill("easy+trial:users=0.5,kills=1").works_on_nodes
 

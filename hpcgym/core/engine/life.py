@@ -36,6 +36,7 @@ from hpcgym.core.engine.calendar import (
 from hpcgym.core.engine.moments import (
     at_end,
     at_evict,
+    at_guarantee_end,
     at_leave,
     at_lose,
     at_promote,
@@ -288,6 +289,7 @@ def end_guarantee(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.guaranteed -= jobs.processors[job]
     sim.free += jobs.processors[job]
     sim.on_trial += jobs.processors[job]
+    at_guarantee_end(jobs, sim, job)
 
 
 @kernel

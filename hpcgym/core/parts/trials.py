@@ -51,6 +51,7 @@ from hpcgym.core.engine.life import (
     take_back,
 )
 from hpcgym.core.engine.moments import more_ahead
+from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
@@ -140,11 +141,6 @@ class Trial:
     def __str__(self) -> str:
         """Return the text, which `hpcgym.core.backfill.as_mode` reads behind a "+"."""
         return text_of_part(self)
-
-    @property
-    def is_plain(self) -> bool:
-        """Tell whether nobody gives way to a trial, and nothing takes time around it."""
-        return self.young == 0 and self.overhead == 0
 
     def requeueable(self, workload: "Workload") -> NDArray[np.int64]:
         """Return which jobs may be killed, shape (n_jobs,), 1 = may be; empty = all.
@@ -376,26 +372,31 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
         ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, 0)
 
 
-@kernel
-def list_victims(jobs: Jobs, sim: TrialSim) -> int:
-    """List the running jobs that may give way, those first that have run least, by area.
+@kernel(inlined=True)
+def may_give_way(jobs: Jobs, sim: TrialSim, job: int, machine: int) -> bool:
+    """Tell whether a job on the machine, of so many processors, may give way now."""
+    if is_on_trial(sim, job) or jobs.requested_time[job] <= sim.long_request:
+        return False
+    return (
+        0 <= sim.now - sim.start_time[job] < sim.young
+        and sim.n_gave_way[job] < sim.most_times
+        and jobs.processors[job] <= sim.victim * machine
+        and may_be_killed(jobs, job)
+        and not is_overdue(sim, job)
+    )
 
-    Return their processors together.
+
+@kernel
+def list_victims(jobs: Jobs, sim: TrialSim, component: int, machine: int) -> tuple[int, int]:
+    """List the jobs of a component (-1 = the machine) that may give way, least area run first.
+
+    `machine` are its processors. Return the number of these jobs, and their processors.
     """
     n, processors = 0, 0
-    widest = sim.victim * sim.machine_processors
     for at in range(sim.n_running):
         job = sim.ending_job[at]
-        if is_on_trial(sim, job) or jobs.requested_time[job] <= sim.long_request:
-            continue
-        age = sim.now - sim.start_time[job]
-        if (
-            age < 0
-            or age >= sim.young
-            or sim.n_gave_way[job] >= sim.most_times
-            or jobs.processors[job] > widest
-            or not may_be_killed(jobs, job)
-            or is_overdue(sim, job)
+        if not may_give_way(jobs, sim, job, machine) or (
+            component >= 0 and component_of(jobs, job) != component
         ):
             continue
         processors += jobs.processors[job]
@@ -410,7 +411,7 @@ def list_victims(jobs: Jobs, sim: TrialSim) -> int:
             position -= 1
         sim.victim_job[position] = job
         n += 1
-    return processors
+    return n, processors
 
 
 @kernel
@@ -441,7 +442,7 @@ def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
     sim.trial_room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.limit))
     sim.young_processors = sim.young_room = 0
     if sim.young > 0.0 and not some_are_overdue(sim):
-        sim.young_processors = list_victims(jobs, sim)
+        _, sim.young_processors = list_victims(jobs, sim, -1, sim.machine_processors)
         most = int(sim.share * sim.machine_processors)
         room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
         sim.young_room = min(room + sim.young_processors, most - sim.guaranteed)
@@ -528,7 +529,7 @@ def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
     if sim.decide == s.DECIDE_AFTER_PASS:
         return sim.chooses == 1 and may_try_some(jobs, sim)
     try_idle(jobs, sim)
-    if sim.young > 0.0:
+    if sim.young > 0.0 and not has_nodes(jobs):
         make_way(jobs, sim)
     return False
 

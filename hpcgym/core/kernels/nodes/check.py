@@ -5,7 +5,7 @@ Source: Specification, section 13, "What must hold".
 
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import N_RESOURCES
-from hpcgym.core.engine.life import is_on_trial
+from hpcgym.core.engine.life import is_guaranteed, is_on_trial
 from hpcgym.core.kernels.nodes.rooms import use_of
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -23,7 +23,7 @@ def find_overuse(jobs: Jobs, sim: Sim) -> bool:
                     if sim.placed_node[each] == node:
                         chunks = sim.placed_chunks[each]
                         held = use_of(jobs, jobs.shape[job], node, chunks, resource)
-                        if is_on_trial(sim, job):
+                        if is_on_trial(sim, job) and not is_guaranteed(sim, job):
                             lent += held
                         else:
                             used += held

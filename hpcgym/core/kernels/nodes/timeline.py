@@ -20,7 +20,7 @@ from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.kernels.nodes.bound import find_hole
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
-from hpcgym.core.kernels.nodes.trials import begins_at, place_on_own
+from hpcgym.core.kernels.nodes.trials import begins_at, place_on_own, set_apart
 from hpcgym.core.kernels.types import Jobs, Sim
 
 TRIAL, WINDOW = 0, 1
@@ -299,9 +299,11 @@ def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
     Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and both cursors.
     """
     shape = jobs.shape[job]
+    set_apart(jobs, sim, job, 1)
     begin_cursor(jobs, sim, WINDOW, shape)
     until = begins_at(sim, job) + jobs.estimate[job]
     narrow_window(jobs, sim, plan, job, until)
+    set_apart(jobs, sim, job, -1)
     if is_on_trial(sim, job):
         return place_on_own(jobs, sim, WINDOW, job)
     return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
@@ -314,7 +316,9 @@ def place_before_outages(jobs: Jobs, sim: Sim, job: int, until: int) -> int:
     Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and `WINDOW`.
     """
     shape = jobs.shape[job]
+    set_apart(jobs, sim, job, 1)
     begin_cursor(jobs, sim, WINDOW, shape)
+    set_apart(jobs, sim, job, -1)
     for position in range(sim.n_foreseen):
         row = sim.foreseen[position]
         if jobs.node_change[row, s.CHANGE_TIME] >= until:

@@ -9,12 +9,17 @@ While jobs go on trial, what trials hold is out of `free_on` as well (`show_idle
 Cost: O(nodes of the trials) for an instant at which jobs may go on trial; O(trials) for a node on
 which one ends.
 
-Source: Specification, section 15, "Trials on nodes".
+A guaranteed trial has its nodes for itself: they are neither in `free_on` nor in `lent_on`, and the
+estimated ends list the end of the guarantee. Where a test asks whether it may run on, what it holds
+is taken for free (`set_apart`).
+
+Source: Specification, section 15, "Trials on nodes" and "Young jobs on nodes".
 """
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.life import is_on_trial, take_back
+from hpcgym.core.engine.calendar import add_release, remove_release
+from hpcgym.core.engine.life import is_guaranteed, is_on_trial, take_back
 from hpcgym.core.kernels.nodes.rooms import component_of, give_back, occupy, room_now, use_of
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -48,6 +53,8 @@ def choose_own(jobs: Jobs, sim: Sim, job: int) -> int:
 def has_own_nodes(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether no start of the pass keeps a job on trial from its nodes."""
     first = jobs.placed_first[job]
+    if is_guaranteed(sim, job):
+        return True
     for each in range(first, first + sim.placed_on[job]):
         room = room_now(jobs, sim, jobs.shape[job], sim.placed_node[each])
         if room < sim.placed_chunks[each]:
@@ -88,10 +95,35 @@ def change_held(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
 
 
 @kernel
+def change_guaranteed(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
+    """Take what a guaranteed trial holds for free, or, where `sign` is -1, no more."""
+    change_held(jobs, sim, job, sign)
+    if sign > 0:
+        remove_release(sim, job, sim.over[job])
+    else:
+        add_release(sim, job, sim.over[job])
+
+
+@kernel(inlined=True)
+def set_apart(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
+    """Do what `change_guaranteed` does, if a job is on a guaranteed trial."""
+    if is_guaranteed(sim, job):
+        change_guaranteed(jobs, sim, job, sign)
+
+
+@kernel
 def take_idle(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
     """Give a job that goes on trial the n nodes of the placement found last; see `show_idle`."""
     occupy(jobs, sim, job, n)
     count_lent(jobs, sim, job, 1)
+
+
+@kernel
+def share_nodes(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Have others use the nodes of a job whose trial was guaranteed until now."""
+    count_lent(jobs, sim, job, 1)
+    change_held(jobs, sim, job, 1)
+    sim.n_vacated += 1  # a shape without a placement there may have one now
 
 
 @kernel
@@ -105,11 +137,15 @@ def keep(jobs: Jobs, sim: Sim, job: int) -> None:
 def show_idle(jobs: Jobs, sim: Sim, until: int) -> None:
     """Take what trials hold out of `free_on`, or, once jobs have gone on trial, return it.
 
+    Guaranteed ones hold nothing of it.
+
     Trials that begin now are over at `until`, s; it is 0 once jobs have gone on trial.
     """
     sim.idle_until = until
     for position in range(sim.n_trials):
-        change_held(jobs, sim, sim.job_on_trial[position], -1 if until > 0 else 1)
+        job = sim.job_on_trial[position]
+        if not is_guaranteed(sim, job):
+            change_held(jobs, sim, job, -1 if until > 0 else 1)
     if until == 0:
         sim.n_vacated += 1  # a shape without a placement there may have one now
 
@@ -135,11 +171,13 @@ def is_placed_on(jobs: Jobs, sim: Sim, job: int, node: int) -> bool:
 
 @kernel
 def end_last_on(jobs: Jobs, sim: Sim, node: int) -> None:
-    """End the trial on a node that began last; write what `take_back` writes."""
+    """End the trial on a node that began last of those not guaranteed, as `take_back` does."""
     position = sim.n_trials - 1
-    while not is_placed_on(jobs, sim, sim.job_on_trial[position], node):
+    job = sim.job_on_trial[position]
+    while is_guaranteed(sim, job) or not is_placed_on(jobs, sim, job, node):
         position -= 1
-    take_back(jobs, sim, sim.job_on_trial[position], s.TRIAL_EVICTED)
+        job = sim.job_on_trial[position]
+    take_back(jobs, sim, job, s.TRIAL_EVICTED)
 
 
 @kernel
