@@ -1,8 +1,9 @@
 """The reference of trials, young jobs that give way, a cap and costs on a machine of nodes.
 
-It is written from section 15 of the specification, "Trials on nodes", "Young jobs on nodes" and
-"Outages of nodes", in plain Python, and shares no code with `hpcgym`. Room and placement rules are
-those of `tests/reference_nodes.py`, EASY's steps under a cap those of `reference_nodes_capped`.
+It is written from section 15 of the specification, "Trials on nodes", "Young jobs on nodes",
+"Overhead on nodes" and "Outages of nodes", in plain Python, and shares no code with `hpcgym`. Room
+and placement rules are those of `tests/reference_nodes.py`, EASY's steps under a cap those of
+`reference_nodes_capped`.
 
 A job on trial waits, too. What it holds, it holds since `taken`; it runs usefully from `useful` on.
 """

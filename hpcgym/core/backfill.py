@@ -196,6 +196,7 @@ class Easy(Backfill):
 
     NAME: ClassVar[str] = "easy"
     TAKES_ORDER: ClassVar[bool] = True
+    works_on_nodes: ClassVar[bool] = True
 
     cap: float = math.inf
     long: float = 7200
@@ -265,11 +266,6 @@ class Easy(Backfill):
         """Return what `Sim.setting` holds for the mode."""
         return super().number if self.part else s.BACKFILL_EASY
 
-    @property
-    def works_on_nodes(self) -> bool:
-        """Tell whether its passes place jobs on the nodes of a machine."""
-        return self.trial is None or bool(self.trial.overhead == 0)
-
     def asked(self, on_nodes: bool) -> tuple[int, int]:
         """Return `number` and `hears` of its part; on nodes there is another."""
         if not on_nodes or not self.part:
@@ -324,6 +320,9 @@ CAPPED_ON_NODES = "hpcgym.core.parts.cost_on_nodes"
 
 TRIALS_ON_NODES = "hpcgym.core.parts.trials_on_nodes"
 """Part that they ask where jobs are tried, too."""
+
+WORK_ON_NODES = "none, easy and cost-benefit with a cap, trials or neither, depth, conservative"
+"""What messages name where a mode counts processors."""
 
 MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
     "backfill",

@@ -205,6 +205,7 @@ def test_every_attempt_is_that_of_the_reference(random):
 
 
 YOUNG = {"young": 0.7, "overhead": 0.0}
+SLOW_KILLS = {"young": 0.6, "overhead": 1.0}
 KTH = "KTH-SP2-1996-2.1-cln"
 H_YOUNG = "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
 """The mode of the agent URGENT-YOUNG."""
@@ -213,6 +214,11 @@ H_YOUNG = "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
 @given(draws)
 def test_every_attempt_where_young_jobs_give_way_is_that_of_the_reference(random):
     check(draw_lived(random, YOUNG))
+
+
+@given(draws)
+def test_every_attempt_where_kills_take_time_is_that_of_the_reference(random):
+    check(draw_lived(random, SLOW_KILLS))
 
 
 @given(draws)
@@ -225,6 +231,7 @@ def test_every_attempt_beside_outages_is_that_of_the_reference(random):
 def test_every_attempt_of_many_drawn_cases_is_that_of_the_reference(block):
     for seed in range(100 * block, 100 * block + 100):
         check(draw_lived(Random(seed), YOUNG))
+        check(draw_lived(Random(seed), SLOW_KILLS))
         check(draw_hit(Random(seed), YOUNG))
 
 
@@ -253,7 +260,7 @@ def test_the_reference_of_plain_trials_is_this_one(random):
 
 @given(draws)
 def test_what_holds_of_every_schedule_on_nodes(random):
-    lived = draw_hit(random, YOUNG)
+    lived = draw_hit(random, YOUNG) if random.random() < 0.5 else draw_lived(random, SLOW_KILLS)
     if not lived.case.jobs:
         return
     check(lived)
@@ -269,8 +276,10 @@ def test_what_holds_of_every_schedule_on_nodes(random):
     vain = Counter((row.job, kinds[row.reason]) for row in attempts if row.reason in kinds)
     assert all(n <= getattr(trial, kind) for (_, kind), n in vain.items())
     # No node gives more than it has, and none that is down gives anything.
+    overhead = trial.overhead if trial is not None else 0
+    held = [(row, row.end + overhead * (row.reason == "trial over")) for row in attempts]
     for instant in {row.taken for row in attempts}:
-        there = [row for row in attempts if row.taken <= instant < row.end]
+        there = [row for row, clear in held if row.taken <= instant < clear]
         holds = [reference_nodes.Hold(row.job, row.nodes, 0, 1) for row in there]
         for v, left in enumerate(reference_nodes_lives.left_over(machine, jobs, holds)):
             assert min(left.cpus, left.gpus) >= 0
@@ -361,6 +370,27 @@ def test_a_young_job_of_another_component_does_not_give_way():
     settings = {"placement": "lowest", "order": "FCFS", "threshold": None, "kill": True, "depth": 1}
     lived = Lived(Case(machine, jobs, settings), GIVES_WAY, [100, 40, 9])
     assert {row[4] for row in check(lived)} == {COMPLETED}
+
+
+def test_nodes_of_a_killed_trial_are_busy_while_they_are_cleared():
+    """Job 2 is tried on node 1 from 1 to 16. That is clear at 21, when job 1 has both nodes.
+
+    So job 3 starts at 18 on node 0, where it ends in time. Job 2 restarts at 31, useful from 36 on.
+    """
+    jobs = [
+        Job(0, 18, 18, 1, 2),
+        Job(0, 10, 10, 2, 2),
+        Job(1, 40, 50, 1, 2),
+        Job(18, 3, 3, 1, 2),
+    ]
+    mode = "easy+trial:limit=10,kills=1,overhead=5"
+    assert attempts_on([Node(2), Node(2)], jobs, mode) == [
+        (0, 0, 0, 18, COMPLETED),
+        (1, 21, 21, 31, COMPLETED),
+        (2, 1, 6, 16, "trial over"),
+        (2, 31, 36, 76, COMPLETED),
+        (3, 18, 18, 21, COMPLETED),
+    ]
 
 
 def attempts_on_log(workload: Workload, **settings: Any) -> tuple[Any, Any]:

@@ -1,18 +1,16 @@
 """Trial runs: waiting jobs use what is idle for minutes, and young jobs may give way.
 
 Most jobs end long before their request, and nobody knows which. So a job is started where
-processors idle, and taken off again if it has not ended within the limit. It waits all the while:
-a pass takes the processors of trials for idle, and starts a job on trial where it is. A
-*guaranteed* trial has processors that running jobs gave up for it, and keeps them for a while.
+processors idle, and taken off again if it has not ended within the limit. It waits all the while: a
+pass takes the processors of trials for idle, and starts a job on trial where it is. A *guaranteed*
+trial has processors that running jobs gave up for it, and keeps them for a while.
 
-An instant with such trials has these steps after the pass that
-`hpcgym.core.parts.cost_benefit` makes:
+After the pass of `hpcgym.core.parts.cost_benefit` an instant has these steps:
 
 1. Trials that began last end where starts of the pass need their processors.
 2. Trials whose limit is over end.
 3. Jobs go on trial on what is idle, smallest requested area first, those that had no luck no more.
-4. Where no job is overdue, a job that was never tried takes the processors of young jobs that
-   requested long, and is guaranteed.
+4. Where no job is overdue, one never tried takes processors of young jobs that requested long.
 
 Cost, for n waiting and m running jobs: O(n) for a pass after which processors idle, and O(n + m)
 where young jobs may give way; O(trials) for an instant.
@@ -172,7 +170,6 @@ class TrialSim(CostBenefitSim):
     guarantee: Annotated[float, Column("backfill_parameter", 15)]
     victim: Annotated[float, Column("backfill_parameter", 16)]
     in_pass: Counter  # 1 while a pass is made
-    n_busy: Counter  # killed trials whose processors are not cleared yet
     kept: Counter  # idle processors that no trial takes, by an action of trials
     trial_room: Counter  # processors that trials may take now
     young_processors: Counter  # processors of running jobs that may give way now
@@ -196,7 +193,7 @@ def on_submit(sim: TrialSim, job: int) -> None:
     """Write that a newcomer has not been tried; one that was taken off is what it was."""
     if sim.flag[job] & s.FLAG_EVICTED == 0:
         sim.ran[job] = sim.wasted[job] = sim.n_tried[job] = sim.n_gave_way[job] = 0
-        sim.killed_at[job] = -1
+        sim.killed_at[job] = sim.cleared_at[job] = -1
 
 
 @kernel(inlined=True)
@@ -230,6 +227,8 @@ def on_instant(jobs: Jobs, sim: TrialSim) -> None:
         remove_release(sim, job, sim.now)
         sim.busy -= jobs.processors[job]
         sim.free += jobs.processors[job]
+        if has_nodes(jobs):
+            ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CLEARED, job)
     for position in range(sim.n_trials):
         job = sim.job_on_trial[position]
         if sim.over[job] == sim.now and is_guaranteed(sim, job):
@@ -308,6 +307,8 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
             add_release(sim, job, cleared)
             put_in_turn(sim.busy_until, sim.busy_job, sim.n_busy, cleared, job)
             sim.n_busy += 1
+            if has_nodes(jobs):
+                ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CLEAR, job)
 
 
 @kernel(inlined=True)
@@ -347,7 +348,7 @@ def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
 
 @kernel(inlined=True)
 def has_idle_nodes(jobs: Jobs, sim: TrialSim, job: int) -> bool:
-    """Place a job, where there are nodes, on what is idle of them; False if it has no placement."""
+    """Place a job, where there are nodes, on what idles of them; False if it has no placement."""
     return not has_nodes(jobs) or ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_TRY, job) == 1
 
 
@@ -388,10 +389,7 @@ def may_give_way(jobs: Jobs, sim: TrialSim, job: int, machine: int) -> bool:
 
 @kernel
 def list_victims(jobs: Jobs, sim: TrialSim, component: int, machine: int) -> tuple[int, int]:
-    """List the jobs of a component (-1 = the machine) that may give way, least area run first.
-
-    `machine` are its processors. Return the number of these jobs, and their processors.
-    """
+    """List young jobs of a component, -1 = all, by area run; return how many, and processors."""
     n, processors = 0, 0
     for at in range(sim.n_running):
         job = sim.ending_job[at]

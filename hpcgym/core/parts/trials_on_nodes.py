@@ -28,7 +28,7 @@ from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, Jobs
 from hpcgym.core.parts import cost_on_nodes, trials
 from hpcgym.core.parts.cost_on_nodes import CostOnNodesSim
-from hpcgym.core.parts.trials import TrialSim, give_way, list_candidates, list_victims
+from hpcgym.core.parts.trials import TrialSim, give_way, list_candidates, list_victims, postpone
 
 HEARS = trials.HEARS
 
@@ -194,6 +194,9 @@ def work(jobs: Jobs, sim: TrialsOnNodesSim, task: int, argument: int) -> int:
     """Do a task for a simulation; `argument` is a job, a component, or what a pass goes by."""
     if task in (s.IS_BLOCKED, s.PAYS, s.ADD_COST, s.ON_COMPONENT):
         return do_costs(jobs, sim, task, argument)
+    if task == s.POSTPONE:
+        postpone(jobs, sim, argument)
+        return 0
     answer = do_trials(jobs, sim, task, argument)
     if task == s.AFTER_PASS and sim.young > 0.0 and sim.n_waiting > 0:
         after_pass(jobs, sim)

@@ -7,6 +7,7 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import N_RESOURCES
 from hpcgym.core.engine.life import is_guaranteed, is_on_trial
 from hpcgym.core.kernels.nodes.rooms import use_of
+from hpcgym.core.kernels.nodes.trials import is_clearing
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -27,6 +28,14 @@ def find_overuse(jobs: Jobs, sim: Sim) -> bool:
                             lent += held
                         else:
                             used += held
+            for position in range(sim.n_releases):
+                if is_clearing(sim, position):
+                    job = sim.release_job[position]
+                    first = jobs.placed_first[job]
+                    for each in range(first, first + sim.cleared_on[job]):
+                        if sim.cleared_node[each] == node:
+                            chunks = sim.cleared_chunks[each]
+                            used += use_of(jobs, jobs.shape[job], node, chunks, resource)
             capacity = jobs.capacity[node, resource]
             if len(sim.is_down) > 0 and sim.is_down[node] == 1:
                 capacity = 0

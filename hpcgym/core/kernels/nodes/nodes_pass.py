@@ -34,7 +34,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
-from hpcgym.core.engine.life import is_guaranteed, is_on_trial, promote, start_waiting
+from hpcgym.core.engine.life import is_guaranteed, is_on_trial, promote, start_from
 from hpcgym.core.kernels.nodes.bound import make_bound
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
@@ -159,8 +159,9 @@ def take_nodes(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None
     if is_on_trial(sim, job):
         promote(jobs, sim, job, backfilled)
     else:
+        since = begins_at(sim, job)
         occupy(jobs, sim, job, n)
-        start_waiting(jobs, sim, job, backfilled)
+        start_from(jobs, sim, job, backfilled, since)
         if sim.n_trials > 0:
             sim.begun_job[sim.n_begun] = job
             sim.n_begun += 1
@@ -322,6 +323,7 @@ def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> int:
     n_reservations, n_nodes = sim.n_reservations, sim.n_planned_nodes
     clear_plan(sim)
     add_reservation(jobs, sim, OTHER_PLAN, job, begins_at(sim, job), n)
+    sim.plan_start[OTHER_PLAN, 0] = min(sim.plan_start[OTHER_PLAN, 0], sim.now)
     set_apart(jobs, sim, job, 1)
     failed = -1
     for number in range(n_reservations):

@@ -13,10 +13,11 @@ A guaranteed trial has its nodes for itself: they are neither in `free_on` nor i
 estimated ends list the end of the guarantee. Where a test asks whether it may run on, what it holds
 is taken for free (`set_apart`).
 
-Source: Specification, section 15, "Trials on nodes" and "Young jobs on nodes".
+Source: Specification, section 15, "Trials on nodes", "Young jobs on nodes", "Overhead on nodes".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
 from hpcgym.core.engine.life import is_guaranteed, is_on_trial, take_back
@@ -26,8 +27,13 @@ from hpcgym.core.kernels.types import Jobs, Sim
 
 @kernel(inlined=True)
 def begins_at(sim: Sim, job: int) -> int:
-    """Return since when a waiting job would run if a pass started it, s."""
-    return sim.since[job] if is_on_trial(sim, job) else sim.now
+    """Return since when a waiting job would run usefully if a pass started it, s."""
+    if is_on_trial(sim, job):
+        return sim.since[job]
+    # Where jobs are tried, a restart may take longer.
+    if sim.hears & s.ON_TRIAL_END != 0 and sim.overhead > 0.0 and sim.killed_at[job] >= 0:
+        return sim.now + int(sim.overhead)
+    return sim.now
 
 
 @kernel
@@ -127,6 +133,43 @@ def share_nodes(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel
+def clear(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take the nodes of a killed trial while they are cleared; the job may have others soon.
+
+    They are listed in `release_*`, where `cleared_at` tells them from the job's own.
+    """
+    first = jobs.placed_first[job]
+    for each in range(first, first + sim.placed_on[job]):
+        sim.cleared_node[each] = sim.placed_node[each]
+        sim.cleared_chunks[each] = sim.placed_chunks[each]
+    sim.cleared_on[job] = sim.placed_on[job]
+    sim.cleared_at[job] = sim.now + int(sim.overhead)
+    change_held(jobs, sim, job, -1)
+
+
+@kernel
+def end_clearing(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Free the nodes of a killed trial, which are clear now; write `due`."""
+    first = jobs.placed_first[job]
+    for each in range(first, first + sim.cleared_on[job]):
+        give_back(jobs, sim, jobs.shape[job], sim.cleared_node[each], sim.cleared_chunks[each])
+    sim.cleared_at[job] = -1
+    sim.n_vacated += 1
+    sim.due[component_of(jobs, job)] = 1
+
+
+@kernel(inlined=True)
+def is_clearing(sim: Sim, position: int) -> bool:
+    """Tell whether an entry of the releases is about nodes that are cleared.
+
+    They are clear before any later attempt of the job could end by its estimate.
+    """
+    return sim.n_busy > 0 and (
+        sim.cleared_at[sim.release_job[position]] == sim.release_time[position]
+    )
+
+
+@kernel
 def keep(jobs: Jobs, sim: Sim, job: int) -> None:
     """Have a job that was on trial keep its nodes for good."""
     count_lent(jobs, sim, job, -1)
@@ -191,7 +234,9 @@ def make_room(jobs: Jobs, sim: Sim) -> None:
     for position in range(n):
         job = sim.begun_job[position]
         change_held(jobs, sim, job, -1)
-        first = jobs.placed_first[job]
+        first, n_trials = jobs.placed_first[job], sim.n_trials
         for each in range(first, first + sim.placed_on[job]):
             while lacks(sim, sim.placed_node[each]):
                 end_last_on(jobs, sim, sim.placed_node[each])
+        if sim.n_trials < n_trials and sim.overhead > 0.0:
+            ask_mode(jobs.mode_pass, jobs, sim, s.POSTPONE, job)
