@@ -153,7 +153,7 @@ def try_on_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
     return placed > 0
 
 
-@kernel(inlined=True)
+@kernel
 def take_nodes(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
     """Start a job on the n nodes of the placement found last, on which one on trial is already."""
     if is_on_trial(sim, job):

@@ -284,7 +284,7 @@ def next_return(jobs: Jobs, sim: Sim, at: int, plan: int, component: int) -> int
     instant = s.NEVER
     if sim.n_foreseen > 0:
         instant = next_outage(jobs, sim, at, 1)
-    if sim.n_trials > 0:
+    if sim.n_trials > 0 and len(sim.due) > 1:
         pass_others(jobs, sim, at, component)
     if sim.cursor[at, s.CURSOR_RELEASE] >= 0:
         instant = min(instant, release_end(sim, sim.cursor[at, s.CURSOR_RELEASE]))
