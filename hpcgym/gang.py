@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.backfill import OwnSimulator
+from hpcgym.core.backfill import WORK_ON_NODES, OwnSimulator
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import SchedulerSettings
@@ -97,8 +97,8 @@ def simulate_gang(
     chosen = Gang() if gang is None else gang
     if workload.machine is not None:
         raise PolicyError(
-            f"backfill '{chosen}' counts processors; on a machine of nodes these work: none, easy, "
-            "depth:k=2, conservative"
+            f"backfill '{chosen}' counts processors; on a machine of nodes these work: "
+            f"{WORK_ON_NODES}"
         )
     settings = SchedulerSettings(backfill=chosen, kill_at_limit=kill_at_limit)
     dependencies_of(workload, settings, settings.no_waits)

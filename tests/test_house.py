@@ -598,8 +598,6 @@ def test_one_word_per_thing():
 
 
 SAY_NOTHING = {"one", "place", "found", "own"}
-STILL_SAY_NOTHING = ("core/kernels/nodes/*.py",)
-"""Files whose local variables are still to be renamed: this may only shrink."""
 NAMED_BY_USERS = {
     ("core/compiler/struct.py", "place"),  # a field of a named tuple
     ("env/observation.py", "own"),  # a parameter of public functions
@@ -623,16 +621,10 @@ def names_that_say_nothing(path):
     } & SAY_NOTHING
 
 
-def test_names_say_what_they_hold_but_in_rooms_still_to_do():
-    to_do = {path for pattern in STILL_SAY_NOTHING for path in PACKAGE.glob(pattern)}
-    for path in set(MODULES) - to_do:
+def test_names_say_what_they_hold():
+    for path in MODULES:
         names = names_that_say_nothing(path)
         assert not names, f"{label(path)}: {sorted(names)}"
-
-
-@pytest.mark.parametrize("pattern", STILL_SAY_NOTHING)
-def test_a_room_still_to_do_leaves_the_list_when_it_is_done(pattern):
-    assert any(names_that_say_nothing(path) for path in PACKAGE.glob(pattern)), pattern
 
 
 def top_level_imports(path):

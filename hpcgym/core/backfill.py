@@ -196,6 +196,7 @@ class Easy(Backfill):
 
     NAME: ClassVar[str] = "easy"
     TAKES_ORDER: ClassVar[bool] = True
+    works_on_nodes: ClassVar[bool] = True
 
     cap: float = math.inf
     long: float = 7200
@@ -253,24 +254,25 @@ class Easy(Backfill):
         """Name the module whose kernels make its passes; without a cap the engine makes them."""
         if self.trial is not None:
             return TRIALS
-        return CAPPED if self.expects or self.cap < math.inf else ""
+        return CAPPED if self.weighs else ""
+
+    @property
+    def weighs(self) -> bool:
+        """Tell whether passes ask about a cap, or about costs."""
+        return bool(self.expects) or self.cap < math.inf
 
     @property
     def number(self) -> int:
         """Return what `Sim.setting` holds for the mode."""
         return super().number if self.part else s.BACKFILL_EASY
 
-    @property
-    def works_on_nodes(self) -> bool:
-        """Tell whether its passes place jobs on the nodes of a machine."""
-        is_without = self.cap == math.inf and self.NAME == Easy.NAME
-        return self.trial is None or (is_without and bool(self.trial.is_plain))
-
     def asked(self, on_nodes: bool) -> tuple[int, int]:
-        """Return `number` and `hears` of its part; on nodes a cap and costs have another."""
-        if not on_nodes or self.part != CAPPED:
+        """Return `number` and `hears` of its part; on nodes there is another."""
+        if not on_nodes or not self.part:
             return super().asked(on_nodes)
-        return s.BACKFILL_PART + loaders.place_of(ON_NODES), loaders.module(ON_NODES).HEARS
+        part = CAPPED_ON_NODES if self.trial is None else TRIALS_ON_NODES
+        asks = s.IS_BLOCKED if self.weighs else 0
+        return s.BACKFILL_PART + loaders.place_of(part), loaders.module(part).HEARS | asks
 
     @property
     def guards(self) -> bool:
@@ -313,8 +315,14 @@ TRIALS = "hpcgym.core.parts.trials"
 CAPPED = "hpcgym.core.parts.cost_benefit"
 """Part that makes passes under a cap."""
 
-ON_NODES = "hpcgym.core.parts.cost_on_nodes"
+CAPPED_ON_NODES = "hpcgym.core.parts.cost_on_nodes"
 """Part that the passes of nodes ask about a cap, and costs."""
+
+TRIALS_ON_NODES = "hpcgym.core.parts.trials_on_nodes"
+"""Part that they ask where jobs are tried, too."""
+
+WORK_ON_NODES = "none, easy and cost-benefit with a cap, trials or neither, depth, conservative"
+"""What messages name where a mode counts processors."""
 
 MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
     "backfill",

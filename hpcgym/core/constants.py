@@ -151,6 +151,7 @@ ON_TRIAL_END, AFTER_PASS, SHOW_TRIALS = 2**10, 2**11, 2**12
 ON_LOSE = 2**13  # events only
 # What the pass of a component of nodes asks of a mode with a cap or costs, if it hears the first.
 IS_BLOCKED, ON_COMPONENT, ADD_COST, PAYS = 2**14, 2**15, 2**17, 2**18
+POSTPONE = 2**19  # and of trials, where a start ends some and that takes time
 EASY_ON_NODES = ON_TRIAL_END | IS_BLOCKED
 """A mode that hears one of these makes one reservation in each partition, as EASY does."""
 COUNT_COMING = 2**16  # jobs that come now, of an event only
@@ -166,7 +167,9 @@ CHANGE_TIME, CHANGE_SIGN, CHANGE_NODE, CHANGE_ANNOUNCED = 0, 1, 2, 3
 N_CHANGE_COLUMNS = 4
 # What the kernel behind `Jobs.nodes_pass` is asked to do.
 NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
-NODES_IDLE, NODES_TRY, NODES_TAKE_BACK, NODES_KEEP = range(6, 10)  # about trials
+# About trials.
+NODES_IDLE, NODES_TRY, NODES_TAKE_BACK, NODES_KEEP, NODES_SHARE = range(6, 11)
+NODES_CLEAR, NODES_CLEARED = 11, 12
 # Bits of what `NODES_SHOW_JOB` returns.
 NODES_FITS, NODES_ENDS_BEFORE_SHADOW = 1, 2
 N_NODES_FIELDS = 4

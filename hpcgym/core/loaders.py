@@ -88,6 +88,7 @@ PARTS = [
     "hpcgym.core.parts.dependencies",
     "hpcgym.core.parts.node_outages",
     "hpcgym.core.parts.cost_on_nodes",
+    "hpcgym.core.parts.trials_on_nodes",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 

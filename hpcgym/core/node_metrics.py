@@ -295,7 +295,7 @@ def _unusable_cpus(
         n_waiting=np.zeros(n_shapes, dtype=np.int64),
         least=np.full(n_families, kernels.NOBODY),
         waiting=np.empty(n_families, dtype=np.int64),
-        place=np.empty(n_families, dtype=np.int64),
+        position=np.empty(n_families, dtype=np.int64),
         counts=np.array([0, 0, 0, workload.machine_processors]),
     )
     unusable = np.zeros(n_rows, dtype=np.int64)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Backfill, OwnSimulator, as_backfill, as_mode
+from hpcgym.core.backfill import WORK_ON_NODES, Backfill, OwnSimulator, as_backfill, as_mode
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
@@ -339,9 +339,8 @@ def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
         return
     if not mode.works_on_nodes:
         raise PolicyError(
-            f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy "
-            "and cost-benefit with a cap or without, easy+trial without cap, young and overhead, "
-            "depth:k=2, conservative"
+            f"backfill '{mode}' counts processors; on a machine of nodes these work: "
+            f"{WORK_ON_NODES}"
         )
     if settings.event_semantics != "batch":
         raise PolicyError(

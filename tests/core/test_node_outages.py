@@ -364,13 +364,14 @@ def test_nodes_of_a_machine_that_has_none_are_refused():
 
 def test_modes_that_count_processors_are_refused_beside_outages_of_nodes():
     for mode in (
-        "easy:cap=0.9+trial",
         "slack:c=1",
         "relaxed:omega=1",
         "conservative:compress=shift",
     ):
         with pytest.raises(PolicyError, match="on machines of nodes"):
             SchedulerSettings(events=[Outage(1, 2, nodes=1)], backfill=mode)
+    with pytest.raises(PolicyError, match="leave overhead out of"):
+        SchedulerSettings(events=[Outage(1, 2, nodes=1)], backfill="easy+trial:overhead=5")
 
 
 @pytest.mark.parametrize(

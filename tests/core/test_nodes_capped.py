@@ -20,7 +20,7 @@ from engines import simulator_of
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import PolicyError, ScenarioError
+from hpcgym.errors import ScenarioError
 from nodes_of_kernels import (
     first_difference,
     first_difference_on_log,
@@ -248,13 +248,6 @@ def test_costs_are_not_weighed_while_an_outage_is_known():
         workload, backfill="cost-benefit:kappa=9", events=[Outage(500, 600, nodes="2")]
     )
     assert schedule.start_time.tolist() == [0, 10, 100]
-
-
-@pytest.mark.parametrize("mode", ["easy:cap=0.9+trial", "cost-benefit+trial", f"{H}+trial:young=9"])
-def test_a_cap_and_costs_beside_trials_are_refused(mode):
-    workload = workload_of(two_components(), [Job(0, 1, 1)])
-    with pytest.raises(PolicyError, match="easy\\+trial without cap, young and overhead"):
-        hpcgym.simulate(workload, backfill=mode)
 
 
 @pytest.mark.parametrize("action", ["index", "controls", "trials", "lend"])

@@ -20,10 +20,9 @@ import reference_nodes_trials
 from drawn_machines import Case, draw_case, draw_plain_case
 from engines import simulator_of, starts_again
 from hpcgym.attempts import COMPLETED, KILLED
-from hpcgym.core.backfill import as_backfill
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError, PolicyError
+from hpcgym.errors import HpcgymError
 from nodes_of_kernels import first_difference, machine_of, result_of, settings_of, workload_of
 from reference_nodes import Job, Machine, Node
 from strategies import REQUESTED_TIMES_S
@@ -374,22 +373,6 @@ def test_nothing_is_read_before_it_is_written(random):
     simulator.run()
     starts = simulator.start_time.tolist()
     assert starts_again(simulator) == starts
-
-
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "easy+trial:young=60",
-        "easy+trial:overhead=5",
-        "easy:cap=0.9,by=request+trial",
-        "cost-benefit+trial",
-    ],
-)
-def test_other_trials_count_processors_and_are_refused_with_what_works(mode):
-    workload = workload_of(*two_nodes(Job(0, 1, 1)))
-    with pytest.raises(PolicyError, match=r"easy\+trial without cap, young and overhead"):
-        hpcgym.simulate(workload, backfill=mode)
-    assert as_backfill("easy+trial:users=0.5,kills=1").works_on_nodes
 
 
 def test_users_who_do_not_take_part_are_not_tried():

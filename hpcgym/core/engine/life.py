@@ -36,6 +36,7 @@ from hpcgym.core.engine.calendar import (
 from hpcgym.core.engine.moments import (
     at_end,
     at_evict,
+    at_guarantee_end,
     at_leave,
     at_lose,
     at_promote,
@@ -156,10 +157,16 @@ def leave_queues(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel
-def start_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
+def start_from(jobs: Jobs, sim: Sim, job: int, backfilled: bool, since: int) -> None:
     """Start a job that fits from the queues; write the queues and what `start` writes."""
     leave_queues(jobs, sim, job)
-    start(jobs, sim, job, backfilled, sim.now)
+    start(jobs, sim, job, backfilled, since)
+
+
+@kernel(inlined=True)
+def start_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
+    """Start a job that fits from the queues now."""
+    start_from(jobs, sim, job, backfilled, sim.now)
 
 
 @kernel(inlined=True)
@@ -288,6 +295,7 @@ def end_guarantee(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.guaranteed -= jobs.processors[job]
     sim.free += jobs.processors[job]
     sim.on_trial += jobs.processors[job]
+    at_guarantee_end(jobs, sim, job)
 
 
 @kernel

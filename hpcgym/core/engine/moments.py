@@ -116,6 +116,13 @@ def at_take_back(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
+def at_guarantee_end(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Tell of a trial that was guaranteed until now; its nodes are lent from now on."""
+    if has_nodes(jobs):
+        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_SHARE, job)
+
+
+@kernel(inlined=True)
 def at_promote(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a job that was on trial until now, and runs on."""
     if has_nodes(jobs):

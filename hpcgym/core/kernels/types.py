@@ -234,6 +234,7 @@ class Sim(Columned):
     guaranteed: Counter  # processors of guaranteed trials
     busy: Counter
     """Processors that killed trials hold until their nodes are cleared, or that are down."""
+    n_busy: Counter  # killed trials whose processors are not cleared yet
     n_attempts: Counter  # attempts that have ended in vain
     n_begun: Counter  # jobs that the pass at hand has started anew, beside trials
     looks_ahead: Counter
@@ -264,6 +265,8 @@ class Sim(Columned):
     depth: Annotated[float, Column("backfill_parameter", 0)]
     # Without a limit, on nodes: jobs of a component planned in a pass; inf = all.
     planned: Annotated[float, Column("backfill_parameter", 1)]
+    # Of trials, or 0 with a cap alone: before a trial or a restart is useful, s.
+    overhead: Annotated[float, Column("backfill_parameter", 8)]
 
     setting: IntVector = zeros("settings")
     counter: IntVector = zeros("counters")
@@ -399,6 +402,11 @@ class Sim(Columned):
     """Nodes of each job that has started or is on trial, from `Jobs.placed_first` on."""
     placed_chunks: IntVector = empty("placements")  # its chunks on each
     placed_on: IntVector = empty("jobs if nodes")  # how many nodes each such job has
+    cleared_at: IntVector = empty("jobs if attempts")
+    """When the nodes of each job's last killed trial are cleared, s; -1 = they are."""
+    cleared_on: IntVector = empty("jobs if nodes and attempts")  # how many these are
+    cleared_node: IntVector = empty("placements if attempts")  # they, as in `placed_node`
+    cleared_chunks: IntVector = empty("placements if attempts")
     due: ByteVector = empty("components")
     """1 = a job of the component was submitted or ended, or its trial is over, at this instant."""
     passed_at: IntVector = empty("components if attempts")

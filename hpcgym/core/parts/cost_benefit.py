@@ -37,9 +37,8 @@ from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.life import (
     is_guaranteed,
     is_on_trial,
-    leave_queues,
     promote,
-    start,
+    start_from,
     start_waiting,
 )
 from hpcgym.core.engine.moments import ask_ahead
@@ -110,7 +109,6 @@ class CostBenefitSim(Sim):
     by_request: Annotated[float, Column("backfill_parameter", 5)]  # 1 = long by the request
     widest: Annotated[float, Column("backfill_parameter", 6)]  # share that the cap binds; inf = all
     pressed: Annotated[float, Column("backfill_parameter", 7)]  # share that must wait for it to
-    overhead: Annotated[float, Column("backfill_parameter", 8)]  # before a restart is useful, s
     binds: Counter  # 1 = the cap binds in this pass
     capped: Counter  # processors of running jobs that counted under the cap when they started
 
@@ -251,8 +249,7 @@ def begin(jobs: Jobs, sim: CostBenefitSim, job: int, backfilled: bool) -> None:
     if is_on_trial(sim, job):
         promote(jobs, sim, job, backfilled)
     elif is_restart(sim, job):
-        leave_queues(jobs, sim, job)
-        start(jobs, sim, job, backfilled, begins_at(sim, job))
+        start_from(jobs, sim, job, backfilled, begins_at(sim, job))
     else:
         start_waiting(jobs, sim, job, backfilled)
 

@@ -31,7 +31,7 @@ from hpcgym.core.parts.cost_benefit import (
     on_start,
 )
 
-HEARS = s.ON_START | s.ON_RELEASE | s.IS_BLOCKED
+HEARS = s.ON_START | s.ON_RELEASE
 
 
 class CostOnNodesSim(CostBenefitSim):

@@ -13,7 +13,7 @@ Source: Specification, section 15, "Outages of nodes".
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.life import take_back
+from hpcgym.core.engine.life import end_guarantee, is_guaranteed, take_back
 from hpcgym.core.kernels.nodes.rooms import add_node, clear_nodes
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
 from hpcgym.core.parts.outages import begin, take_off
@@ -62,6 +62,8 @@ def take_off_nodes(jobs: Jobs, sim: Sim) -> None:
     for position in range(sim.n_trials - 1, -1, -1):
         job = sim.job_on_trial[position]
         if goes_down(jobs, sim, job):
+            if is_guaranteed(sim, job):
+                end_guarantee(jobs, sim, job)
             take_back(jobs, sim, job, s.NODE_DOWN)
     while True:
         last = -1

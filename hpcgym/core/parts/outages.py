@@ -128,7 +128,7 @@ class Outage(Event):
         if self.nodes:
             is_known = isinstance(mode, Backfill) and mode.works_on_nodes
             modes = (
-                "'easy' and 'cost-benefit', with a cap or without, 'easy+trial', 'depth', "
+                "'easy' and 'cost-benefit', with a cap or trials or without, 'depth', "
                 "'conservative' and 'none' on machines of nodes"
             )
         else:

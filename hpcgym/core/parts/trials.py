@@ -1,18 +1,16 @@
 """Trial runs: waiting jobs use what is idle for minutes, and young jobs may give way.
 
 Most jobs end long before their request, and nobody knows which. So a job is started where
-processors idle, and taken off again if it has not ended within the limit. It waits all the while:
-a pass takes the processors of trials for idle, and starts a job on trial where it is. A
-*guaranteed* trial has processors that running jobs gave up for it, and keeps them for a while.
+processors idle, and taken off again if it has not ended within the limit. It waits all the while: a
+pass takes the processors of trials for idle, and starts a job on trial where it is. A *guaranteed*
+trial has processors that running jobs gave up for it, and keeps them for a while.
 
-An instant with such trials has these steps after the pass that
-`hpcgym.core.parts.cost_benefit` makes:
+After the pass of `hpcgym.core.parts.cost_benefit` an instant has these steps:
 
 1. Trials that began last end where starts of the pass need their processors.
 2. Trials whose limit is over end.
 3. Jobs go on trial on what is idle, smallest requested area first, those that had no luck no more.
-4. Where no job is overdue, a job that was never tried takes the processors of young jobs that
-   requested long, and is guaranteed.
+4. Where no job is overdue, one never tried takes processors of young jobs that requested long.
 
 Cost, for n waiting and m running jobs: O(n) for a pass after which processors idle, and O(n + m)
 where young jobs may give way; O(trials) for an instant.
@@ -51,6 +49,7 @@ from hpcgym.core.engine.life import (
     take_back,
 )
 from hpcgym.core.engine.moments import more_ahead
+from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
@@ -141,11 +140,6 @@ class Trial:
         """Return the text, which `hpcgym.core.backfill.as_mode` reads behind a "+"."""
         return text_of_part(self)
 
-    @property
-    def is_plain(self) -> bool:
-        """Tell whether nobody gives way to a trial, and nothing takes time around it."""
-        return self.young == 0 and self.overhead == 0
-
     def requeueable(self, workload: "Workload") -> NDArray[np.int64]:
         """Return which jobs may be killed, shape (n_jobs,), 1 = may be; empty = all.
 
@@ -176,7 +170,6 @@ class TrialSim(CostBenefitSim):
     guarantee: Annotated[float, Column("backfill_parameter", 15)]
     victim: Annotated[float, Column("backfill_parameter", 16)]
     in_pass: Counter  # 1 while a pass is made
-    n_busy: Counter  # killed trials whose processors are not cleared yet
     kept: Counter  # idle processors that no trial takes, by an action of trials
     trial_room: Counter  # processors that trials may take now
     young_processors: Counter  # processors of running jobs that may give way now
@@ -200,7 +193,7 @@ def on_submit(sim: TrialSim, job: int) -> None:
     """Write that a newcomer has not been tried; one that was taken off is what it was."""
     if sim.flag[job] & s.FLAG_EVICTED == 0:
         sim.ran[job] = sim.wasted[job] = sim.n_tried[job] = sim.n_gave_way[job] = 0
-        sim.killed_at[job] = -1
+        sim.killed_at[job] = sim.cleared_at[job] = -1
 
 
 @kernel(inlined=True)
@@ -234,6 +227,8 @@ def on_instant(jobs: Jobs, sim: TrialSim) -> None:
         remove_release(sim, job, sim.now)
         sim.busy -= jobs.processors[job]
         sim.free += jobs.processors[job]
+        if has_nodes(jobs):
+            ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CLEARED, job)
     for position in range(sim.n_trials):
         job = sim.job_on_trial[position]
         if sim.over[job] == sim.now and is_guaranteed(sim, job):
@@ -312,6 +307,8 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
             add_release(sim, job, cleared)
             put_in_turn(sim.busy_until, sim.busy_job, sim.n_busy, cleared, job)
             sim.n_busy += 1
+            if has_nodes(jobs):
+                ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CLEAR, job)
 
 
 @kernel(inlined=True)
@@ -351,7 +348,7 @@ def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
 
 @kernel(inlined=True)
 def has_idle_nodes(jobs: Jobs, sim: TrialSim, job: int) -> bool:
-    """Place a job, where there are nodes, on what is idle of them; False if it has no placement."""
+    """Place a job, where there are nodes, on what idles of them; False if it has no placement."""
     return not has_nodes(jobs) or ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_TRY, job) == 1
 
 
@@ -376,26 +373,28 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
         ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, 0)
 
 
-@kernel
-def list_victims(jobs: Jobs, sim: TrialSim) -> int:
-    """List the running jobs that may give way, those first that have run least, by area.
+@kernel(inlined=True)
+def may_give_way(jobs: Jobs, sim: TrialSim, job: int, machine: int) -> bool:
+    """Tell whether a job on the machine, of so many processors, may give way now."""
+    if is_on_trial(sim, job) or jobs.requested_time[job] <= sim.long_request:
+        return False
+    return (
+        0 <= sim.now - sim.start_time[job] < sim.young
+        and sim.n_gave_way[job] < sim.most_times
+        and jobs.processors[job] <= sim.victim * machine
+        and may_be_killed(jobs, job)
+        and not is_overdue(sim, job)
+    )
 
-    Return their processors together.
-    """
+
+@kernel
+def list_victims(jobs: Jobs, sim: TrialSim, component: int, machine: int) -> tuple[int, int]:
+    """List young jobs of a component, -1 = all, by area run; return how many, and processors."""
     n, processors = 0, 0
-    widest = sim.victim * sim.machine_processors
     for at in range(sim.n_running):
         job = sim.ending_job[at]
-        if is_on_trial(sim, job) or jobs.requested_time[job] <= sim.long_request:
-            continue
-        age = sim.now - sim.start_time[job]
-        if (
-            age < 0
-            or age >= sim.young
-            or sim.n_gave_way[job] >= sim.most_times
-            or jobs.processors[job] > widest
-            or not may_be_killed(jobs, job)
-            or is_overdue(sim, job)
+        if not may_give_way(jobs, sim, job, machine) or (
+            component >= 0 and component_of(jobs, job) != component
         ):
             continue
         processors += jobs.processors[job]
@@ -410,7 +409,7 @@ def list_victims(jobs: Jobs, sim: TrialSim) -> int:
             position -= 1
         sim.victim_job[position] = job
         n += 1
-    return processors
+    return n, processors
 
 
 @kernel
@@ -441,7 +440,7 @@ def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
     sim.trial_room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.limit))
     sim.young_processors = sim.young_room = 0
     if sim.young > 0.0 and not some_are_overdue(sim):
-        sim.young_processors = list_victims(jobs, sim)
+        _, sim.young_processors = list_victims(jobs, sim, -1, sim.machine_processors)
         most = int(sim.share * sim.machine_processors)
         room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
         sim.young_room = min(room + sim.young_processors, most - sim.guaranteed)
@@ -528,7 +527,7 @@ def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
     if sim.decide == s.DECIDE_AFTER_PASS:
         return sim.chooses == 1 and may_try_some(jobs, sim)
     try_idle(jobs, sim)
-    if sim.young > 0.0:
+    if sim.young > 0.0 and not has_nodes(jobs):
         make_way(jobs, sim)
     return False
 

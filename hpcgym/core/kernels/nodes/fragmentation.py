@@ -58,7 +58,7 @@ class Present(NamedTuple):
     n_waiting: NDArray[Any]  # jobs of each shape
     least: NDArray[Any]  # shape of each family with least memory of those that wait
     waiting: NDArray[Any]  # families that wait
-    place: NDArray[Any]  # of each family among them
+    position: NDArray[Any]  # of each family among them
     counts: NDArray[Any]  # in the columns N_*
 
 
@@ -106,7 +106,7 @@ def enter_queue(past: Any, now: Any, shape: int) -> None:
     if least != NOBODY and least <= shape:
         return
     if least == NOBODY:
-        now.place[family] = now.counts[N_FAMILIES]
+        now.position[family] = now.counts[N_FAMILIES]
         now.waiting[now.counts[N_FAMILIES]] = family
         now.counts[N_FAMILIES] += 1
     now.least[family] = shape
@@ -127,8 +127,8 @@ def leave_queue(past: Any, now: Any, shape: int) -> None:
     if shape == end:
         now.counts[N_FAMILIES] -= 1
         last = now.waiting[now.counts[N_FAMILIES]]
-        now.waiting[now.place[family]] = last
-        now.place[last] = now.place[family]
+        now.waiting[now.position[family]] = last
+        now.position[last] = now.position[family]
     for node in range(len(now.best)):
         if now.best[node] == family:
             mark_stale(now, node)

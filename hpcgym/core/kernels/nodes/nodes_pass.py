@@ -34,11 +34,12 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
-from hpcgym.core.engine.life import is_on_trial, promote, start_waiting
+from hpcgym.core.engine.life import is_guaranteed, is_on_trial, promote, start_from
 from hpcgym.core.kernels.nodes.bound import make_bound
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
-from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of, use_of
+from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of
+from hpcgym.core.kernels.nodes.spares import change_spares, is_too_wide, spare_beside
 from hpcgym.core.kernels.nodes.timeline import (
     OTHER_PLAN,
     PLAN,
@@ -51,7 +52,6 @@ from hpcgym.core.kernels.nodes.timeline import (
     place_before_outages,
     place_from,
     place_now,
-    release_end,
     reserve_earliest,
 )
 from hpcgym.core.kernels.nodes.trials import (
@@ -60,6 +60,7 @@ from hpcgym.core.kernels.nodes.trials import (
     has_own_nodes,
     make_room,
     mark_over,
+    set_apart,
     take_idle,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order, make_backfill_order
@@ -153,70 +154,26 @@ def try_on_idle(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 
 @kernel
-def spare_beside(jobs: Jobs, sim: Sim, job: int, start: int) -> int:
-    """Return how many cpus of its partition a reserved job leaves idle when it starts, at most."""
-    partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
-    spare = sim.free_cpus[partition] - jobs.processors[job]
-    position = sim.n_releases - 1
-    while position >= 0 and release_end(sim, position) <= start:
-        running = sim.release_job[position]
-        first = jobs.placed_first[running]
-        for each in range(first, first + sim.placed_on[running]):
-            node = sim.placed_node[each]
-            if jobs.member[partition, node] == 1:
-                spare += use_of(jobs, jobs.shape[running], node, sim.placed_chunks[each], s.CPUS)
-        position -= 1
-    return spare
-
-
-@kernel
-def lower_spares(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
-    """Take what a job that starts occupies from the spare cpus of the reservations it reaches."""
-    if depth_of(sim) == np.inf:
-        return
-    until = sim.start_time[job] + jobs.estimate[job]
-    for number in range(sim.n_reservations):
-        if sim.plan_start[PLAN, number] >= until:
-            continue
-        reserved = sim.plan_job[PLAN, number]
-        partition = jobs.need[jobs.shape[reserved], s.NEED_PARTITION]
-        for chosen in range(n):
-            node = sim.chosen_node[chosen]
-            if jobs.member[partition, node] == 1:
-                chunks = sim.chosen_chunks[chosen]
-                sim.plan_spare[number] -= use_of(jobs, jobs.shape[job], node, chunks, s.CPUS)
-
-
-@kernel
-def is_too_wide(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
-    """Tell whether a reservation of a job's own partition leaves too few cpus for the job."""
-    if sim.n_foreseen > 0:
-        return False  # nodes that come back may leave more
-    partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
-    for position in range(reach):
-        number = sim.plan_by_start[PLAN, position]
-        reserved = sim.plan_job[PLAN, number]
-        if (
-            jobs.need[jobs.shape[reserved], s.NEED_PARTITION] == partition
-            and sim.plan_spare[number] < jobs.processors[job]
-        ):
-            return True
-    return False
-
-
-@kernel
-def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
+def take_nodes(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
     """Start a job on the n nodes of the placement found last, on which one on trial is already."""
     if is_on_trial(sim, job):
         promote(jobs, sim, job, backfilled)
     else:
+        since = begins_at(sim, job)
         occupy(jobs, sim, job, n)
-        start_waiting(jobs, sim, job, backfilled)
+        start_from(jobs, sim, job, backfilled, since)
         if sim.n_trials > 0:
             sim.begun_job[sim.n_begun] = job
             sim.n_begun += 1
     sim.refused_state += 1
-    lower_spares(jobs, sim, job, n)
+
+
+@kernel
+def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
+    """Start a job as `take_nodes` does; write what the reservations leave idle, too."""
+    since = sim.over[job] if is_guaranteed(sim, job) else sim.now
+    take_nodes(jobs, sim, job, n, backfilled)
+    change_spares(jobs, sim, job, n, since)
 
 
 @kernel(inlined=True)
@@ -366,6 +323,9 @@ def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> int:
     n_reservations, n_nodes = sim.n_reservations, sim.n_planned_nodes
     clear_plan(sim)
     add_reservation(jobs, sim, OTHER_PLAN, job, begins_at(sim, job), n)
+    sim.plan_start[OTHER_PLAN, 0] = min(sim.plan_start[OTHER_PLAN, 0], sim.now)
+    set_apart(jobs, sim, job, 1)
+    failed = -1
     for number in range(n_reservations):
         other = sim.plan_job[PLAN, number]
         start = sim.plan_start[PLAN, number]
@@ -375,9 +335,11 @@ def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> int:
         placed = place_from(jobs, sim, OTHER_PLAN, other, start)
         if placed < 0:
             sim.n_reservations, sim.n_planned_nodes = n_reservations, n_nodes
-            return number
+            failed = number
+            break
         add_reservation(jobs, sim, OTHER_PLAN, other, start, placed)
-    return -1
+    set_apart(jobs, sim, job, -1)
+    return failed
 
 
 @kernel
@@ -447,11 +409,9 @@ def start_if_it_pays(jobs: Jobs, sim: Sim, job: int) -> None:
     # There is room for all, but the rule has no placement: then no chunk counts as placed.
     sim.lacking = lacking if lacking > 0 else jobs.chunks[other]
     if ask_mode(jobs.mode_pass, jobs, sim, s.PAYS, job) == 1:
-        occupy(jobs, sim, job, choose_planned(sim, OTHER_PLAN, 0))
-        start_waiting(jobs, sim, job, True)
-        remove_release(sim, job, sim.now + jobs.estimate[job])
+        take_nodes(jobs, sim, job, choose_planned(sim, OTHER_PLAN, 0), True)
+        remove_release(sim, job, sim.start_time[job] + jobs.estimate[job])
         add_release(sim, job, sim.now)
-        sim.refused_state += 1
 
 
 @kernel
@@ -460,9 +420,10 @@ def list_true_releases(jobs: Jobs, sim: Sim) -> None:
     position = sim.n_releases - 1
     while position >= 0 and sim.release_time[position] <= sim.now:
         job = sim.release_job[position]
-        if sim.start_time[job] == sim.now:
+        release = sim.start_time[job] + jobs.estimate[job]
+        if sim.release_time[position] != release:
             remove_release(sim, job, sim.now)
-            add_release(sim, job, sim.now + jobs.estimate[job])  # the others move up by a place
+            add_release(sim, job, release)  # the others move up by a place
         else:
             position -= 1
 
@@ -478,7 +439,7 @@ def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int, weighs: bool) -> None:
         placed = place_left(jobs, sim, job)
         if placed > 0:
             start_chosen(jobs, sim, job, placed, True)
-        elif weighs:
+        elif weighs and not is_guaranteed(sim, job):
             start_if_it_pays(jobs, sim, job)
 
 

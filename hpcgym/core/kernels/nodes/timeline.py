@@ -20,7 +20,7 @@ from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.kernels.nodes.bound import find_hole
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
-from hpcgym.core.kernels.nodes.trials import begins_at, place_on_own
+from hpcgym.core.kernels.nodes.trials import begins_at, is_clearing, place_on_own, set_apart
 from hpcgym.core.kernels.types import Jobs, Sim
 
 TRIAL, WINDOW = 0, 1
@@ -147,12 +147,25 @@ def release_end(sim: Sim, position: int) -> int:
 
 
 @kernel
+def pass_clearing(jobs: Jobs, sim: Sim, at: int, shape: int, job: int) -> None:
+    """Move a cursor past the instant at which the nodes of a killed trial are clear."""
+    first = jobs.placed_first[job]
+    for each in range(first, first + sim.cleared_on[job]):
+        node = sim.cleared_node[each]
+        change_node(jobs, sim, at, jobs.shape[job], node, sim.cleared_chunks[each], 1)
+        if at == TRIAL:
+            show_change(jobs, sim, at, shape, node)
+
+
+@kernel
 def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, until: int) -> None:
     """Move a cursor past the releases up to an instant; `TRIAL` has its row follow."""
     position = sim.cursor[at, s.CURSOR_RELEASE]
     while position >= 0 and release_end(sim, position) <= until:
         job = sim.release_job[position]
-        if component_of(jobs, job) == component:
+        if component_of(jobs, job) == component and is_clearing(sim, position):
+            pass_clearing(jobs, sim, at, shape, job)
+        elif component_of(jobs, job) == component:
             first = jobs.placed_first[job]
             for each in range(first, first + sim.placed_on[job]):
                 node = sim.placed_node[each]
@@ -252,12 +265,27 @@ def next_start(jobs: Jobs, sim: Sim, at: int, plan: int) -> int:
     return min(instant, sim.plan_start[plan, sim.plan_by_start[plan, position]])
 
 
+@kernel
+def pass_others(jobs: Jobs, sim: Sim, at: int, component: int) -> None:
+    """Move a cursor past the releases of other components that come before the next of its own."""
+    position = sim.cursor[at, s.CURSOR_RELEASE]
+    while position >= 0 and component_of(jobs, sim.release_job[position]) != component:
+        position -= 1
+    sim.cursor[at, s.CURSOR_RELEASE] = position
+
+
 @kernel(inlined=True)
-def next_return(jobs: Jobs, sim: Sim, at: int, plan: int) -> int:
-    """Return the next instant at which nodes become free, s; `NEVER` if there is none."""
+def next_return(jobs: Jobs, sim: Sim, at: int, plan: int, component: int) -> int:
+    """Return the next instant at which nodes become free, s; `NEVER` if there is none.
+
+    Who lost the nodes of a trial may fit elsewhere now, and so at any instant. Others do not fit
+    before nodes of their own component are free, whatever other instants are looked at.
+    """
     instant = s.NEVER
     if sim.n_foreseen > 0:
         instant = next_outage(jobs, sim, at, 1)
+    if sim.n_trials > 0 and len(sim.due) > 1:
+        pass_others(jobs, sim, at, component)
     if sim.cursor[at, s.CURSOR_RELEASE] >= 0:
         instant = min(instant, release_end(sim, sim.cursor[at, s.CURSOR_RELEASE]))
     position = sim.cursor[at, s.CURSOR_END]
@@ -299,9 +327,11 @@ def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
     Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and both cursors.
     """
     shape = jobs.shape[job]
+    set_apart(jobs, sim, job, 1)
     begin_cursor(jobs, sim, WINDOW, shape)
     until = begins_at(sim, job) + jobs.estimate[job]
     narrow_window(jobs, sim, plan, job, until)
+    set_apart(jobs, sim, job, -1)
     if is_on_trial(sim, job):
         return place_on_own(jobs, sim, WINDOW, job)
     return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
@@ -314,7 +344,9 @@ def place_before_outages(jobs: Jobs, sim: Sim, job: int, until: int) -> int:
     Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and `WINDOW`.
     """
     shape = jobs.shape[job]
+    set_apart(jobs, sim, job, 1)
     begin_cursor(jobs, sim, WINDOW, shape)
+    set_apart(jobs, sim, job, -1)
     for position in range(sim.n_foreseen):
         row = sim.foreseen[position]
         if jobs.node_change[row, s.CHANGE_TIME] >= until:
@@ -403,7 +435,7 @@ def reserve_earliest(jobs: Jobs, sim: Sim, job: int, is_bounded: bool) -> int:
         begin_cursor(jobs, sim, TRIAL, shape)
     while True:
         # On an empty partition every job has a placement, so the search ends.
-        start = next_return(jobs, sim, TRIAL, PLAN)
+        start = next_return(jobs, sim, TRIAL, PLAN, component)
         advance(jobs, sim, TRIAL, PLAN, shape, component, start)
         if start < least:
             continue

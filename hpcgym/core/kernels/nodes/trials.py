@@ -9,20 +9,31 @@ While jobs go on trial, what trials hold is out of `free_on` as well (`show_idle
 Cost: O(nodes of the trials) for an instant at which jobs may go on trial; O(trials) for a node on
 which one ends.
 
-Source: Specification, section 15, "Trials on nodes".
+A guaranteed trial has its nodes for itself: they are neither in `free_on` nor in `lent_on`, and the
+estimated ends list the end of the guarantee. Where a test asks whether it may run on, what it holds
+is taken for free (`set_apart`).
+
+Source: Specification, section 15, "Trials on nodes", "Young jobs on nodes", "Overhead on nodes".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.life import is_on_trial, take_back
+from hpcgym.core.engine.calendar import add_release, remove_release
+from hpcgym.core.engine.life import is_guaranteed, is_on_trial, take_back
 from hpcgym.core.kernels.nodes.rooms import component_of, give_back, occupy, room_now, use_of
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
 @kernel(inlined=True)
 def begins_at(sim: Sim, job: int) -> int:
-    """Return since when a waiting job would run if a pass started it, s."""
-    return sim.since[job] if is_on_trial(sim, job) else sim.now
+    """Return since when a waiting job would run usefully if a pass started it, s."""
+    if is_on_trial(sim, job):
+        return sim.since[job]
+    # Where jobs are tried, a restart may take longer.
+    if sim.hears & s.ON_TRIAL_END != 0 and sim.overhead > 0.0 and sim.killed_at[job] >= 0:
+        return sim.now + int(sim.overhead)
+    return sim.now
 
 
 @kernel
@@ -48,6 +59,8 @@ def choose_own(jobs: Jobs, sim: Sim, job: int) -> int:
 def has_own_nodes(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether no start of the pass keeps a job on trial from its nodes."""
     first = jobs.placed_first[job]
+    if is_guaranteed(sim, job):
+        return True
     for each in range(first, first + sim.placed_on[job]):
         room = room_now(jobs, sim, jobs.shape[job], sim.placed_node[each])
         if room < sim.placed_chunks[each]:
@@ -88,10 +101,72 @@ def change_held(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
 
 
 @kernel
+def change_guaranteed(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
+    """Take what a guaranteed trial holds for free, or, where `sign` is -1, no more."""
+    change_held(jobs, sim, job, sign)
+    if sign > 0:
+        remove_release(sim, job, sim.over[job])
+    else:
+        add_release(sim, job, sim.over[job])
+
+
+@kernel(inlined=True)
+def set_apart(jobs: Jobs, sim: Sim, job: int, sign: int) -> None:
+    """Do what `change_guaranteed` does, if a job is on a guaranteed trial."""
+    if is_guaranteed(sim, job):
+        change_guaranteed(jobs, sim, job, sign)
+
+
+@kernel
 def take_idle(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
     """Give a job that goes on trial the n nodes of the placement found last; see `show_idle`."""
     occupy(jobs, sim, job, n)
     count_lent(jobs, sim, job, 1)
+
+
+@kernel
+def share_nodes(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Have others use the nodes of a job whose trial was guaranteed until now."""
+    count_lent(jobs, sim, job, 1)
+    change_held(jobs, sim, job, 1)
+    sim.n_vacated += 1  # a shape without a placement there may have one now
+
+
+@kernel
+def clear(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take the nodes of a killed trial while they are cleared; the job may have others soon.
+
+    They are listed in `release_*`, where `cleared_at` tells them from the job's own.
+    """
+    first = jobs.placed_first[job]
+    for each in range(first, first + sim.placed_on[job]):
+        sim.cleared_node[each] = sim.placed_node[each]
+        sim.cleared_chunks[each] = sim.placed_chunks[each]
+    sim.cleared_on[job] = sim.placed_on[job]
+    sim.cleared_at[job] = sim.now + int(sim.overhead)
+    change_held(jobs, sim, job, -1)
+
+
+@kernel
+def end_clearing(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Free the nodes of a killed trial, which are clear now; write `due`."""
+    first = jobs.placed_first[job]
+    for each in range(first, first + sim.cleared_on[job]):
+        give_back(jobs, sim, jobs.shape[job], sim.cleared_node[each], sim.cleared_chunks[each])
+    sim.cleared_at[job] = -1
+    sim.n_vacated += 1
+    sim.due[component_of(jobs, job)] = 1
+
+
+@kernel(inlined=True)
+def is_clearing(sim: Sim, position: int) -> bool:
+    """Tell whether an entry of the releases is about nodes that are cleared.
+
+    They are clear before any later attempt of the job could end by its estimate.
+    """
+    return sim.n_busy > 0 and (
+        sim.cleared_at[sim.release_job[position]] == sim.release_time[position]
+    )
 
 
 @kernel
@@ -105,11 +180,15 @@ def keep(jobs: Jobs, sim: Sim, job: int) -> None:
 def show_idle(jobs: Jobs, sim: Sim, until: int) -> None:
     """Take what trials hold out of `free_on`, or, once jobs have gone on trial, return it.
 
+    Guaranteed ones hold nothing of it.
+
     Trials that begin now are over at `until`, s; it is 0 once jobs have gone on trial.
     """
     sim.idle_until = until
     for position in range(sim.n_trials):
-        change_held(jobs, sim, sim.job_on_trial[position], -1 if until > 0 else 1)
+        job = sim.job_on_trial[position]
+        if not is_guaranteed(sim, job):
+            change_held(jobs, sim, job, -1 if until > 0 else 1)
     if until == 0:
         sim.n_vacated += 1  # a shape without a placement there may have one now
 
@@ -135,11 +214,13 @@ def is_placed_on(jobs: Jobs, sim: Sim, job: int, node: int) -> bool:
 
 @kernel
 def end_last_on(jobs: Jobs, sim: Sim, node: int) -> None:
-    """End the trial on a node that began last; write what `take_back` writes."""
+    """End the trial on a node that began last of those not guaranteed, as `take_back` does."""
     position = sim.n_trials - 1
-    while not is_placed_on(jobs, sim, sim.job_on_trial[position], node):
+    job = sim.job_on_trial[position]
+    while is_guaranteed(sim, job) or not is_placed_on(jobs, sim, job, node):
         position -= 1
-    take_back(jobs, sim, sim.job_on_trial[position], s.TRIAL_EVICTED)
+        job = sim.job_on_trial[position]
+    take_back(jobs, sim, job, s.TRIAL_EVICTED)
 
 
 @kernel
@@ -153,7 +234,9 @@ def make_room(jobs: Jobs, sim: Sim) -> None:
     for position in range(n):
         job = sim.begun_job[position]
         change_held(jobs, sim, job, -1)
-        first = jobs.placed_first[job]
+        first, n_trials = jobs.placed_first[job], sim.n_trials
         for each in range(first, first + sim.placed_on[job]):
             while lacks(sim, sim.placed_node[each]):
                 end_last_on(jobs, sim, sim.placed_node[each])
+        if sim.n_trials < n_trials and sim.overhead > 0.0:
+            ask_mode(jobs.mode_pass, jobs, sim, s.POSTPONE, job)

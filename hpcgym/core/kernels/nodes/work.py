@@ -5,7 +5,14 @@ from hpcgym.core.kernels.nodes.check import find_overuse
 from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, nodes_pass, try_on_idle
 from hpcgym.core.kernels.nodes.observation import begin_showing, show_job
 from hpcgym.core.kernels.nodes.rooms import clear_nodes, vacate
-from hpcgym.core.kernels.nodes.trials import count_lent, keep, show_idle
+from hpcgym.core.kernels.nodes.trials import (
+    clear,
+    count_lent,
+    end_clearing,
+    keep,
+    share_nodes,
+    show_idle,
+)
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -37,4 +44,10 @@ def work(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
         count_lent(jobs, sim, job, -1)
     elif task == s.NODES_KEEP:
         keep(jobs, sim, job)
+    elif task == s.NODES_SHARE:
+        share_nodes(jobs, sim, job)
+    elif task == s.NODES_CLEAR:
+        clear(jobs, sim, job)
+    elif task == s.NODES_CLEARED:
+        end_clearing(jobs, sim, job)
     return 0
