@@ -31,6 +31,7 @@ from hpcgym.core.prepare import (
     checked_keys,
     network_of,
     prepare,
+    refuse_as_choice,
     rules_of,
     state_for,
 )
@@ -368,6 +369,7 @@ def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orde
     order = settings.backfill_order
     backfill_policy = None if order is None else as_policy(order)
     others = [] if backfill_policy is None else [backfill_policy]
+    refuse_as_choice((*policies, *others))
     for policy in (*policies, *others):
         if policy.is_python:
             raise PolicyError(

@@ -88,6 +88,7 @@ PARTS = [
     "hpcgym.core.parts.dependencies",
     "hpcgym.core.parts.node_outages",
     "hpcgym.core.parts.cost_on_nodes",
+    "hpcgym.core.parts.fair_share",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 
@@ -103,6 +104,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         *("SPF-REG", "SAF-REG", "SMITH-REG"),
     ),
     "hpcgym.core.orders.smith:urgent": ("SMITH-URGENT",),
+    "hpcgym.core.orders.fair_share:fair_share": (),
 }
 """Functions that score jobs, as "module:name", each with the policies of its module that go by it;
 the place here is part of a rule's number."""
@@ -117,6 +119,16 @@ POLICIES: ByName[Any] = ByName(
     },
 )
 """Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
+
+FAMILIES: ByName[type[Any]] = ByName(
+    "policy",
+    PolicyError,
+    {
+        "fair-share": "hpcgym.core.orders.fair_share:Shares",
+    },
+)
+"""Policies with parameters: dataclasses whose fields are the keys of a text, and whose `policy` is
+what is meant; the text is as that of a backfilling mode."""
 
 ACTIONS: ByName[type[Any]] = ByName(
     "action",
