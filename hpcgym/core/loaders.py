@@ -105,6 +105,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     ),
     "hpcgym.core.orders.smith:urgent": ("SMITH-URGENT",),
     "hpcgym.core.orders.fair_share:fair_share": (),
+    "hpcgym.core.orders.priority:priority": (),
 }
 """Functions that score jobs, as "module:name", each with the policies of its module that go by it;
 the place here is part of a rule's number."""
@@ -125,6 +126,7 @@ FAMILIES: ByName[type[Any]] = ByName(
     PolicyError,
     {
         "fair-share": "hpcgym.core.orders.fair_share:Shares",
+        "multifactor": "hpcgym.core.orders.priority:Multifactor",
     },
 )
 """Policies with parameters: dataclasses whose fields are the keys of a text, and whose `policy` is

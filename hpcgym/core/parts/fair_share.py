@@ -276,6 +276,13 @@ def comes_before(jobs: Jobs, sim: FairShareSim, line: int, other: int) -> int:
     return order
 
 
+@kernel(inlined=True)
+def share_among_siblings(jobs: Jobs, sim: FairShareSim, line: int) -> float:
+    """Return the shares of an account or a user over those of all below the same account."""
+    below = sim.shares_below[of_line(jobs, sim, PARENT, line)]
+    return of_line(jobs, sim, SHARES, line) / below if below > 0 else 0.0
+
+
 @kernel
 def rank(jobs: Jobs, sim: FairShareSim) -> None:
     """Give each user its rank by Fair Tree, over their number; write `level`, `ranked`, `factor`."""
@@ -283,8 +290,8 @@ def rank(jobs: Jobs, sim: FairShareSim) -> None:
         parent = of_line(jobs, sim, PARENT, line)
         sim.level[line] = math.inf
         if sim.seen[line] > 0.0:
-            shares = of_line(jobs, sim, SHARES, line) / sim.shares_below[parent]
-            sim.level[line] = shares / (sim.seen[line] / sim.seen[parent])
+            usage = sim.seen[line] / sim.seen[parent]
+            sim.level[line] = share_among_siblings(jobs, sim, line) / usage
     n = sim.n_ranked
     for position in range(1, n):  # the order hardly changes from period to period
         line = sim.ranked[position]
@@ -311,8 +318,7 @@ def weigh(jobs: Jobs, sim: FairShareSim) -> None:
     sim.level[0] = 1.0
     for line in range(1, head(jobs, sim, N_LINES)):
         parent = of_line(jobs, sim, PARENT, line)
-        below = sim.shares_below[parent]
-        shares = of_line(jobs, sim, SHARES, line) / below if below > 0 else 0.0
+        shares = share_among_siblings(jobs, sim, line)
         sim.norm[line] = sim.norm[parent] * shares
         usage = sim.seen[line] / sim.seen[0] if sim.seen[0] > 0.0 else 0.0
         sim.level[line] = usage
