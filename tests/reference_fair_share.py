@@ -30,6 +30,7 @@ class Rule(NamedTuple):
     interval: int = 300
     period: int = 300
     dampening: int = 1
+    passed: int = 0  # s of the first interval before time 0
     weights: Mapping[str, float] | None = None  # age, max_age, fairshare
 
 
@@ -54,7 +55,7 @@ class Usage:
     """
 
     def __init__(self, tree: Sequence[Line], rule: Rule) -> None:
-        self.interval = rule.interval
+        self.interval, self.passed = rule.interval, rule.passed
         self.rate = rule.interval / rule.half_life if rule.half_life else 0.0
         self.over = 0  # intervals before this one are in `total`
         self.total = {user: float(each.usage) for user, each in enumerate(tree) if each.is_user}
@@ -75,13 +76,13 @@ class Usage:
 
     def at(self, t: int) -> dict[int, float]:
         """Return the usage at an instant, which is no earlier than the last one asked for."""
-        while (self.over + 1) * self.interval <= t:
-            begin = self.over * self.interval
+        begin = self.over * self.interval - self.passed
+        while begin + self.interval <= t:
             for user, seconds in self.within(begin, begin + self.interval).items():
                 self.total[user] += self.weigh(seconds, self.over)
             self.over += 1
-            self.runs = [run for run in self.runs if run.end > begin + self.interval]
-        begin = self.over * self.interval
+            begin += self.interval
+            self.runs = [run for run in self.runs if run.end > begin]
         return {
             user: self.total[user] + self.weigh(seconds, self.over)
             for user, seconds in self.within(begin, t).items()

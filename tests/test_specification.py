@@ -19,7 +19,7 @@ CITING = sorted({*MODULES, *CARDS, *PAGES} - {SPECIFICATION, Path(__file__)})
 
 WORKS = (
     *("Batsim", "Gymnasium", "Lecture on batch scheduling", "RLScheduler", "SchedInspector"),
-    *("Slurm", "Stable-Baselines3", "Standard Workload Format", "freuk/ocst", "m_lublin99.c"),
+    *("OpenPBS", "Slurm", "Stable-Baselines3", "Standard Workload Format", "freuk/ocst", "m_lublin99.c"),
     *("predictsim", "pyss"),
 )
 """Works that are cited by a name rather than by authors and year."""

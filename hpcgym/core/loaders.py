@@ -129,8 +129,9 @@ FAMILIES: ByName[type[Any]] = ByName(
         "multifactor": "hpcgym.core.orders.priority:Multifactor",
     },
 )
-"""Policies with parameters: dataclasses whose fields are the keys of a text, and whose `policy` is
-what is meant; the text is as that of a backfilling mode."""
+"""Policies with parameters, by the name that their text begins with. They are dataclasses whose
+fields are its keys, as those of a backfilling mode, and whose `policy` is what is meant; or classes
+whose `read` makes a policy of what stands behind the colon."""
 
 ACTIONS: ByName[type[Any]] = ByName(
     "action",

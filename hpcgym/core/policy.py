@@ -408,7 +408,6 @@ def as_policy(policy: AnyPolicy) -> Policy:
     return _POLICIES[name] if name in _POLICIES else loaders.POLICIES[name]
 
 
-@cache
 def read_family(text: str) -> Policy:
     """Return the policy that a name of `loaders.FAMILIES` and parameters behind a colon mean.
 
@@ -418,8 +417,12 @@ def read_family(text: str) -> Policy:
     from hpcgym.core.backfill import read_part
 
     family, colon, rest = text.partition(":")
-    made = read_part("policy", f"{family.strip().casefold()}{colon}{rest}", [loaders.FAMILIES])
-    policy: Policy = made.policy
+    name = family.strip().casefold()
+    policy: Policy
+    if hasattr(loaders.FAMILIES[name], "read"):
+        policy = loaders.FAMILIES[name].read(rest)
+    else:
+        policy = read_part("policy", f"{name}{colon}{rest}", [loaders.FAMILIES]).policy
     return policy
 
 

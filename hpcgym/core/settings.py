@@ -44,8 +44,9 @@ class SchedulerSettings(SettingList):
         for key in ("policy", "backfill_order"):
             given = getattr(self, key)
             chosen = None if given is None else as_policy(given)
-            if isinstance(given, Chooser) or callable(given):
-                object.__setattr__(self, key, chosen)  # so that it shows its name
+            is_family = isinstance(given, str) and chosen is not None and chosen.is_own_order
+            if isinstance(given, Chooser) or callable(given) or is_family:
+                object.__setattr__(self, key, chosen)  # so that it shows its name, and is read once
         mode = as_mode(self.backfill)
         object.__setattr__(self, "backfill", mode)
         object.__setattr__(self, "events", as_events(self.events))

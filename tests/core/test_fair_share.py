@@ -57,6 +57,7 @@ def rules(draw):
         draw(one_of((1, 1, 4, 7, 25))),
         draw(one_of((1, 3))),
     )
+    rule = rule._replace(passed=draw(st.integers(0, rule.interval - 1)))
     if draw(st.booleans()):
         return rule
     weights = {"age": draw(one_of((0, 5, 100))), "max_age": 30}
@@ -71,7 +72,7 @@ def twin_of(tree):
 
 def policy_of(rule, tree):
     """Return the policy that a rule of the reference means."""
-    kept = FairShare(KINDS[rule.kind], *rule[1:5], tree)
+    kept = FairShare(KINDS[rule.kind], *rule[1:6], tree)
     if rule.weights is None:
         return compiled_policy("SHARES", fair_share, keeps=kept)
     made = Multifactor(**rule.weights).policy

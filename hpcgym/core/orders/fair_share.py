@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hpcgym.accounts import Accounts
-from hpcgym.core.backfill import is_whole
+from hpcgym.core.backfill import is_whole, text_of_part
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs
-from hpcgym.core.parts.fair_share import EVERY_PASS, FAIR_TREE, FairShare, FairShareSim, line_of
-from hpcgym.core.parts.fair_share import refresh as refresh
+from hpcgym.core.parts.fair_share import (
+    EVERY_PASS,
+    FAIR_TREE,
+    FairShare,
+    FairShareSim,
+    line_of,
+    refresh,
+)
 from hpcgym.core.policy import Policy, compiled_policy
-from hpcgym.core.backfill import text_of_part
 from hpcgym.errors import PolicyError
 
 
@@ -35,6 +40,7 @@ class Shares:
     Attributes:
         interval: Usage is multiplied by `factor` after each interval of so many s.
         factor: From 0 to 1, without both.
+        first: When the first interval ends, s, 1 to `interval`; None = `interval`.
         period: After how many s the order is made anew, 1 = at each pass.
         accounts: The tree; None = all users are equal.
 
@@ -50,6 +56,7 @@ class Shares:
 
     interval: int = 86_400
     factor: float = 0.5
+    first: int | None = None
     period: int = EVERY_PASS
     accounts: Accounts | None = None
 
@@ -61,6 +68,13 @@ class Shares:
                     f"policy {self.NAME!r}: {key} must be whole seconds >= 1, got "
                     f"{getattr(self, key)!r}"
                 )
+        if self.first is not None and not (
+            is_whole(self.first, 1) and self.first <= self.interval
+        ):
+            raise PolicyError(
+                f"policy {self.NAME!r}: first must be whole seconds from 1 to interval, "
+                f"{self.interval}, got {self.first!r}"
+            )
         if not (isinstance(self.factor, (int, float)) and 0 < self.factor < 1):
             raise PolicyError(
                 f"policy {self.NAME!r}: factor must be above 0 and below 1, got {self.factor!r}"
@@ -70,7 +84,9 @@ class Shares:
     def policy(self) -> Policy:
         """Return the policy."""
         half_life = -self.interval / math.log2(self.factor)
-        kept = FairShare(FAIR_TREE, half_life, self.interval, self.period, 1, self.accounts)
+        passed = 0 if self.first is None else self.interval - self.first
+        pace = half_life, self.interval, self.period
+        kept = FairShare(FAIR_TREE, *pace, 1, passed, self.accounts)
         return compiled_policy(
             text_of_part(self), fair_share, source="OpenPBS, fair share", keeps=kept
         )

@@ -131,7 +131,7 @@ class Multifactor:
         """Return the policy."""
         kind = FAIR_TREE if self.fair_tree else CLASSIC
         pace = self.half_life, self.period, self.period
-        kept = FairShare(kind, *pace, self.dampening, self.accounts) if self.fairshare else None
+        kept = FairShare(kind, *pace, self.dampening, 0, self.accounts) if self.fairshare else None
         return compiled_policy(
             text_of_part(self),
             priority,

@@ -40,9 +40,10 @@ EVERY_PASS = 1
 """The period that is each pass."""
 
 CLASSIC, FAIR_TREE = 0, 1
-N_LINES, KIND, PERIOD, INTERVAL, HALVINGS, PER, DAMPENING, N_HEAD = range(8)
+N_LINES, KIND, PERIOD, INTERVAL, HALVINGS, PER, DAMPENING, PASSED, N_HEAD = range(9)
 """Numbers: lines of the tree, what shares are made of, s of a period and of an interval of decay,
-halvings in an interval as a fraction, what divides the exponent of 2. Then, by line: its parent, its shares, 1 for users, usage at time 0."""
+halvings in an interval as a fraction, what divides the exponent of 2, s of the first interval that
+are over at time 0. Then, by line: its parent, its shares, 1 for users, usage at time 0."""
 
 PARENT, SHARES, IS_USER, USED = range(4)
 
@@ -63,6 +64,7 @@ class FairShare(Event):
         interval: After which usage decays, s.
         period: After which the order is made anew, s.
         dampening: Slurm's FairShareDampeningFactor, of `CLASSIC`.
+        passed: How much of the first interval is over at time 0, s.
         accounts: The tree; None = all users are equal.
     """
 
@@ -75,6 +77,7 @@ class FairShare(Event):
     interval: int = 300
     period: int = 300
     dampening: int = 1
+    passed: int = 0
     accounts: Accounts | None = None
 
     def tree(self, workload: Workload) -> Accounts:
@@ -87,7 +90,7 @@ class FairShare(Event):
         n = len(tree.lines)
         halvings = self.interval * MICRO, round(self.half_life * MICRO)
         decay = halvings if self.half_life else (0, 1)
-        head = n, self.kind, self.period, self.interval, *decay, self.dampening
+        head = n, self.kind, self.period, self.interval, *decay, self.dampening, self.passed
         is_user = np.zeros(n, dtype=np.int64)
         is_user[list(tree.users)] = 1
         shares = [line.shares for line in tree.lines]
@@ -160,6 +163,12 @@ def of_line(jobs: Jobs, sim: FairShareSim, column: int, line: int) -> int:
 
 
 @kernel(inlined=True)
+def interval_of(jobs: Jobs, sim: FairShareSim, instant: int) -> int:
+    """Return the number of the interval of decay that an instant is in."""
+    return int((instant + head(jobs, sim, PASSED)) // head(jobs, sim, INTERVAL))
+
+
+@kernel(inlined=True)
 def line_of(jobs: Jobs, sim: FairShareSim, job: int) -> int:
     """Return the line of a job's user."""
     return int(jobs.known[job, jobs.known_first[sim.share_event]])
@@ -192,14 +201,15 @@ def settle(jobs: Jobs, sim: FairShareSim, line: int, interval: int) -> None:
 @kernel
 def charge(jobs: Jobs, sim: FairShareSim, line: int, until: int) -> None:
     """Charge a user for its running jobs until an instant, s; write what is used of it."""
-    seconds = head(jobs, sim, INTERVAL)
-    at, last = sim.used_at[line], until // seconds
-    while at // seconds < last:
-        over = (at // seconds + 1) * seconds
+    at, last = sim.used_at[line], interval_of(jobs, sim, until)
+    interval = interval_of(jobs, sim, at)
+    while interval < last:
+        over = (interval + 1) * head(jobs, sim, INTERVAL) - head(jobs, sim, PASSED)
         sim.used_now[line] += sim.used_by[line] * (over - at)
-        settle(jobs, sim, line, at // seconds)
-        # Whoever runs nothing uses nothing in all intervals between.
-        at = over if sim.used_by[line] > 0 else last * seconds
+        settle(jobs, sim, line, interval)
+        at, interval = over, interval + 1
+        if sim.used_by[line] == 0:
+            break  # it uses nothing until then
     sim.used_now[line] += sim.used_by[line] * (until - at)
     sim.used_at[line] = until
 
@@ -230,7 +240,7 @@ def see(jobs: Jobs, sim: FairShareSim, instant: int) -> None:
     """Go by the usage up to an instant, s, which begins a period."""
     sim.share_period = instant // head(jobs, sim, PERIOD)
     sim.shares_due = 1
-    weight = weight_of(jobs, sim, instant // head(jobs, sim, INTERVAL))
+    weight = weight_of(jobs, sim, interval_of(jobs, sim, instant))
     for line in range(head(jobs, sim, N_LINES)):
         sim.seen[line] = 0.0
     for line in range(head(jobs, sim, N_LINES)):
