@@ -24,14 +24,20 @@ from hpcgym.core.dependencies import begin, own_columns
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.own_backfill import refuse_own
-from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy, mixed_policy
+from hpcgym.core.policy import (
+    FEATURES,
+    KEYS,
+    Policy,
+    as_policy,
+    mixed_policy,
+    refuse_as_choice,
+)
 from hpcgym.core.predictor import Predictor
 from hpcgym.core.prepare import (
     PreparedEpisode,
     checked_keys,
     network_of,
     prepare,
-    refuse_as_choice,
     rules_of,
     state_for,
 )

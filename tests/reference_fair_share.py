@@ -208,7 +208,8 @@ class ShareMachine(reference.Machine):
 
         overdue = [j for j in ranking.score if self.is_thresholded(j, t)]
         yield from overdue
-        yield from sorted((j for j in ranking.score if j not in overdue), key=lambda j: (score(j), j))
+        others = (j for j in ranking.score if j not in overdue)
+        yield from sorted(others, key=lambda j: (score(j), j))
 
 
 def simulate(

@@ -19,8 +19,8 @@ CITING = sorted({*MODULES, *CARDS, *PAGES} - {SPECIFICATION, Path(__file__)})
 
 WORKS = (
     *("Batsim", "Gymnasium", "Lecture on batch scheduling", "RLScheduler", "SchedInspector"),
-    *("OpenPBS", "Slurm", "Stable-Baselines3", "Standard Workload Format", "freuk/ocst", "m_lublin99.c"),
-    *("predictsim", "pyss"),
+    *("Slurm", "Stable-Baselines3", "Standard Workload Format", "freuk/ocst", "m_lublin99.c"),
+    *("OpenPBS", "predictsim", "pyss"),
 )
 """Works that are cited by a name rather than by authors and year."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import FunctionType
@@ -475,6 +475,20 @@ def chooser_policy(chooser: Chooser, name: str | None = None, source: str = "") 
     """Return the policy that a chooser makes; its name is the chooser's unless another is given."""
     made = name or chooser.name
     return Policy(made, KEYS, _parameters(), source, chooser=chooser, expects=chooser.expects)
+
+
+def refuse_as_choice(policies: Iterable[Policy]) -> None:
+    """Refuse policies that a simulation must have from its beginning, where others may be chosen.
+
+    Raises:
+        PolicyError: One goes by what is kept for it alone.
+    """
+    for policy in policies:
+        if policy.is_own_order:
+            raise PolicyError(
+                f"{policy.name} goes by what a simulation keeps for it from its beginning; it can "
+                "be the policy of hpcgym.simulate and of rules, and no choice among several"
+            )
 
 
 def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:

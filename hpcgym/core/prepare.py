@@ -28,7 +28,7 @@ from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.parts.dependencies import Dependencies
-from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.policy import Policy, as_policy, refuse_as_choice
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
 from hpcgym.core.requests import PLACEMENTS, unplaceable
 from hpcgym.core.settings import SchedulerSettings
@@ -312,20 +312,6 @@ def prepare(
         dependencies,
         sum(event.n_shares(workload) for event in events),
     )
-
-
-def refuse_as_choice(policies: Iterable[Policy]) -> None:
-    """Refuse policies that a simulation must have from its beginning, where one is chosen.
-
-    Raises:
-        PolicyError: One goes by what is kept for it alone.
-    """
-    for policy in policies:
-        if policy.is_own_order:
-            raise PolicyError(
-                f"{policy.name} goes by what a simulation keeps for it from its beginning; it can "
-                "be the policy of hpcgym.simulate and of rules, and no choice among several"
-            )
 
 
 def who_may_be_killed(

@@ -23,7 +23,9 @@ COMMANDS = (
     "format=name,priority"
 )
 
-_PAIR = re.compile(r"^[ \t]*(Priority\w+|FairShareDampeningFactor)[ \t]*=[ \t]*([^\s#]*)", re.I | re.M)
+_PAIR = re.compile(
+    r"^[ \t]*(Priority\w+|FairShareDampeningFactor)[ \t]*=[ \t]*([^\s#]*)", re.I | re.M
+)
 _PARTITION = re.compile(r"^[ \t]*PartitionName=(\S+)((?:.|\n(?![ \t]*\n|[ \t]*\w+Name=))*)", re.M)
 _FACTOR = re.compile(r"\bPriorityJobFactor=(\S+)")
 
@@ -67,14 +69,18 @@ def read_priorities(*paths: str | Path) -> dict[str, Any]:
             content = Path(path).read_bytes()
         except OSError as error:
             raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
-        text = content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
+        text = (
+            content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
+        )
         first = text.lstrip("\n").partition("\n")[0]
         columns = [name.strip() for name in first.split("|")]
         if "Account" in columns and "User" in columns:
             stated["accounts"] = _accounts(text, str(path))
         elif "Name" in columns and "Priority" in columns:
             stated["qoses"] = {
-                cells["Name"].strip(): _read(count_of, cells["Priority"], f"{path}:{line}: Priority")
+                cells["Name"].strip(): _read(
+                    count_of, cells["Priority"], f"{path}:{line}: Priority"
+                )
                 for line, cells in _rows(text, str(path))
             }
         elif _PAIR.search(text) or _PARTITION.search(text):
@@ -140,7 +146,9 @@ def _read(read: Callable[[str], int], text: str, where: str) -> int:
 
 def _rows(text: str, path: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the line and the cells of each row of a table parted by "|"."""
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    lines = [
+        (number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()
+    ]
     names = [name.strip() for name in lines[0][1].split("|")]
     for number, line in lines[1:]:
         cells = line.split("|")

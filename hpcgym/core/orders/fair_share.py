@@ -68,9 +68,7 @@ class Shares:
                     f"policy {self.NAME!r}: {key} must be whole seconds >= 1, got "
                     f"{getattr(self, key)!r}"
                 )
-        if self.first is not None and not (
-            is_whole(self.first, 1) and self.first <= self.interval
-        ):
+        if self.first is not None and not (is_whole(self.first, 1) and self.first <= self.interval):
             raise PolicyError(
                 f"policy {self.NAME!r}: first must be whole seconds from 1 to interval, "
                 f"{self.interval}, got {self.first!r}"

@@ -111,7 +111,9 @@ class Multifactor:
         for key in ("favor_small", "relative_to_time", "fair_tree"):
             self._refuse_unless_whole(key, 0, 1)
         for weight, key in (("partition", "partitions"), ("qos", "qoses")):
-            object.__setattr__(self, key, _pairs(f"policy {self.NAME!r}: {key}", getattr(self, key)))
+            object.__setattr__(
+                self, key, _pairs(f"policy {self.NAME!r}: {key}", getattr(self, key))
+            )
             if getattr(self, weight) and not getattr(self, key):
                 raise PolicyError(
                     f"policy {self.NAME!r}: {weight}={getattr(self, weight)} weighs nothing "
