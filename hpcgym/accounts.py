@@ -1,4 +1,4 @@
-"""Accounts: a tree of accounts and their users, and the shares of the machine that each was given."""
+"""Accounts: a tree of accounts and users, and the shares of the machine that each was given."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Accounts:
 
     @classmethod
     def of(cls, lines: Iterable[Sequence[object]], root: str = "root") -> Accounts:
-        """Return a tree of accounts under one root, from tuples (account, user, shares[, usage])."""
+        """Return a tree of accounts under one root, of tuples (account, user, shares[, usage])."""
         made = [Association(root)]
         for account, user, shares, *usage in lines:
             above = root if not user else ""

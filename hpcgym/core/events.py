@@ -2,15 +2,15 @@
 
 The text of an event is its name, then a colon and its parameters, as that of a backfilling mode.
 The file has its class, a subclass of `Event`; `HEARS`, the moments of jobs that it hears of, bits
-of `ON_SUBMIT`, `ON_START`, `ON_END`, `ON_LOSE` and `ON_EVICT`; a subclass of `Sim` for the numbers that it
-adds, if any; and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does not
-know.
+of `ON_SUBMIT`, `ON_START`, `ON_END`, `ON_LOSE` and `ON_EVICT`; a subclass of `Sim` for the numbers
+that it adds, if any; and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does
+not know.
 
 | task | when | argument | returns |
 |---|---|---|---|
 | `NEXT_INSTANT` | before the clock moves | | when it happens next, s, not past; `NEVER` |
 | `ON_INSTANT` | an event happens now: after completions, before submissions | | 1 = a pass is due |
-| `ON_SUBMIT`, `ON_START`, `ON_END`, `ON_LOSE`, `ON_EVICT` | `hpcgym.core.engine.moments` | the job | |
+| `ON_SUBMIT` and the other four | `hpcgym.core.engine.moments` | the job | |
 
 An event may make the passes in place of EASY and none, while it keeps `Sim.looks_ahead` at its
 place plus 1. Modes with a cap or trials make theirs, on its profile. It is then asked these, too:
@@ -30,8 +30,8 @@ place plus 1. Modes with a cap or trials make theirs, on its profile. It is then
 A file whose event takes jobs off the machine says so by `REQUEUES`, as that of a mode does. It has
 a job `lose` where `Jobs.requeue` is 0 (`hpcgym.core.engine.life`), and `evict` all others.
 `moments.event_number(jobs, sim, k)` is number k of `Event.numbers`, and column
-`Jobs.known_first[sim.event]` of `Jobs.known` is the first of `Event.of_jobs`. At a reset all numbers that a
-part adds are 0.
+`Jobs.known_first[sim.event]` of `Jobs.known` is the first of `Event.of_jobs`. At a reset all
+numbers that a part adds are 0.
 """
 
 from __future__ import annotations

@@ -237,7 +237,9 @@ def running_by_line(simulator):
 def test_jobs_that_an_outage_takes_off_are_charged_until_then():
     """Users 0 and 1 run two jobs each; the outage takes off those that started last."""
     rows = [(0, 100, 100, 1, 0), (0, 100, 100, 1, 1), (10, 90, 90, 1, 0), (20, 90, 90, 1, 1)]
-    settings = SchedulerSettings("fair-share", events="outage:from=50,to=60,processors=2")
+    settings = SchedulerSettings(
+        "fair-share", events="outage:from=50,to=60,processors=2,announced=50"
+    )
     simulator = Simulator(workload_of([*rows, (60, 5, 5, 1, 2)], 4), settings, decide="event")
     while simulator.run() and simulator.now < 60:
         pass
@@ -245,7 +247,7 @@ def test_jobs_that_an_outage_takes_off_are_charged_until_then():
     assert simulator.now == 60
     assert state.used_by[0, :4].tolist() == running_by_line(simulator)[:4].tolist() == [0, 1, 1, 0]
     charged = state.used_now[0, 1:4] + state.used_by[0, 1:4] * (60 - state.used_at[0, 1:4])
-    assert charged.tolist() == [50 + 40, 60 + 30, 0]
+    assert charged.tolist() == [60 + 40, 60 + 30, 0]
 
 
 def test_holds_and_dependencies_keep_users_with_their_jobs():

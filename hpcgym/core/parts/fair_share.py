@@ -181,7 +181,7 @@ def weight_of(jobs: Jobs, sim: FairShareSim, interval: int) -> float:
     Moves the unit where the weights would lie too far apart: writes `used` and `share_epoch`.
     """
     exponent = interval * (head(jobs, sim, HALVINGS) / head(jobs, sim, PER))
-    whole = int(math.floor(exponent))
+    whole = math.floor(exponent)
     if whole - sim.share_epoch > NEVER_MORE:
         for line in range(head(jobs, sim, N_LINES)):
             sim.used[line] = math.ldexp(sim.used[line], sim.share_epoch - whole)
@@ -295,7 +295,7 @@ def share_among_siblings(jobs: Jobs, sim: FairShareSim, line: int) -> float:
 
 @kernel
 def rank(jobs: Jobs, sim: FairShareSim) -> None:
-    """Give each user its rank by Fair Tree, over their number; write `level`, `ranked`, `factor`."""
+    """Give each user its rank by Fair Tree, over their number; write `level` and `factor`."""
     for line in range(1, head(jobs, sim, N_LINES)):
         parent = of_line(jobs, sim, PARENT, line)
         sim.level[line] = math.inf
