@@ -93,22 +93,22 @@ class Accounts:
 
     @property
     def users(self) -> tuple[int, ...]:
-        """Return the places of users among the lines."""
-        return tuple(place for place, line in enumerate(self.lines) if line.user)
+        """Return the rows of users among the lines."""
+        return tuple(row for row, line in enumerate(self.lines) if line.user)
 
     @property
     def parents(self) -> tuple[int, ...]:
-        """Return the place of the account above each line, 0 for the root."""
-        at = {line.account: place for place, line in enumerate(self.lines) if not line.user}
+        """Return the row of the account above each line, 0 for the root."""
+        at = {line.account: row for row, line in enumerate(self.lines) if not line.user}
         return tuple(at.get(line.account if line.user else line.parent, 0) for line in self.lines)
 
-    def place_of(self, account: str, user: str) -> int | None:
-        """Return the place of a user; of one with a single account also where none is known."""
-        own = [place for place in self.users if self.lines[place].user == user]
-        for place in own:
-            if self.lines[place].account == account:
-                return place
-        return own[0] if len(own) == 1 and not account else None
+    def row_of(self, account: str, user: str) -> int | None:
+        """Return the row of a user; of one with a single account also where none is known."""
+        rows = [row for row in self.users if self.lines[row].user == user]
+        for row in rows:
+            if self.lines[row].account == account:
+                return row
+        return rows[0] if len(rows) == 1 and not account else None
 
 
 def _refuse_out_of_range(line: Association) -> None:

@@ -24,7 +24,7 @@ from hpcgym.errors import PolicyError, unknown_name
 
 if TYPE_CHECKING:
     from hpcgym.core.events import Event
-    from hpcgym.core.kernels.types import Jobs, Sim
+    from hpcgym.core.kernels.types import Jobs
     from hpcgym.core.workload import Workload
 
 FEATURES = ("q", "e", "wait", "rho", "exp", "area")
@@ -50,7 +50,7 @@ class Features:
 
 Formula = Callable[[Features], ArrayLike]
 KeyMaker = Callable[["Workload"], ArrayLike]
-Score = Callable[["Jobs", "Sim", int, int], None]
+Score = Callable[["Jobs", Any, int, int], None]
 
 
 class ChooserRun(ABC):

@@ -108,7 +108,8 @@ class Workload(JobColumns):
         """
         numbers = getattr(self, column)
         if column == "partition" and self.machine is not None:
-            return np.array(self.machine.partition_names, dtype=object)[numbers]
+            names: NDArray[Any] = np.array(self.machine.partition_names, dtype=object)
+            return np.asarray(names[numbers])
         if self.source_row is not None and (column == "user" or numbers is None):
             return np.asarray(self.source.named(_LOG_NAMES.get(column, column))[self.source_row])
         if numbers is None:

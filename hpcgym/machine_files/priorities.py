@@ -57,7 +57,7 @@ UNUSED = {
 
 
 def read_priorities(*paths: str | Path) -> dict[str, Any]:
-    """Read Slurm's priorities: keywords of `hpcgym.core.orders.priority.Multifactor`.
+    """Read Slurm's priorities, as keywords of the policy `multifactor`.
 
     Raises:
         MachineError: A file cannot be read, or has none of all that; a value cannot be read, or is
@@ -100,9 +100,9 @@ def _config(text: str, path: str) -> dict[str, Any]:
         where = f"{path}:{text.count(chr(10), 0, pair.start()) + 1}: {key}"
         stated |= _stated(key.casefold(), value, where)
     factors = {
-        found[1]: _read(count_of, factor[1], f"{path}: PriorityJobFactor of {found[1]}")
-        for found in _PARTITION.finditer(text)
-        if (factor := _FACTOR.search(found[2])) is not None
+        partition[1]: _read(count_of, factor[1], f"{path}: PriorityJobFactor of {partition[1]}")
+        for partition in _PARTITION.finditer(text)
+        if (factor := _FACTOR.search(partition[2])) is not None
     }
     return stated | ({"partitions": factors} if factors else {})
 
@@ -189,7 +189,8 @@ def _accounts(text: str, path: str) -> Accounts:
 
 def _parents_first(lines: Iterable[Association]) -> list[Association]:
     """Put each account behind its parent, and each user behind its account, as far as these are."""
-    rest, placed, done = list(lines), [], set()
+    rest, done = list(lines), set()
+    placed: list[Association] = []
     while rest:
         ready = [
             line

@@ -99,7 +99,7 @@ def test_orders_by_usage_start_every_job_as_the_reference_does(
         rows,
         processors,
         twin_of(tree),
-        [tree.place_of("", str(row.user)) for row in rows],
+        [tree.row_of("", str(row.user)) for row in rows],
         rule,
         constants=[-lowered for lowered in nice],
         backfill=mode,

@@ -163,7 +163,7 @@ class Multifactor:
         cpus, all_cpus = workload.processors.astype(np.float64), workload.machine_processors
         nodes, all_nodes = cpus, all_cpus
         if workload.machine is not None:
-            assert workload.chunks is not None
+            assert workload.chunks is not None and workload.spread is not None
             all_nodes = workload.machine.n_nodes
             nodes = np.where(workload.spread, workload.chunks, 1).astype(np.float64)
         if self.relative_to_time:

@@ -107,7 +107,7 @@ class FairShare(Event):
             return workload.user_index[:, None] + 1
         users, accounts = workload.named("user"), workload.named("account")
         pairs = dict.fromkeys(zip(accounts.tolist(), users.tolist(), strict=True))
-        at = {pair: self.accounts.place_of(*pair) for pair in pairs}
+        at = {pair: self.accounts.row_of(*pair) for pair in pairs}
         missing = [pair for pair, line in at.items() if line is None]
         if missing:
             account, user = missing[0]
