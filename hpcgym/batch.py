@@ -24,7 +24,14 @@ from hpcgym.core.dependencies import begin, own_columns
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.own_backfill import refuse_own
-from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy, mixed_policy
+from hpcgym.core.policy import (
+    FEATURES,
+    KEYS,
+    Policy,
+    as_policy,
+    mixed_policy,
+    refuse_as_choice,
+)
 from hpcgym.core.predictor import Predictor
 from hpcgym.core.prepare import (
     PreparedEpisode,
@@ -368,6 +375,7 @@ def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orde
     order = settings.backfill_order
     backfill_policy = None if order is None else as_policy(order)
     others = [] if backfill_policy is None else [backfill_policy]
+    refuse_as_choice((*policies, *others))
     for policy in (*policies, *others):
         if policy.is_python:
             raise PolicyError(

@@ -26,7 +26,7 @@ from hpcgym.core.compiler.struct import IS_COMPILED, Struct
 from hpcgym.core.kernels.planning import branches as kernels
 from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.policy import AnyPolicy, Policy, as_policy
+from hpcgym.core.policy import AnyPolicy, Policy, as_policy, refuse_as_choice
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.threads import checked_threads
 from hpcgym.errors import PolicyError, refuse_unless_whole, unknown_name
@@ -195,6 +195,7 @@ class Branches:
         settings, episode = simulator.settings, simulator.episode
         mode = as_backfill(settings.backfill)
         orders = [order for order in (episode.policy, episode.backfill_policy) if order is not None]
+        refuse_as_choice(orders)
         for policy in orders:
             if policy.is_python:
                 raise PolicyError(

@@ -19,6 +19,7 @@ from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.own_backfill import refuse_own
+from hpcgym.core.policy import as_policy, refuse_as_choice
 from hpcgym.core.predictor import PREDICTORS, Predictor
 from hpcgym.core.prepare import size_classes
 from hpcgym.core.settings import SchedulerSettings
@@ -162,6 +163,8 @@ def simulate_moldable(
             "moldable jobs are planned with the requests of their shapes, so that estimates must "
             f"be 'requested', got {settings.estimates!r}"
         )
+    orders = settings.policy, settings.backfill_order
+    refuse_as_choice(as_policy(order) for order in orders if order is not None)
     if settings.events:
         raise PolicyError(f"shapes are planned without events; got '{settings.events[0]}'")
     if not 0 <= alpha < np.inf:

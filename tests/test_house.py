@@ -23,7 +23,7 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 FLOORS = [
     {"errors"},
     {
-        *("keywords", "registry", "output", "ranges", "downtime", "machine"),
+        *("keywords", "registry", "output", "ranges", "downtime", "accounts", "machine"),
         "machine_files",
         *("own_files", "plugins", "progress", "text_table"),
     },
@@ -143,14 +143,15 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
-EVENTS = {"outages", "node_outages"}
+EVENTS = {"outages", "node_outages", "fair_share"}
 """Parts that are no modes: one list names them."""
 
 USES_OF_A_PART = {
     "cost_benefit": {f"hpcgym/core/actions/{name}.py" for name in ("controls", "index")},
     "trials": {f"hpcgym/core/actions/{name}.py" for name in ("lend", "trials")},
+    "fair_share": {f"hpcgym/core/orders/{name}.py" for name in ("fair_share", "priority")},
 }
-"""Files beside the two lists that name the part of a mode: actions set its numbers."""
+"""Files beside the lists that name a part: actions set numbers of a mode, orders go by usage."""
 
 
 def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
@@ -281,8 +282,11 @@ def test_a_setting_of_the_scheduler_is_named_in_its_list_and_where_it_works():
     assert named == USES_OF_A_SETTING.keys()
 
 
-NAME_AN_ORDER = {"smith": {"hpcgym/core/index_policy.py"}}
-"""Files beside the list that name the module of an order: indexes of one's own are made there."""
+NAME_AN_ORDER = {
+    "smith": {"hpcgym/core/index_policy.py"},
+    "priority": {"hpcgym/policies/slurm.py"},
+}
+"""Files beside the list that name the module of an order: there others like it are made."""
 
 
 def test_an_order_is_named_in_its_file_and_in_one_list():

@@ -20,7 +20,7 @@ CITING = sorted({*MODULES, *CARDS, *PAGES} - {SPECIFICATION, Path(__file__)})
 WORKS = (
     *("Batsim", "Gymnasium", "Lecture on batch scheduling", "RLScheduler", "SchedInspector"),
     *("Slurm", "Stable-Baselines3", "Standard Workload Format", "freuk/ocst", "m_lublin99.c"),
-    *("predictsim", "pyss"),
+    *("OpenPBS", "predictsim", "pyss"),
 )
 """Works that are cited by a name rather than by authors and year."""
 
@@ -213,7 +213,7 @@ def test_every_cited_section_of_the_specification_exists(room):
 
 
 def test_sections_are_numbered_by_subject():
-    assert sorted(sections()) == [*range(1, 16)]
+    assert sorted(sections()) == [*range(1, 17)]
 
 
 def test_every_cited_paper_stands_in_the_references():

@@ -75,6 +75,9 @@ class JobColumns:
         eligible: Instant from which the job may be scheduled, -1 = its submission.
         requeue: Whether the job may be killed and started again; bool. Modes with trials ask, and
             outages lose a job that may not.
+        account: Number of the account that is charged, -1 = unknown; without it, a log's groups.
+        qos: Number of the quality of service, -1 = unknown; without it, a log's queues.
+        nice: What the job's priority is lowered by, as Slurm counts it; may be negative.
     """
 
     job_id: Annotated[IntArray, JobColumn(swf="job_id")]
@@ -98,6 +101,9 @@ class JobColumns:
     fails: Annotated[BoolArray | None, JobColumn(default=0, optional=True, is_flag=True)] = None
     eligible: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
     requeue: Annotated[BoolArray | None, JobColumn(default=1, optional=True, is_flag=True)] = None
+    account: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
+    qos: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
+    nice: Annotated[IntArray | None, JobColumn(default=0, optional=True)] = None
 
 
 COLUMNS: dict[str, JobColumn] = {

@@ -148,7 +148,7 @@ MAKE_PASS = 0
 ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k for k in range(8))
 NEXT_INSTANT, ON_INSTANT = 2**8, 2**9
 ON_TRIAL_END, AFTER_PASS, SHOW_TRIALS = 2**10, 2**11, 2**12
-ON_LOSE = 2**13  # events only
+ON_LOSE, ON_EVICT = 2**13, 2**19  # events only
 # What the pass of a component of nodes asks of a mode with a cap or costs, if it hears the first.
 IS_BLOCKED, ON_COMPONENT, ADD_COST, PAYS = 2**14, 2**15, 2**17, 2**18
 POSTPONE = 2**19  # and of trials, where a start ends some and that takes time

@@ -28,7 +28,7 @@ EXCHANGED = (
 
 EXCHANGED_ON_NODES = ("chunks", "shape", "request", "placed_first")
 
-EXCHANGED_IF_GIVEN = ("requeue", "reward_rate", "reward_onset", "field")
+EXCHANGED_IF_GIVEN = ("requeue", "known", "reward_rate", "reward_onset", "field")
 """Columns that are empty where they mean nothing; the last three are of environments."""
 
 

@@ -2,15 +2,15 @@
 
 The text of an event is its name, then a colon and its parameters, as that of a backfilling mode.
 The file has its class, a subclass of `Event`; `HEARS`, the moments of jobs that it hears of, bits
-of `ON_SUBMIT`, `ON_START`, `ON_END` and `ON_LOSE`; a subclass of `Sim` for the numbers that it
-adds, if any; and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does not
-know.
+of `ON_SUBMIT`, `ON_START`, `ON_END`, `ON_LOSE` and `ON_EVICT`; a subclass of `Sim` for the numbers
+that it adds, if any; and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does
+not know.
 
 | task | when | argument | returns |
 |---|---|---|---|
 | `NEXT_INSTANT` | before the clock moves | | when it happens next, s, not past; `NEVER` |
 | `ON_INSTANT` | an event happens now: after completions, before submissions | | 1 = a pass is due |
-| `ON_SUBMIT`, `ON_START`, `ON_END`, `ON_LOSE` | `hpcgym.core.engine.moments` | the job | |
+| `ON_SUBMIT` and the other four | `hpcgym.core.engine.moments` | the job | |
 
 An event may make the passes in place of EASY and none, while it keeps `Sim.looks_ahead` at its
 place plus 1. Modes with a cap or trials make theirs, on its profile. It is then asked these, too:
@@ -29,8 +29,9 @@ place plus 1. Modes with a cap or trials make theirs, on its profile. It is then
 
 A file whose event takes jobs off the machine says so by `REQUEUES`, as that of a mode does. It has
 a job `lose` where `Jobs.requeue` is 0 (`hpcgym.core.engine.life`), and `evict` all others.
-`moments.event_number(jobs, sim, k)` is number k of `Event.numbers`. At a reset all numbers that a
-part adds are 0.
+`moments.event_number(jobs, sim, k)` is number k of `Event.numbers`, and column
+`Jobs.known_first[sim.event]` of `Jobs.known` is the first of `Event.of_jobs`. At a reset all
+numbers that a part adds are 0.
 """
 
 from __future__ import annotations
@@ -85,6 +86,14 @@ class Event(Mode):
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return the whole numbers that its kernels read, for the jobs of an episode."""
         return [int(each) for each in astuple(self)]
+
+    def of_jobs(self, workload: Workload) -> NDArray[np.int64]:
+        """Return the whole numbers of each job that its kernels read, a row for each."""
+        return np.empty((len(workload), 0), dtype=np.int64)
+
+    def n_shares(self, workload: Workload) -> int:
+        """Return how many shares of the machine its kernels keep."""
+        return 0
 
     @property
     def number(self) -> int:
@@ -157,6 +166,7 @@ def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dic
     outages: list[Sequence[int]] = []
     of_nodes: list[NodeOutage] = []
     called: list[int] = []
+    of_jobs: list[NDArray[np.int64]] = []
     for event in events:
         assert workload is not None
         if event.COUNTS_PROCESSORS and workload.machine is not None:
@@ -166,6 +176,7 @@ def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dic
         if not event.SHARED or event.number not in called:
             called.append(event.number)
             data.append(event.numbers(workload))
+            of_jobs.append(event.of_jobs(workload))
     if workload is not None:
         _refuse_below_zero(outages, workload)
         outages.extend(lacking_nodes(of_nodes, workload.machine))
@@ -177,6 +188,9 @@ def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dic
     )
     named = zip(("event_pass", "event_first", "event_data", "outage"), columns, strict=True)
     made = {name: np.array(column, dtype=np.int64) for name, column in named}
+    if any(table.shape[1] for table in of_jobs):
+        made["known_first"] = np.cumsum([0, *(table.shape[1] for table in of_jobs)])[:-1]
+        made["known"] = np.concatenate(of_jobs, axis=1)
     return made | {"node_change": changes_of(of_nodes)}
 
 

@@ -89,6 +89,7 @@ PARTS = [
     "hpcgym.core.parts.node_outages",
     "hpcgym.core.parts.cost_on_nodes",
     "hpcgym.core.parts.trials_on_nodes",
+    "hpcgym.core.parts.fair_share",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 
@@ -104,6 +105,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         *("SPF-REG", "SAF-REG", "SMITH-REG"),
     ),
     "hpcgym.core.orders.smith:urgent": ("SMITH-URGENT",),
+    "hpcgym.core.orders.fair_share:fair_share": (),
+    "hpcgym.core.orders.priority:priority": (),
 }
 """Functions that score jobs, as "module:name", each with the policies of its module that go by it;
 the place here is part of a rule's number."""
@@ -118,6 +121,18 @@ POLICIES: ByName[Any] = ByName(
     },
 )
 """Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
+
+FAMILIES: ByName[type[Any]] = ByName(
+    "policy",
+    PolicyError,
+    {
+        "fair-share": "hpcgym.core.orders.fair_share:Shares",
+        "multifactor": "hpcgym.core.orders.priority:Multifactor",
+    },
+)
+"""Policies with parameters, by the name that their text begins with. They are dataclasses whose
+fields are its keys, as those of a backfilling mode, and whose `policy` is what is meant; or classes
+whose `read` makes a policy of what stands behind the colon."""
 
 ACTIONS: ByName[type[Any]] = ByName(
     "action",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import FunctionType
@@ -23,7 +23,8 @@ from hpcgym.core import loaders
 from hpcgym.errors import PolicyError, unknown_name
 
 if TYPE_CHECKING:
-    from hpcgym.core.kernels.types import Jobs, Sim
+    from hpcgym.core.events import Event
+    from hpcgym.core.kernels.types import Jobs
     from hpcgym.core.workload import Workload
 
 FEATURES = ("q", "e", "wait", "rho", "exp", "area")
@@ -49,7 +50,7 @@ class Features:
 
 Formula = Callable[[Features], ArrayLike]
 KeyMaker = Callable[["Workload"], ArrayLike]
-Score = Callable[["Jobs", "Sim", int, int], None]
+Score = Callable[["Jobs", Any, int, int], None]
 
 
 class ChooserRun(ABC):
@@ -108,6 +109,9 @@ class Policy:
         is_static: Whether a job's score is the same at every instant.
         expects: The expectations that it reads, bits of `EXPECT_*`.
         needs_history: Whether users' completed jobs must be recorded, as expectations need.
+        constant: Makes what an order that is called adds to each job's score; it finds this in
+            `Jobs.keys`, column 0, as the backfill order column 1.
+        keeps: An event that keeps what the order goes by, of all that happens in a simulation.
     """
 
     name: str
@@ -121,6 +125,8 @@ class Policy:
     is_static: bool = True
     expects: int = s.EXPECT_NOTHING
     needs_history: bool = False
+    constant: KeyMaker | None = None
+    keeps: Event | None = None
 
     def __post_init__(self) -> None:
         """Have what expectations read."""
@@ -131,6 +137,11 @@ class Policy:
     def is_python(self) -> bool:
         """Tell whether it orders the queue in Python, at decisions of the simulator."""
         return self.formula is not None or self.chooser is not None
+
+    @property
+    def is_own_order(self) -> bool:
+        """Tell whether it can only be the order that a simulation has from its beginning."""
+        return self.constant is not None or self.keeps is not None
 
     @property
     def rule(self) -> int:
@@ -259,6 +270,8 @@ def compiled_policy(
     is_static: bool = False,
     expects: int = s.EXPECT_NOTHING,
     needs_history: bool = False,
+    constant: KeyMaker | None = None,
+    keeps: Event | None = None,
 ) -> Policy:
     """Return the policy that scores by a function of its own, which is compiled on first use.
 
@@ -271,6 +284,8 @@ def compiled_policy(
         is_static: Whether time does not change a job's score, which saves most of the work.
         expects: The expectations that it reads by `expect_now`, bits of `EXPECT_*`.
         needs_history: Whether it reads `sim.inverse`, what users' completed jobs tell of a job.
+        constant: Makes a number of each job, shape (n_jobs,), which it finds in `jobs.keys`.
+        keeps: An event that keeps what it goes by.
 
     Raises:
         PolicyError: The function cannot be found by its name, or takes others than these four; too
@@ -297,6 +312,8 @@ def compiled_policy(
         is_static=is_static,
         expects=expects,
         needs_history=needs_history,
+        constant=constant,
+        keeps=keeps,
     )
 
 
@@ -379,13 +396,34 @@ def as_policy(policy: AnyPolicy) -> Policy:
         return Policy(name, KEYS, _parameters(), formula=policy)
     if not isinstance(policy, str):
         return mixed_policy(policy)
-    if "=" in policy:
+    if "=" in policy and ":" not in policy:
         return mixed_policy(_weights_of(policy))
+    family = policy.partition(":")[0].strip().casefold()
     by_folded = {name.casefold(): name for name in policy_names()}
+    if family in loaders.FAMILIES and (":" in policy or family not in by_folded):
+        return read_family(policy.strip())
     name = by_folded.get(policy.strip().casefold())
     if name is None:
         return _offered(policy)
     return _POLICIES[name] if name in _POLICIES else loaders.POLICIES[name]
+
+
+def read_family(text: str) -> Policy:
+    """Return the policy that a name of `loaders.FAMILIES` and parameters behind a colon mean.
+
+    Raises:
+        PolicyError: An unknown key, or a value that is not allowed.
+    """
+    from hpcgym.core.backfill import read_part
+
+    family, colon, rest = text.partition(":")
+    name = family.strip().casefold()
+    policy: Policy
+    if hasattr(loaders.FAMILIES[name], "read"):
+        policy = loaders.FAMILIES[name].read(rest)
+    else:
+        policy = read_part("policy", f"{name}{colon}{rest}", [loaders.FAMILIES]).policy
+    return policy
 
 
 @cache
@@ -393,7 +431,7 @@ def _offered(name: str) -> Policy:
     """Return the policy that an installed package offers under a name."""
     entry = plugins.find_offered("policies", name)
     if entry is None:
-        known = (*policy_names(), *plugins.offered_names("policies"))
+        known = (*policy_names(), *loaders.FAMILIES, *plugins.offered_names("policies"))
         raise PolicyError(unknown_name("policy", name, known))
     source = f"package {plugins.package_of(entry)}"
     return own_policy(plugins.load_offered(entry), entry.name, source)
@@ -437,6 +475,20 @@ def chooser_policy(chooser: Chooser, name: str | None = None, source: str = "") 
     """Return the policy that a chooser makes; its name is the chooser's unless another is given."""
     made = name or chooser.name
     return Policy(made, KEYS, _parameters(), source, chooser=chooser, expects=chooser.expects)
+
+
+def refuse_as_choice(policies: Iterable[Policy]) -> None:
+    """Refuse policies that a simulation must have from its beginning, where others may be chosen.
+
+    Raises:
+        PolicyError: One goes by what is kept for it alone.
+    """
+    for policy in policies:
+        if policy.is_own_order:
+            raise PolicyError(
+                f"{policy.name} goes by what a simulation keeps for it from its beginning; it can "
+                "be the policy of hpcgym.simulate and of rules, and no choice among several"
+            )
 
 
 def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:

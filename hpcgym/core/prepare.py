@@ -28,7 +28,7 @@ from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.parts.dependencies import Dependencies
-from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.policy import Policy, as_policy, refuse_as_choice
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
 from hpcgym.core.requests import PLACEMENTS, unplaceable
 from hpcgym.core.settings import SchedulerSettings
@@ -54,6 +54,7 @@ class PreparedEpisode:
         log_largest: Natural logarithm of the largest request in s, at least log 2.
         network: Parameters of the network that expects run times, shape (N_NETWORK,); empty = none.
         dependencies: What makes jobs wait out of sight; None if nothing does.
+        shares: Shares of the machine that are kept.
     """
 
     workload: Workload
@@ -66,6 +67,7 @@ class PreparedEpisode:
     log_largest: float
     network: NDArray[np.float64]
     dependencies: Dependencies | None = None
+    shares: int = 0
 
     @property
     def expects(self) -> bool:
@@ -93,7 +95,7 @@ class PreparedEpisode:
         depth = float(self.backfill_parameter[0]) if is_deep else 1.0
         n_users = len(self.workload.history.completed)
         sizes, waits = sizes_of(self.table, depth), self.dependencies is not None
-        return Room(len(self.workload), n_users, sizes, waits=waits)
+        return Room(len(self.workload), n_users, sizes, waits=waits, shares=self.shares)
 
     @cached_property
     def initial(self) -> Struct[InitialState]:
@@ -232,12 +234,14 @@ def prepare(
     dependencies = dependencies_of(workload, settings, settings.no_waits or no_waits)
     if dependencies is not None:
         events = (*events, dependencies)
+    events = (*events, *settings.kept)
     backfill_policy = (
         None if settings.backfill_order is None else as_policy(settings.backfill_order)
     )
     if backfill_policy is policy and decide == "never":  # decisions set the primary order only
         backfill_policy = None
     others = list(extra_policies)
+    refuse_as_choice(others)
     requeue = who_may_be_killed(workload, mode, events)
     number, hears = mode.asked(workload.machine is not None)
     if may_lose(events, workload) and reward_rate is not None:
@@ -249,7 +253,7 @@ def prepare(
     n = len(workload)
     keys = np.empty((n, 2 + len(others)))
     for row, keyed in enumerate([policy, backfill_policy, *others]):
-        if keyed is not None and keyed.keys is not None:
+        if keyed is not None and (keyed.keys is not None or keyed.constant is not None):
             keys[:, row] = checked_keys(workload, keyed)
     run_time = executed_run_time(workload, settings.kill_at_limit)
     timeless = [workload.processors, estimate, workload.submit_time]
@@ -306,6 +310,7 @@ def prepare(
         math.log(max(largest, 2)),
         network_of(each for each in (policy, backfill_policy, *others) if each is not None),
         dependencies,
+        sum(event.n_shares(workload) for event in events),
     )
 
 
@@ -408,7 +413,8 @@ def rules_of(
     mode = as_backfill(settings.backfill)
     setting.backfill = mode.number
     setting.hears = mode.hears
-    setting.events_hear = reduce(or_, (event.hears for event in as_events(settings.events)), 0)
+    heard = (event.hears for event in (*as_events(settings.events), *settings.kept))
+    setting.events_hear = reduce(or_, heard, 0)
     setting.semantics = (
         s.SEMANTICS_PYSS if settings.event_semantics == "pyss" else s.SEMANTICS_BATCH
     )
@@ -445,8 +451,9 @@ def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
     Raises:
         WorkloadError: Keys of another shape, or NaN.
     """
-    assert policy.keys is not None
-    keys = np.asarray(policy.keys(workload), dtype=np.float64)
+    maker = policy.keys or policy.constant
+    assert maker is not None
+    keys = np.asarray(maker(workload), dtype=np.float64)
     if keys.shape != (len(workload),) or np.isnan(keys).any():
         raise WorkloadError(
             f"policy {policy.name!r} must give {len(workload)} keys that are not NaN for "
@@ -500,6 +507,7 @@ def state_for(
             max(size.jobs for size in sizes) + more_jobs,
             max(size.users for size in sizes),
             reduce(NodeSizes.joined, (size.nodes for size in sizes)),
+            shares=max(size.shares for size in sizes),
         )
     return allocate(
         1,

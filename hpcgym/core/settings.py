@@ -10,8 +10,8 @@ import numpy as np
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Backfill, Easy, Mode, as_backfill, as_mode, order_refused
-from hpcgym.core.events import as_events
-from hpcgym.core.policy import Chooser, as_policy
+from hpcgym.core.events import Event, as_events
+from hpcgym.core.policy import Chooser, Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
 from hpcgym.core.setting_list import Dependence, EventSemantics, SettingList
@@ -44,8 +44,9 @@ class SchedulerSettings(SettingList):
         for key in ("policy", "backfill_order"):
             given = getattr(self, key)
             chosen = None if given is None else as_policy(given)
-            if isinstance(given, Chooser) or callable(given):
-                object.__setattr__(self, key, chosen)  # so that it shows its name
+            is_family = isinstance(given, str) and chosen is not None and chosen.is_own_order
+            if isinstance(given, Chooser) or callable(given) or is_family:
+                object.__setattr__(self, key, chosen)  # so that it shows its name, and is read once
         mode = as_mode(self.backfill)
         object.__setattr__(self, "backfill", mode)
         object.__setattr__(self, "events", as_events(self.events))
@@ -53,6 +54,11 @@ class SchedulerSettings(SettingList):
             raise PolicyError(
                 f"event '{self.events[0]}' needs a backfilling mode and event_semantics 'batch'; "
                 f"got '{mode}' and '{self.event_semantics}'"
+            )
+        if self.kept and not (isinstance(mode, Backfill) and self.event_semantics == "batch"):
+            raise PolicyError(
+                f"policy {self._keeping[0].name!r} needs a backfilling mode and event_semantics "
+                f"'batch'; got '{mode}' and '{self.event_semantics}'"
             )
         for event in as_events(self.events):
             event.check_mode(mode)
@@ -114,6 +120,10 @@ class SchedulerSettings(SettingList):
             raise PolicyError(
                 f"backfill '{mode}' starts a job several times, each by one estimate; choose "
                 f"correction 'none', got {self.correction!r}"
+            )
+        if self.kept:
+            raise PolicyError(
+                f"policy {self._keeping[0].name!r} knows no trials; got backfill '{mode}'"
             )
         unable = [event for event in as_events(self.events) if not event.KNOWS_TRIALS]
         if unable:
@@ -213,9 +223,30 @@ class SchedulerSettings(SettingList):
         return replace(self, events=(*events, *more)) if more else self
 
     @property
+    def _keeping(self) -> list[Policy]:
+        """Return the policies that have what they go by kept."""
+        given = (each for each in (self.policy, self.backfill_order) if each is not None)
+        return [policy for policy in map(as_policy, given) if policy.keeps is not None]
+
+    @property
+    def kept(self) -> tuple[Event, ...]:
+        """Return the events that keep what the policies go by.
+
+        Raises:
+            PolicyError: Two policies go by what is not the same.
+        """
+        kept = [policy.keeps for policy in self._keeping]
+        if len(kept) > 1 and kept[0] != kept[1]:
+            raise PolicyError(
+                f"{self._keeping[0].name!r} and {self._keeping[1].name!r} count usage in two ways; "
+                "a simulation has one"
+            )
+        return tuple(event for event in kept[:1] if event is not None)
+
+    @property
     def parts(self) -> tuple[int, ...]:
         """Return the numbers of the backfilling mode and of the events."""
-        events = [event.number for event in as_events(self.events)]
+        events = [event.number for event in (*as_events(self.events), *self.kept)]
         return (as_backfill(self.backfill).number, *events)
 
     @property

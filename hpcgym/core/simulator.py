@@ -26,7 +26,14 @@ from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.nodes import Placement
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.own_pass import own_passes
-from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates, features_of
+from hpcgym.core.policy import (
+    ChooserRun,
+    Policy,
+    as_policy,
+    checked_candidates,
+    features_of,
+    refuse_as_choice,
+)
 from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
@@ -207,6 +214,7 @@ class Simulator:
 
     def _refuse_unserved(self, policy: Policy) -> None:
         """Refuse a policy that cannot decide here."""
+        refuse_as_choice([policy])
         if policy.rule == s.RULE_KEYS:
             raise PolicyError(f"{policy.name}: decide by its keys instead (order_by_keys)")
         if not self.episode.serves(policy):

@@ -109,17 +109,20 @@ class Room(NamedTuple):
     present: int | None = None
     """Jobs that wait or run at once, at most; None = all. Only states have a limit."""
     waits: bool = False  # whether jobs wait out of sight for others, or are held
+    shares: int = 0  # users and accounts whose usage is kept
 
     def holds(self, other: Room) -> bool:
         """Tell whether a state with this room has room for an episode of another size."""
         fits = other.jobs <= self.jobs and other.users <= self.users
+        fits = fits and other.shares <= self.shares
         return fits and other.nodes.fit(self.nodes) and other.waits <= self.waits
 
     def grown(self, other: Room) -> Room:
         """Return room for both, rounded up to powers of two, so that a state grows seldom."""
         jobs, users = max(self.jobs, other.jobs), max(self.users, other.users)
         nodes, waits = self.nodes.joined(other.nodes), self.waits or other.waits
-        return Room(_rounded(jobs), _rounded(users), nodes, self.present, waits)
+        shares = _rounded(max(self.shares, other.shares))
+        return Room(_rounded(jobs), _rounded(users), nodes, self.present, waits, shares)
 
 
 def _rounded(number: int) -> int:
@@ -161,7 +164,7 @@ def allocate(
         n_queues: Queues that are kept, 1 if no backfill order is.
         n_events: Events of a simulation, each of which may be an outage.
     """
-    n_jobs, n_users, sizes, limit, waits = room
+    n_jobs, n_users, sizes, limit, waits, n_shares = room
     if waits:
         parts = {*parts, s.BACKFILL_PART + loaders.place_of("hpcgym.core.parts.dependencies")}
     n_present = n_jobs if limit is None else min(n_jobs, limit)
@@ -189,6 +192,7 @@ def allocate(
         "profile": n_running + 2 * (n_present + n_events) + 3,
         "onsets": min(n_jobs, 2 * (n_present + STARTED_KEPT)),
         "jobs": n_jobs,
+        "shares": n_shares,
         # At one instant an outage takes off running jobs only.
         "attempts": 2 * s.MOST_KILLS * n_jobs + n_events * n_running,
         "fields of controls": len(ControlsField),

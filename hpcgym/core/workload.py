@@ -29,6 +29,9 @@ BoolArray = NDArray[np.bool_]
 
 WEEK_S = 604_800
 
+_LOG_NAMES = {"account": "group", "qos": "queue"}
+"""What logs call columns that have another name here."""
+
 
 def _to_be_indexed() -> IntArray:
     """Return the default of `user_index`, before `__post_init__` computes it."""
@@ -96,6 +99,24 @@ class Workload(JobColumns):
         """Seconds into the week at time 0, as Unix time counts weeks."""
         start = self.time_offset if self.unix_start is None else self.unix_start
         return start % WEEK_S
+
+    def named(self, column: str) -> NDArray[Any]:
+        """Return each job's user, account, qos or partition by name, shape (n_jobs,).
+
+        "" = unknown. Where the job table does not have it, the log may: accounts are its groups,
+        and qos its queues. A number without a name is its own.
+        """
+        numbers = getattr(self, column)
+        if column == "partition" and self.machine is not None:
+            names: NDArray[Any] = np.array(self.machine.partition_names, dtype=object)
+            return np.asarray(names[numbers])
+        if self.source_row is not None and (column == "user" or numbers is None):
+            return np.asarray(self.source.named(_LOG_NAMES.get(column, column))[self.source_row])
+        if numbers is None:
+            return np.full(len(self), "", dtype=object)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        texts = [str(number) if number >= 0 else "" for number in distinct]
+        return np.array(texts, dtype=object)[places]
 
     @property
     def largest_request(self) -> int:

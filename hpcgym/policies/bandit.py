@@ -69,7 +69,7 @@ class Bandit(Chooser):
         if not self.arms:
             raise PolicyError("a bandit needs at least one arm, got none")
         for arm in self.policies:
-            if arm.is_python or arm.keys or arm.needs_history:
+            if arm.is_python or arm.keys or arm.needs_history or arm.is_own_order:
                 raise PolicyError(f"{arm.name} cannot be an arm: an arm is a compiled rule")
         is_whole = isinstance(self.period, numbers.Integral) and not isinstance(self.period, bool)
         if not is_whole or self.period < 1:

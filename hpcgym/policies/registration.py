@@ -11,3 +11,4 @@ loaders.POLICIES.ship(
         "BANDIT-EXP3": "hpcgym.policies.bandit:EXP3",
     }
 )
+loaders.FAMILIES.ship({"slurm": "hpcgym.policies.slurm:SlurmFiles"})

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from hpcgym.core.action import Action
 from hpcgym.core.kernels.env.actions import go_by_rule, set_rule_parameters
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Sim, Single
-from hpcgym.core.policy import Policy, as_policy, policy_names
+from hpcgym.core.policy import Policy, as_policy, policy_names, refuse_as_choice
 from hpcgym.errors import ScenarioError
 
 AFTER_V0 = ("SMITH-URGENT",)
@@ -28,7 +28,7 @@ class PolicyChoice(Action):
         `AFTER_V0`.
 
         Raises:
-            PolicyError: An unknown name.
+            PolicyError: An unknown name, or one that is no choice.
             ScenarioError: There is none.
         """
         if names is None:
@@ -37,6 +37,7 @@ class PolicyChoice(Action):
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise ScenarioError(f"policies must be a list of names, got {names!r}")
         chosen = [as_policy(name) for name in names]
+        refuse_as_choice(chosen)
         if not chosen:
             raise ScenarioError("action 'policy' needs at least one policy to choose among")
         return chosen

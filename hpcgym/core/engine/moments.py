@@ -94,6 +94,8 @@ def at_start(jobs: Jobs, sim: Sim, job: int) -> None:
 @kernel(inlined=True)
 def at_evict(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a job that is about to wait again: its start and its flags still stand."""
+    if sim.events_hear & s.ON_EVICT != 0:
+        tell_events(jobs, sim, s.ON_EVICT, job)
     if sim.keep_reward == 1:
         waiting_cost.on_evict(jobs, sim, job, sim.start_time[job])
 

@@ -129,6 +129,8 @@ class Jobs(NamedTuple):
     orders: OrderAddresses = 1  # the kernel of each rule that is called, 0 = not loaded
     # Processors that the machine lacks for a time, in the columns OUTAGE_*.
     outage: IntTable = np.empty((0, s.N_OUTAGE_COLUMNS), dtype=np.int64)
+    known_first: IntVector = np.empty(0, dtype=np.int64)  # first column of each event in `known`
+    known: IntTable = np.empty((0, 0), dtype=np.int64)  # what events know of each job
     # Each beginning and end of an outage of a node, by time, in the columns CHANGE_*.
     node_change: IntTable = np.empty((0, s.N_CHANGE_COLUMNS), dtype=np.int64)
 

@@ -190,6 +190,8 @@ def renumber(jobs: Jobs, sim: DependencySim, job: int, other: int) -> None:
         exchange(jobs.placed_first, job, other)
     if len(jobs.requeue) > 0:
         exchange(jobs.requeue, job, other)
+    if len(jobs.known) > 0:
+        exchange_rows(jobs.known, job, other)
     exchange(sim.row_of, job, other)
     sim.job_of[sim.row_of[job]] = job
     sim.job_of[sim.row_of[other]] = other

@@ -1,0 +1,30 @@
+"""Slurm's priorities by its own files: `"slurm:slurm.conf,sshare.txt"` as a policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcgym.core.orders.priority import Multifactor
+from hpcgym.core.policy import Policy
+from hpcgym.machine_files.priorities import read_priorities
+
+
+def slurm_policy(*paths: str | Path) -> Policy:
+    """Return the order that files of a Slurm mean, as `hpcgym.machine_files.priorities` reads them.
+
+    Raises:
+        MachineError: A file cannot be read, or states what is not modelled.
+        PolicyError: A weight without the factors that it weighs.
+    """
+    return Multifactor(**read_priorities(*paths)).policy
+
+
+class SlurmFiles:
+    """Policies by names of files, parted by commas."""
+
+    NAME = "slurm"
+
+    @staticmethod
+    def read(text: str) -> Policy:
+        """Read what stands behind the colon."""
+        return slurm_policy(*filter(None, map(str.strip, text.split(","))))
