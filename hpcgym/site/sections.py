@@ -207,7 +207,7 @@ def _memory(report: Report) -> str:
     return (
         f"Of {number(n_jobs)} jobs, {number(use['n_jobs'])} state both what memory they asked for "
         f"and what they used. These used {share(use['mean_used'])} of it in the mean, and half of "
-        f"them less than {share(use['median_used'])}; {share(use['below_quarter'])} of them used "
+        f"them at most {share(use['median_used'])}; {share(use['below_quarter'])} of them used "
         "less than a quarter."
     )
 
