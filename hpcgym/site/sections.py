@@ -202,12 +202,12 @@ def _memory(report: Report) -> str:
     """Say how much of the memory that they asked for jobs used."""
     use = report["requests"].get("memory")
     if not use:
-        return "Not told: no job states both what memory it asked for and what it used."
+        return "Not told: no job states what memory it asked for and, as measured, what it used."
     n_jobs = (report.get("log") or {}).get("n_jobs")
     return (
         f"Of {number(n_jobs)} jobs, {number(use['n_jobs'])} state both what memory they asked for "
         f"and what they used. These used {share(use['mean_used'])} of it in the mean, and half of "
-        f"them less than {share(use['median_used'])}; {share(use['below_quarter'])} of them used "
+        f"them at most {share(use['median_used'])}; {share(use['below_quarter'])} of them used "
         "less than a quarter."
     )
 

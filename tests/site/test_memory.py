@@ -19,7 +19,7 @@ from hpcgym.site.page import page_html
 from hpcgym.trace.accounting import read_accounting, write_accounting
 
 Shares = list[float]
-NOT_TOLD = "Not told: no job states both what memory it asked for and what it used."
+NOT_TOLD = "Not told: no job states what memory it asked for and, as measured, what it used."
 
 
 def section_of(shares: Shares) -> dict[str, Any]:
