@@ -222,7 +222,7 @@ def _kept_digest_of(path: Path) -> str:
 def _here(name: str) -> Path | None:
     """Return a log's file in the first folder that has one, or None."""
     for folder in log_folders():
-        for suffix in (".swf.gz", ".swf", ".csv.gz"):
+        for suffix in (".swf.gz", ".swf", ".csv.gz", ".csv"):
             if (file := folder / f"{name}{suffix}").is_file():
                 return file
     return None
