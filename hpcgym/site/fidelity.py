@@ -139,6 +139,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         "correlation": _correlation(log, fidelity),
         "same_class": float((classes[0] == classes[1]).mean()),
         "fixed_share": log.ineligible_share,
+        "limited_share": log.limited_share,
         "overfull_jobs": overfull(simulate(log.workload, "recorded", kill_at_limit=False)).n_jobs,
         "partitions": [
             {

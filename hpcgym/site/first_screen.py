@@ -121,6 +121,10 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
             "Waiting no order changes",
             share(trust["fixed_share"]) if is_known(trust.get("fixed_share")) else "not known",
         ),
+        (
+            "Waiting of jobs at limits",
+            share(trust["limited_share"]) if is_known(trust.get("limited_share")) else "not known",
+        ),
     ]
     listed = [
         tag("span", tag("span", name), tag("b", value), class_="fact") for name, value in facts

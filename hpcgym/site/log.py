@@ -39,6 +39,7 @@ class SiteLog:
         read: Lines that say what was read, left out and changed.
         machine_is_guess: Whether the machine's size is the fewest processors on which the log fits.
         ineligible_share: Share of all waiting in which jobs were not eligible, None = not stated.
+        limited_share: Share of all waiting that is of jobs which a limit held back, likewise.
         memory_use: Share that each used of the memory it asked for, at most 1; NaN = not stated.
     """
 
@@ -49,6 +50,7 @@ class SiteLog:
     read: tuple[str, ...]
     machine_is_guess: bool
     ineligible_share: float | None
+    limited_share: float | None
     memory_use: NDArray[np.float64]
 
     @property
@@ -95,7 +97,7 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
     how = how or Reading()
     named = [files] if isinstance(files, str | Path) else files
     paths = [find_log(file) for file in named]
-    log, lines, ineligible_share = _read(paths, how)
+    log, lines, shares = _read(paths, how)
     workload, report = clean(
         log,
         missing_request=cast(MissingRequest, how.missing_request),
@@ -126,7 +128,7 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
         jobs.unix_start is not None,
         tuple(read),
         GUESSED_SIZE in report.machine_source,
-        ineligible_share,
+        *shares,
         memory_use[jobs.source_row],
     )
 
@@ -164,10 +166,12 @@ _GROUPS = {"user": "user", "group": "account", "partition": "partition"}
 """Kinds of groups, by the column of a log that names them."""
 
 
-def _read(paths: Sequence[Path], how: Reading) -> tuple[SwfLog, list[str], float | None]:
-    """Return a log, what was read and left out, and the share of waiting in vain for any order."""
+def _read(
+    paths: Sequence[Path], how: Reading
+) -> tuple[SwfLog, list[str], tuple[float | None, float | None]]:
+    """Return a log, what was read and left out, and the two shares that no order can change."""
     if len(paths) == 1 and str(paths[0]).endswith(SUFFIXES) and not is_accounting(paths[0]):
-        return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], None
+        return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], (None, None)
     accounting = read_accounting(
         paths, machine=how.machine, timezone=how.timezone, counted_from=how.counted_from
     )
@@ -175,7 +179,8 @@ def _read(paths: Sequence[Path], how: Reading) -> tuple[SwfLog, list[str], float
     text = str(accounting)
     for path in paths:  # folders may tell who somebody is
         text = text.replace(str(path), path.name)
-    return log, text.splitlines(), accounting.ineligible_share
+    shares = (accounting.ineligible_share, accounting.limited_share)
+    return log, text.splitlines(), shares
 
 
 def _names(log: SwfLog, jobs: Workload, how: Reading) -> dict[str, NameArray]:

@@ -57,6 +57,7 @@ FIELDS: dict[str, Any] = {
     "used_memory_kb": UNKNOWN,  # of the whole job at its peak
     "spread": False,
     "exclusive": False,
+    "limited": UNKNOWN,  # 1: a limit of users or accounts held the job back once, 0: none did
     "status": UNKNOWN,  # as SWF has it: 1 completed, 0 failed, 5 cancelled
     "retried": False,  # the job was put back, so another row of it may follow
     "ran": True,  # False: put back before it started

@@ -60,6 +60,8 @@ class Accounting:
         counted_from: What waits count from, "eligible" or "submit".
         ineligible_share: Share of all waiting since submission in which jobs were not eligible;
             None where nothing says since when they were.
+        limited_share: Share of all waiting that is of jobs which a limit of users or accounts held
+            back at some time; None where no reasons are stated.
     """
 
     runs: pd.DataFrame
@@ -72,6 +74,7 @@ class Accounting:
     zone: str
     counted_from: str
     ineligible_share: float | None = None
+    limited_share: float | None = None
 
     @property
     def in_short(self) -> str:
@@ -192,6 +195,7 @@ def read_accounting(
         zone,
         counted_from,
         _ineligible_share(table) if says_eligible else None,
+        _limited_share(table, counted_from),
     )
 
 
@@ -340,13 +344,26 @@ def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
 
 def _job_waits(table: Block, counted_from: str) -> NDArray[np.float64]:
     """Return how long each job waited in all, h."""
+    rows = _last_rows(table)
+    begun = np.minimum(table[f"first_{counted_from}"][rows], table["start"][rows])
+    return np.asarray((table["start"][rows] - begun) / 3600, dtype=np.float64)
+
+
+def _last_rows(table: Block) -> NDArray[np.int64]:
+    """Return the row of the last attempt of each job that has started."""
     last: dict[int, int] = {}
     for row in np.argsort(table["attempt"], kind="stable").tolist():
         last[table["first_row"][row]] = row
     rows = np.array(sorted(last.values()), dtype=np.int64)
-    rows = rows[table["start"][rows] != UNKNOWN]
-    begun = np.minimum(table[f"first_{counted_from}"][rows], table["start"][rows])
-    return np.asarray((table["start"][rows] - begun) / 3600, dtype=np.float64)
+    return np.asarray(rows[table["start"][rows] != UNKNOWN], dtype=np.int64)
+
+
+def _limited_share(table: Block, counted_from: str) -> float | None:
+    """Return the share of all waiting of jobs that a limit held back; None without reasons."""
+    limited, waits = table["limited"][_last_rows(table)], _job_waits(table, counted_from)
+    if not (limited != UNKNOWN).any():
+        return None
+    return float(waits[limited == 1].sum() / waits.sum()) if waits.sum() else 0.0
 
 
 def _ineligible_share(table: Block) -> float:

@@ -27,6 +27,7 @@ _LONGEST_TOKEN = 16
 PATHS = {
     "jobidraw": ("job_id",),
     "state": ("state.current", "job_state", "state"),
+    "reason": ("state.reason", "state_reason"),
     "submit": ("time.submission", "submit_time"),
     "eligible": ("time.eligible", "eligible_time"),
     "start": ("time.start", "start_time"),

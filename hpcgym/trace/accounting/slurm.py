@@ -42,8 +42,8 @@ from hpcgym.trace.accounting.rows import (
 
 COMMAND = (
     "SLURM_TIME_FORMAT=%s sacct -a -X -P --duplicates -S 2026-01-01 -o JobID,JobIDRaw,User,Account,"
-    "Partition,QOS,State,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,"
-    "ReqCPUS,ReqTRES,AllocTRES,JobName"
+    "Partition,QOS,State,Reason,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,"
+    "ReqNodes,ReqCPUS,ReqTRES,AllocTRES,JobName"
 )
 """Prints all that is used."""
 
@@ -62,7 +62,7 @@ NAMED = {
 USED = {
     *("jobid", "jobidraw", "state", "submit", "eligible", "start", "end", "elapsed", "elapsedraw"),
     *("timelimit", "timelimitraw", "nnodes", "ncpus", "reqnodes", "reqcpus", "reqmem", "reqtres"),
-    *("alloctres", *NAMED.values(), *used_memory.FIELDS, "ntasks"),
+    *("alloctres", "reason", *NAMED.values(), *used_memory.FIELDS, "ntasks"),
 }
 
 RAN = {
@@ -84,6 +84,12 @@ STATES = {
     *("REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", "REVOKED", "SIGNALING"),
     *("SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SUSPENDED"),
 }
+
+LIMITS = re.compile(r"(Assoc|QOS|Max|User)\w*(Limit|Max|Min|Per)|JobArrayTaskLimit", re.ASCII)
+"""Reasons of waiting that are limits of users, accounts and arrays, such as QOSMaxJobsPerUserLimit.
+
+Of a job that has ended, Slurm keeps the last reason that was neither priority nor resources.
+"""
 
 _ID_DIGITS = 16
 _NO_FAULT = ("", 1)
@@ -140,6 +146,8 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     states = read_distinct(cells.get("state", [""] * n), _state)[0]
     read["status"] = [RAN.get(state, UNKNOWN) for state in states]
     read["retried"] = [state in RETRIED for state in states]
+    if "reason" in cells:
+        read["limited"] = read_distinct(cells["reason"], _is_limit)[0]
     given = cells.get("alloctres", ["?"] * n)
     has_start = "start" in cells
     unfinished = {state: _not_finished(state) for state in set(states)}
@@ -216,6 +224,11 @@ def _are_numbers(texts: Sequence[str]) -> bool:
 def _state(text: str) -> str:
     """Return a state without who cancelled the job."""
     return text.split(" ")[0].rstrip("+").upper()
+
+
+def _is_limit(reason: str) -> int:
+    """Tell whether a reason of waiting is a limit."""
+    return int(LIMITS.match(reason.strip()) is not None)
 
 
 def _not_finished(state: str) -> str:

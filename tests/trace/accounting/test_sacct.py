@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.trace import load_workload, read_log
 from hpcgym.trace.accounting import read_accounting, write_accounting
 from hpcgym.trace.accounting.sacct_text import AMBIGUOUS
-from hpcgym.trace.accounting.slurm import COMMAND
+from hpcgym.trace.accounting.slurm import COMMAND, LIMITS
 from reference_accounting import as_job, as_text, run_of
 
 SLURM = Path(__file__).parents[2] / "data" / "slurm"
@@ -76,6 +77,7 @@ def row_of_sacct(draw: st.DrawFn, job: int, *, steps: bool) -> dict[str, str]:
         "ReqCPUS": str(cpus),
         "ReqTRES": wanted,
         "AllocTRES": f"billing={cpus},cpu={cpus},node={nodes}{given_mem}" if started else "",
+        "Reason": "None",
     }
 
 
@@ -370,3 +372,31 @@ def test_whatever_stands_in_a_row_it_is_a_run_or_counted(
     write_accounting(folder / "jobs.swf", found)
     assert len(read_log(folder / "jobs.csv")) == len(found.runs)
     assert len(read_log(folder / "jobs.swf")) == len(found.runs)
+
+
+@pytest.mark.parametrize("name", ["sacct-allocations.txt", "sacct.json.gz"])
+def test_waiting_of_jobs_that_a_limit_held_back_is_told(name: str) -> None:
+    rows = [line.split("|") for line in (SLURM / "sacct-allocations.txt").read_text().splitlines()]
+    at = {field: column - len(rows[0]) for column, field in enumerate(rows[0])}  # names hold "|"
+    waits = {"JobArrayTaskLimit": 0.0, "": 0.0}
+    for row in rows[1:]:
+        begun, submitted = (row[at[field]] for field in ("Start", "Submit"))
+        if "Unknown" in (begun, submitted) or row[at["AllocTRES"]] == "":
+            continue
+        waited = datetime.fromisoformat(begun) - datetime.fromisoformat(submitted)
+        reason = row[at["Reason"]]
+        waits[reason if reason in waits else ""] += max(waited.total_seconds(), 0)
+    found = read_accounting(SLURM / name, timezone="UTC", counted_from="submit")
+    share = waits["JobArrayTaskLimit"] / sum(waits.values())
+    assert share > 0 and found.limited_share == pytest.approx(share, rel=1e-9)
+
+
+def test_reasons_of_limits_are_told_from_others() -> None:
+    limits = "AssocGrpCpuLimit QOSMaxJobsPerUserLimit AssociationJobLimit AssocMaxJobsLimit"
+    assert all(map(LIMITS.match, limits.split()))
+    others = "None Priority Resources Dependency BeginTime JobHeldUser ReqNodeNotAvail Licenses"
+    assert not any(map(LIMITS.match, others.split()))
+
+
+def test_accounting_without_reasons_tells_of_no_limit() -> None:
+    assert read_accounting(SLURM / "sacct-minimal.txt", timezone="UTC").limited_share is None
