@@ -64,6 +64,7 @@ class Schedule:
         lost: Which jobs an outage took off for good, so that they have no start; None where that
             cannot be. Metrics leave them out.
         cancelled: Which jobs wait for what can no longer be, likewise.
+        limited_by: Text of the limit that held each last, "" = none did; None = no limits.
     """
 
     workload: Workload
@@ -79,6 +80,7 @@ class Schedule:
     eligible_time: IntArray | None = None
     lost: BoolArray | None = None
     cancelled: BoolArray | None = None
+    limited_by: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -372,9 +374,7 @@ class Schedule:
             "start_time": self.start_time,
             "end_time": self.end_time,
             "run_time": self.run_time,
-            "requested_time": jobs.requested_time,
-            "processors": jobs.processors,
-            "user": jobs.user,
+            **{key: getattr(jobs, key) for key in ("requested_time", "processors", "user")},
             **self.per_job(),
             "wait_time": self.wait_time,
             "backfilled": self.backfilled,
@@ -382,11 +382,10 @@ class Schedule:
             "started": how_started(self),
             **self._node_columns(),
             **({} if self.attempts is None else self.attempts.columns(self.start_time >= 0)),
-            **({} if self.eligible_time is None else {"eligible_time": self.eligible_time}),
         }
-        stated = jobs.stated_columns()
-        further = {key: values for key, values in stated.items() if key not in columns}
-        return pd.DataFrame(columns | further)
+        further = {"eligible_time": self.eligible_time, "limited_by": self.limited_by}
+        columns |= {key: values for key, values in further.items() if values is not None}
+        return pd.DataFrame(columns | (jobs.stated_columns() | columns))
 
     def attempts_frame(self) -> pd.DataFrame:
         """Return one row per attempt of a job, by job and time, on the workload's clock.
@@ -585,6 +584,7 @@ def simulate(
         **kinds_of(simulator),
         outage=simulator.episode.table.outage,
         eligible_time=None if simulator.episode.dependencies is None else simulator.eligible_time,
+        limited_by=simulator.limited_by,
     )
 
 

@@ -143,7 +143,7 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
-EVENTS = {"outages", "node_outages", "fair_share"}
+EVENTS = {"outages", "node_outages", "fair_share", "limits"}
 """Parts that are no modes: one list names them."""
 
 USES_OF_A_PART = {

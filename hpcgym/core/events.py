@@ -69,6 +69,9 @@ class Event(Mode):
     KNOWS_TRIALS: ClassVar[bool] = False
     """Whether it may happen while jobs are on trial, which wait and run at once."""
 
+    MAKES_PASSES: ClassVar[bool] = False
+    """Whether it may make the passes, by `Sim.looks_ahead`."""
+
     SHARED: ClassVar[bool] = False
     """Whether its kernels are called once for all events of its kind."""
 

@@ -71,7 +71,12 @@ BACKFILLS: ByName[type[Any]] = ByName("backfill", PolicyError)
 """Modes that a user has registered with `hpcgym.register_backfill`."""
 
 EVENTS: ByName[type[Any]] = ByName(
-    "event", PolicyError, {"outage": "hpcgym.core.parts.outages:Outage"}
+    "event",
+    PolicyError,
+    {
+        "outage": "hpcgym.core.parts.outages:Outage",
+        "limit": "hpcgym.core.parts.limits:Limit",
+    },
 )
 """Subclasses of `hpcgym.core.events.Event`, by the name their text begins with."""
 
@@ -90,6 +95,7 @@ PARTS = [
     "hpcgym.core.parts.cost_on_nodes",
     "hpcgym.core.parts.trials_on_nodes",
     "hpcgym.core.parts.fair_share",
+    "hpcgym.core.parts.limits",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 

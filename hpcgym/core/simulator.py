@@ -20,6 +20,7 @@ from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import begin, exchanged, lay_out, own_columns
 from hpcgym.core.engine import invariants
+from hpcgym.core.events import as_events
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -422,6 +423,15 @@ class Simulator:
             return values
         in_order: NDArray[Any] = values[self.state.job_of[0, : len(values)]]
         return in_order
+
+    @property
+    def limited_by(self) -> NDArray[Any] | None:
+        """Return the text of the limit that held each job last, "" = none did; None = no limits."""
+        if self.state.limited_by.shape[1] == 0:
+            return None
+        texts = ["", *map(str, as_events(self.settings.events))]
+        held = self.state.limited_by[0, : len(self.workload)]
+        return self.by_row(np.array(texts, dtype=object)[held])
 
     @property
     def table(self) -> Jobs:

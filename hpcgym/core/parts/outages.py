@@ -96,6 +96,7 @@ class Outage(Event):
     NAME: ClassVar[str] = "outage"
     KNOWS_JOBS: ClassVar[bool] = False
     KNOWS_TRIALS: ClassVar[bool] = True
+    MAKES_PASSES: ClassVar[bool] = True
     SHARED: ClassVar[bool] = True
     COUNTS_PROCESSORS: ClassVar[bool] = False
 

@@ -1,0 +1,273 @@
+"""Limits: how many jobs and processors each user, account, QOS or partition may run at once.
+
+A waiting job that would go beyond a limit if it started now is passed over. It does not start, and
+no reservation is made for it: it can hold nobody up. Which limit held it last is kept.
+
+While there are limits, their passes stand in for those of EASY and none. A pass lists the waiting
+jobs and goes through them in order, which costs O(n log n) for n of them, and each job asks every
+limit, O(limits). A start and an end cost O(limits).
+
+Source: Specification, section 16, "Limits".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import constants as s
+from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_whole
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.life import start_waiting
+from hpcgym.core.engine.moments import event_number, tell_events
+from hpcgym.core.events import Event
+from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
+from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
+from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
+from hpcgym.core.workload import Workload
+from hpcgym.errors import PolicyError, WorkloadError, unknown_name
+
+HEARS = s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT | s.IS_BLOCKED
+
+MOST_JOBS, MOST_CPUS, N_GROUPS = range(3)
+"""Numbers: jobs and processors that a group may run, -1 = no limit; groups."""
+
+SCOPES = ("user", "account", "qos", "partition")
+
+
+@dataclass(frozen=True)
+class Limit(Event):
+    """Each user, or account, QOS or partition, may run so many jobs or processors at once.
+
+    Attributes:
+        per: Whom it counts: "user", "account", "qos" or "partition".
+        jobs: Running jobs at most; None = any number.
+        cpus: Their processors at most, likewise.
+        name: Whom alone it holds for, by name; "" = each.
+        user: Whose jobs alone it counts, by name; "" = anybody's. So are the other three.
+
+    Raises:
+        PolicyError: A value that is not allowed, or neither jobs nor cpus.
+
+    Source: Specification, section 16, "Limits".
+
+    Example:
+        >>> str(Limit("user", jobs=4, qos="normal"))
+        'limit:per=user,jobs=4,qos=normal'
+    """
+
+    NAME: ClassVar[str] = "limit"
+    KNOWS_JOBS: ClassVar[bool] = False
+    MAKES_PASSES: ClassVar[bool] = True
+
+    per: str
+    jobs: int | None = None
+    cpus: int | None = None
+    name: str = ""
+    user: str = ""
+    account: str = ""
+    qos: str = ""
+    partition: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no limit."""
+        if self.per not in SCOPES:
+            raise PolicyError(unknown_name("per of event 'limit'", self.per, SCOPES))
+        for key in ("jobs", "cpus"):
+            given = getattr(self, key)
+            if given is not None and not is_whole(given, 1):
+                raise PolicyError(f"event 'limit': {key} must be whole, at least 1, got {given!r}")
+        if self.jobs is None and self.cpus is None:
+            raise PolicyError("event 'limit': state jobs or cpus, as in limit:per=user,jobs=4")
+        for key in ("name", *SCOPES):
+            object.__setattr__(self, key, str(getattr(self, key)))
+
+    def check_mode(self, mode: Mode) -> None:
+        """Refuse modes whose passes know no limits."""
+        is_known = isinstance(mode, NoBackfill) or (
+            isinstance(mode, Easy) and not mode.part and mode.trial is None
+        )
+        if not is_known:
+            raise PolicyError(
+                f"event '{self}': passes know limits under backfill 'easy' and 'none'; got '{mode}'"
+            )
+
+    def groups(self, workload: Workload) -> NDArray[np.int64]:
+        """Return the group of each job that it counts, shape (n_jobs,), -1 = none."""
+        named = workload.named(self.per)
+        counts = named == self.name if self.name else named != ""
+        for scope in SCOPES:
+            if getattr(self, scope):
+                counts &= workload.named(scope) == getattr(self, scope)
+        group: NDArray[np.int64] = np.full(len(workload), -1)
+        group[counts] = np.unique(named[counts].astype(str), return_inverse=True)[1]
+        return group
+
+    def of_jobs(self, workload: Workload) -> NDArray[np.int64]:
+        """Return the group of each job, shape (n_jobs, 1).
+
+        Raises:
+            WorkloadError: A job alone is beyond the limit, so that it would wait for ever.
+        """
+        group = self.groups(workload)
+        if self.cpus is not None:
+            beyond = np.flatnonzero((group >= 0) & (workload.processors > self.cpus))
+            if len(beyond):
+                row = int(beyond[0])
+                raise WorkloadError(
+                    f"{workload.name}: job {workload.job_id[row]} (row {row}) needs "
+                    f"{workload.processors[row]} processors, and '{self}' allows {self.cpus}: it "
+                    f"would wait for ever ({len(beyond)} such jobs)"
+                )
+        return group[:, None]
+
+    def numbers(self, workload: Workload) -> Sequence[int]:
+        """Return both limits, and the number of groups."""
+        most = (-1 if each is None else int(each) for each in (self.jobs, self.cpus))
+        return [*most, self.n_shares(workload)]
+
+    def n_shares(self, workload: Workload) -> int:
+        """Return the number of groups, and one for the limit itself."""
+        return int(self.groups(workload).max(initial=-1)) + 2
+
+
+class LimitSim(Sim):
+    """What limits add to a simulation."""
+
+    limits_begun: Counter  # events up to which all limits have a place below
+    group_places: Counter  # places that they have in all
+
+    group_first: IntVector = empty("shares")  # of each event the place of its first group
+    group_jobs: IntVector = empty("shares")  # running jobs of each group
+    group_cpus: IntVector = empty("shares")  # their processors
+    limited_by: IntVector = empty("jobs")
+    """Place of the limit that held each job last, plus 1; 0 = none did."""
+
+
+@kernel
+def begin(jobs: Jobs, sim: LimitSim) -> None:
+    """Give the groups of the limit that is asked their places; the first limit makes the passes."""
+    if sim.limits_begun == 0:
+        for job in range(sim.n_jobs):
+            sim.limited_by[job] = 0
+        sim.looks_ahead = sim.event + 1
+    sim.group_first[sim.event] = sim.group_places
+    for _ in range(event_number(jobs, sim, N_GROUPS)):
+        sim.group_jobs[sim.group_places] = sim.group_cpus[sim.group_places] = 0
+        sim.group_places += 1
+    sim.limits_begun = sim.event + 1
+
+
+@kernel(inlined=True)
+def place_of(jobs: Jobs, sim: LimitSim, job: int) -> int:
+    """Return the place of a job's group under the limit that is asked, -1 = it does not count."""
+    group = int(jobs.known[job, jobs.known_first[sim.event]])
+    return group if group < 0 else sim.group_first[sim.event] + group
+
+
+@kernel
+def exceeds(jobs: Jobs, sim: LimitSim, job: int) -> int:
+    """Tell whether a waiting job would go beyond the limit that is asked; write `limited_by`."""
+    at = place_of(jobs, sim, job)
+    if at < 0:
+        return 0
+    most_jobs = event_number(jobs, sim, MOST_JOBS)
+    most_cpus = event_number(jobs, sim, MOST_CPUS)
+    if (most_jobs >= 0 and sim.group_jobs[at] >= most_jobs) or (
+        most_cpus >= 0 and sim.group_cpus[at] + jobs.processors[job] > most_cpus
+    ):
+        sim.limited_by[job] = sim.event + 1
+        return 1
+    return 0
+
+
+@kernel
+def count(jobs: Jobs, sim: LimitSim, job: int, sign: int) -> None:
+    """Count a job that starts, or with `sign` -1 one that ends."""
+    at = place_of(jobs, sim, job)
+    if at >= 0:
+        sim.group_jobs[at] += sign
+        sim.group_cpus[at] += sign * jobs.processors[job]
+
+
+@kernel(inlined=True)
+def is_beyond(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether any limit holds a waiting job."""
+    return tell_events(jobs, sim, s.IS_BLOCKED, job) != 0
+
+
+@kernel
+def backfill_within(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
+    """Start what may start behind the head and within limits, of n listed jobs."""
+    for taken in range(n):
+        job = take_first(sim, which, n - taken, taken)
+        if backfills(jobs, sim, job) and not is_beyond(jobs, sim, job):
+            charge_extra(jobs, sim, job)
+            start_waiting(jobs, sim, job, True)
+
+
+@kernel
+def pass_within(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+    """Make a pass within limits; return False if it stopped at the picked job.
+
+    Writes what `start_waiting` writes, keys of orders that are not kept, `shadow` and `extra`.
+    """
+    sim.shadow = sim.checked_head = -1
+    n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
+    primary = make_primary_order(jobs, sim, n) if contested else s.BASE_ORDER
+    taken, head = 0, s.NO_HEAD
+    while taken < n and some_job_fits(sim) and head == s.NO_HEAD:
+        job = take_first(sim, primary, n - taken, taken)
+        taken += 1
+        if is_beyond(jobs, sim, job):
+            continue
+        if jobs.processors[job] > sim.free:
+            head = job
+            continue
+        start_waiting(jobs, sim, job, False)
+        if job == sim.pick:
+            return False
+    if head >= 0 and sim.backfill == s.BACKFILL_EASY:
+        reserve(jobs, sim, head)
+        n -= taken
+        backfill_within(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
+    return True
+
+
+@kernel
+def free_at(jobs: Jobs, sim: Sim, instant: int) -> int:
+    """Return the processors free at an instant, s, not past, by estimates."""
+    free = sim.free
+    for position in range(sim.n_releases):
+        if sim.release_time[position] <= instant:
+            free += jobs.processors[sim.release_job[position]]
+    return free
+
+
+def work(jobs: Jobs, sim: LimitSim, task: int, argument: int) -> int:
+    """Do a task; `argument` is a job, an instant, or what a pass goes by."""
+    if task == s.IS_BLOCKED:
+        return exceeds(jobs, sim, argument)
+    if task == s.ON_START:
+        count(jobs, sim, argument, 1)
+    elif task in (s.ON_END, s.ON_LOSE, s.ON_EVICT):
+        count(jobs, sim, argument, -1)
+    elif task == s.NEXT_INSTANT:
+        if sim.limits_begun <= sim.event:  # events are asked in turn
+            begin(jobs, sim)
+        return s.NEVER
+    elif task == s.MAKE_PASS:
+        return int(pass_within(jobs, sim, argument == 1))
+    elif task == s.FITS_AHEAD:
+        return int(jobs.processors[argument] <= sim.free and not is_beyond(jobs, sim, argument))
+    elif task == s.RESERVE_AHEAD:
+        reserve(jobs, sim, argument)
+    elif task == s.FREE_AHEAD:
+        return free_at(jobs, sim, argument)
+    return 0

@@ -1,0 +1,151 @@
+"""Limits of running jobs and processors: against the reference, and cases worked by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+import reference_limits as reference
+from engines import jobs_of, workload_of
+from fair_share_cases import with_names
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+from hpcgym.errors import PolicyError, WorkloadError
+from strategies import one_of, workloads
+
+LIMITED = ("FCFS", "SAF", "LCFS", "WFP3", "SQF")
+
+
+@st.composite
+def limits(draw, n_jobs):
+    """Draw limits per user and account, as texts, with the accounts of the jobs."""
+    accounts = draw(st.lists(one_of((-1, 0, 1)), min_size=n_jobs, max_size=n_jobs))
+    drawn = []
+    for _ in range(draw(st.integers(1, 3))):
+        per = draw(st.sampled_from(("user", "account")))
+        jobs, cpus = draw(one_of((None, 1, 1, 2))), draw(one_of((None, 8, 8)))
+        drawn.append((per, jobs, cpus if jobs else 8, draw(one_of(("", "", "0")))))
+    return accounts, drawn
+
+
+@given(workloads(), st.data())
+def test_jobs_start_within_limits_as_in_the_reference(workload, data):
+    accounts, drawn = data.draw(limits(len(workload)))
+    workload = replace(workload, account=np.array(accounts))
+    groups = {"user": workload.user.tolist(), "account": accounts}
+    texts, theirs = [], []
+    for per, jobs, cpus, name in drawn:
+        stated = {"jobs": jobs, "cpus": cpus, "name": name or None}
+        texts.append(
+            f"limit:per={per},"
+            + ",".join(f"{key}={each}" for key, each in stated.items() if each is not None)
+        )
+        of = [g if g >= 0 and (not name or g == int(name)) else None for g in groups[per]]
+        theirs.append(reference.Limit(of, jobs, cpus))
+    settings = {
+        "backfill": data.draw(st.sampled_from(("easy", "none"))),
+        "threshold": data.draw(one_of((None, 5, 30))),
+    }
+    if settings["backfill"] == "easy":
+        settings["backfill_order"] = data.draw(st.sampled_from((None, "SPF", "WFP3")))
+    policy = data.draw(st.sampled_from(LIMITED))
+    ours = hpcgym.simulate(workload, policy, events=texts, **settings)
+    starts, _ = reference.simulate(
+        jobs_of(workload), workload.machine_processors, policy, theirs, **settings
+    )
+    assert ours.start_time.tolist() == [start.start_time for start in starts]
+    assert ours.backfilled.tolist() == [start.backfilled for start in starts]
+    _stays_within(ours, theirs)
+
+
+def _stays_within(schedule, drawn):
+    """Check that no group ever runs more than its limit."""
+    begin, end = schedule.start_time, schedule.end_time
+    for limit in drawn:
+        group = np.array([-1 if each is None else each for each in limit.groups])
+        for at in begin:
+            runs = (begin <= at) & (end > at)
+            for each in set(group[runs].tolist()) - {-1}:
+                alike = runs & (group == each)
+                assert limit.jobs is None or alike.sum() <= limit.jobs
+                cpus = schedule.workload.processors[alike].sum()
+                assert limit.cpus is None or cpus <= limit.cpus
+
+
+def test_a_job_beyond_a_limit_gets_no_reservation():
+    """User 0 may run one job: its wide second job holds nobody up, and is said to be held."""
+    rows = [(0, 10, 10, 2, 0), (1, 10, 10, 4, 0), (2, 100, 100, 2, 1), (3, 5, 5, 2, 1)]
+    jobs = workload_of(rows, 4)
+    free = hpcgym.simulate(jobs)
+    assert free.start_time.tolist() == [0, 10, 20, 3]
+    assert free.limited_by is None
+    text = "limit:per=user,jobs=1,name=0"
+    held = hpcgym.simulate(jobs, events=text)
+    assert held.start_time.tolist() == [0, 102, 2, 10]
+    assert held.limited_by.tolist() == ["", text, "", ""]
+    assert held.to_frame()["limited_by"].tolist() == ["", text, "", ""]
+
+
+def test_limits_of_processors_filters_and_names():
+    """Per account 3 processors, and 1 job of user ana under the quality of service high."""
+    rows = [(0, 10, 10, 2, 0), (0, 10, 10, 1, 1), (0, 10, 10, 1, 1), (0, 10, 10, 1, 0)]
+    jobs = with_names(
+        workload_of(rows, 8),
+        user=["ana", "ben", "ben", "ana"],
+        group=["phys", "phys", "phys", ""],
+        queue=["high", "low", "low", "high"],
+    )
+    schedule = hpcgym.simulate(jobs, events="limit:per=account,cpus=3")
+    assert schedule.start_time.tolist() == [0, 0, 10, 0]
+    schedule = hpcgym.simulate(jobs, events="limit:per=user,jobs=1,qos=high")
+    assert schedule.start_time.tolist() == [0, 0, 0, 10]
+    schedule = hpcgym.simulate(jobs, events="limit:per=user,jobs=1,user=ben")
+    assert schedule.start_time.tolist() == [0, 0, 10, 0]
+    both = "limit:per=qos,jobs=1,name=low;limit:per=account,cpus=2"
+    assert hpcgym.simulate(jobs, events=both).start_time.tolist() == [0, 10, 20, 0]
+
+
+def test_limits_stand_beside_fair_share_and_in_environments():
+    jobs = hpcgym.load_workload("synthetic-256").select(np.arange(500))
+    events = ("limit:per=user,jobs=3", "limit:per=user,cpus=200,name=1")
+    schedule = hpcgym.simulate(jobs, "multifactor:fairshare=1000,age=10", events=events[:1])
+    begin, end = schedule.start_time, schedule.end_time
+    for at in begin[::20]:
+        runs = (begin <= at) & (end > at)
+        assert np.bincount(jobs.user[runs]).max() <= 3
+    simulator = Simulator(
+        jobs, SchedulerSettings(events=events[:1]), decide="event", check_invariants=True
+    )
+    while simulator.run():
+        simulator.order_by("FCFS")
+    assert (
+        simulator.start_time.tolist() == hpcgym.simulate(jobs, events=events[0]).start_time.tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("limit:per=users,jobs=1", PolicyError, "did you mean 'user'"),
+        ("limit:jobs=1", PolicyError, "needs per"),
+        ("limit:per=user", PolicyError, "state jobs or cpus"),
+        ("limit:per=user,jobs=0", PolicyError, "jobs must be whole, at least 1, got 0"),
+        ("limit:per=user,job=1", PolicyError, "did you mean 'jobs'"),
+        ("limit:per=user,cpus=1", WorkloadError, r"job 1 \(row 0\) needs 2 processors"),
+        ("limit:per=user,jobs=1;outage:from=5,to=9,processors=1", PolicyError, "both make"),
+    ],
+)
+def test_what_is_no_limit_is_refused(text, error, said):
+    with pytest.raises(error, match=said):
+        hpcgym.simulate(workload_of([(0, 5, 5, 2, 0)], 2), events=text)
+
+
+@pytest.mark.parametrize("backfill", ["conservative", "easy:cap=0.9", "easy+trial"])
+def test_modes_whose_passes_know_no_limits_are_refused(backfill):
+    with pytest.raises(PolicyError, match="passes know limits under backfill"):
+        hpcgym.simulate(
+            workload_of([(0, 5, 5, 2, 0)], 2), backfill=backfill, events="limit:per=user,jobs=1"
+        )

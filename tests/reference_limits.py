@@ -1,0 +1,84 @@
+"""EASY within limits, in plain Python from the specification's section 16: no job beyond a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import reference
+from reference import Ranking, Start
+
+
+class Limit(NamedTuple):
+    """Running jobs and processors that each group may have; a group for each job, None = none."""
+
+    groups: Sequence[int | None]
+    jobs: int | None = None
+    cpus: int | None = None
+
+
+class LimitedMachine(reference.Machine):
+    """A machine whose passes leave jobs out that would go beyond a limit."""
+
+    limits: Sequence[Limit] = ()
+    held: dict[int, int]
+
+    def running(self) -> list[int]:
+        """Return the jobs that run."""
+        return [j for _, _, j in self.ends]
+
+    def beyond(self, j: int) -> int | None:
+        """Return the last limit that a job would go beyond if it started now."""
+        holding = None
+        for number, limit in enumerate(self.limits):
+            group = limit.groups[j]
+            if group is None:
+                continue
+            alike = [k for k in self.running() if limit.groups[k] == group]
+            cpus = sum(self.jobs[k].processors for k in alike) + self.jobs[j].processors
+            too_many = limit.jobs is not None and len(alike) >= limit.jobs
+            too_wide = limit.cpus is not None and cpus > limit.cpus
+            if too_many or too_wide:
+                holding = number
+        return holding
+
+    def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
+        """Yield the waiting jobs within limits in order, as long as any fits."""
+        for j in list(super().in_order(ranking, t)):
+            if not any(
+                self.jobs[k].processors <= self.free for k in ranking.score if self.waits(k)
+            ):
+                return
+            if (number := self.beyond(j)) is not None:
+                self.held[j] = number
+            else:
+                yield j
+
+    def waits(self, j: int) -> bool:
+        """Tell whether a job of the queue has not started within this pass."""
+        return self.starts[j] is None
+
+
+def simulate(
+    jobs: Sequence[Sequence[int]],
+    processors: int,
+    policy: str,
+    limits: Sequence[Limit],
+    *,
+    backfill: str = "easy",
+    backfill_order: str | None = None,
+    threshold: float | None = None,
+) -> tuple[list[Start], dict[int, int]]:
+    """Schedule every job, and say which limit held each that was held."""
+    held: dict[int, int] = {}
+    kind = type("Limited", (LimitedMachine,), {"limits": limits, "held": held})
+    starts = reference.simulate(
+        jobs,
+        processors,
+        policy,
+        backfill=backfill,
+        backfill_order=backfill_order,
+        threshold=threshold,
+        kind=kind,
+    )
+    return starts, held
