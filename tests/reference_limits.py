@@ -1,4 +1,4 @@
-"""EASY within limits, in plain Python from the specification's section 16: no job beyond a limit."""
+"""EASY within limits, in plain Python from the specification's section 16."""
 
 from __future__ import annotations
 
