@@ -22,8 +22,8 @@ changed. A reservation walks the events up to its start. A trial in step 3 costs
 reservation. Equal requests share its answer until a job starts; under "lowest" and "tightest", so
 do most jobs of one shape with more chunks.
 
-Under a cap or a limit a job that is blocked is left out of all steps. Where costs are weighed, a job of step 3
-that may not start otherwise starts if the mode finds that this pays.
+Under a cap or a limit a job that is blocked is left out of all steps. Where costs are weighed, a
+job of step 3 that may not start otherwise starts if the mode finds that this pays.
 
 Source: Specification, section 13, "Machine", "EASY and depth k" and "Cap and costs on nodes".
 """
