@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.machine import Machine
+from hpcgym.scenario import load_scenario
 from strategies import one_of, workloads
 
 LIMITED = ("FCFS", "SAF", "LCFS", "WFP3", "SQF")
@@ -109,7 +111,7 @@ def test_limits_of_processors_filters_and_names():
     assert hpcgym.simulate(jobs, events=both).start_time.tolist() == [0, 10, 20, 0]
 
 
-def test_limits_stand_beside_fair_share_and_in_environments():
+def test_limits_stand_beside_fair_share_and_decisions():
     jobs = hpcgym.load_workload("synthetic-256").select(np.arange(500))
     events = ("limit:per=user,jobs=3", "limit:per=user,cpus=200,name=1")
     schedule = hpcgym.simulate(jobs, "multifactor:fairshare=1000,age=10", events=events[:1])
@@ -173,6 +175,25 @@ def test_gpus_of_a_user_are_limited():
     assert held.limited_by.tolist() == ["", text, "", ""]
     with pytest.raises(WorkloadError, match="needs 4 GPUs, and 'limit:per=user,gpus=2' allows 2"):
         hpcgym.simulate(jobs, events="limit:per=user,gpus=2")
+
+
+def test_scenarios_and_many_orders_at_once_keep_limits():
+    """A constant choice in an environment is the schedule under that policy."""
+    text = "limit:per=user,jobs=2"
+    scenario = load_scenario("synthetic-256-weeks")
+    limited = replace(scenario, scheduler=replace(scenario.scheduler, events=text))
+    env = gymnasium.make("HPCBatch-v0", scenario=limited, action="policy", policies=["SAF"])
+    env.reset(seed=1)
+    done = False
+    while not done:
+        *_, done, cut, info = env.step(0)
+        done = done or cut
+    jobs = env.unwrapped.workload
+    schedule = hpcgym.simulate(jobs, "SAF", threshold=200_000, events=text)
+    assert (schedule.limited_by != "").any()
+    assert info["mean_bsld"] == pytest.approx(schedule.metrics()["mean_bsld"])
+    many = hpcgym.simulate_many([jobs], ["FCFS", "SAF"], threshold=200_000, events=text)
+    assert many["mean_bsld"][0, 1] == pytest.approx(schedule.metrics()["mean_bsld"])
 
 
 @pytest.mark.parametrize(
