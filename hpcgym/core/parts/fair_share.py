@@ -140,7 +140,7 @@ class FairShareSim(Sim):
     used_by: IntVector = empty("shares")  # processors of the user's running jobs
     used_at: IntVector = empty("shares")  # instant up to which this is charged, s
     seen: FloatVector = empty("shares")
-    """Usage at the period's begin; of accounts, that of all users below, once an order has asked."""
+    """Usage at the period's begin; of accounts that of all users below, once an order asked."""
     active: IntVector = empty("shares")  # those users
     is_active: IntVector = empty("shares")  # 1 = a user is one of them
     shares_below: IntVector = empty("shares")  # shares of all that are right below an account
