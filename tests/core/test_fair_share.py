@@ -167,7 +167,7 @@ def test_who_has_used_least_goes_first_and_usage_fades():
 
 @pytest.mark.parametrize("gap", [10**5, 10**6, 10**9])
 def test_usage_of_thousands_of_half_lives_ago_is_nothing(gap):
-    """User 0 used much long ago; user 1 runs a second, and then goes behind. A half-life is 60 s."""
+    """User 0 used much long ago; user 1 runs a second, then goes behind. A half-life is 60 s."""
     jobs = [(0, 10_000, 4, 0), (gap, 60, 4, 2), (gap + 1, 1, 4, 1), (gap + 2, 9, 4, 2)]
     jobs += [(gap + 3, 9, 4, 1), (gap + 4, 9, 4, 0)]
     begun = starts("fair-share:interval=60", jobs, processors=4)
