@@ -231,7 +231,7 @@ def hung(line: str, width: int) -> list[str]:
     """Break a line of columns; what goes on begins below its last column.
 
     Example:
-        >>> hung("  kept     8  run time 0: start and end", 26)
+        >>> hung("  kept     8  run time 0: start and end", 28)
         ['  kept     8  run time 0:', '              start and end']
     """
     begins = max((gap.end() for gap in re.finditer(r"\S {2,}", line)), default=0)

@@ -1,4 +1,4 @@
-"""EASY within limits, in plain Python from the specification's section 16."""
+"""EASY within limits, in plain Python from the specification: no start goes beyond one."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class LimitedMachine(reference.Machine):
 
     limits: Sequence[Limit] = ()
     held: dict[int, int]
+    passed_over = False
 
     def running(self) -> list[int]:
         """Return the jobs that run."""
@@ -51,8 +52,18 @@ class LimitedMachine(reference.Machine):
                 return
             if (number := self.beyond(j)) is not None:
                 self.held[j] = number
+                self.passed_over = True
             else:
                 yield j
+
+    def schedule(self, t: int) -> None:
+        """Make one pass."""
+        self.passed_over = False
+        super().schedule(t)
+
+    def start(self, j: int, t: int, *, backfilled: bool) -> None:
+        """Start a job, which is backfilled if one before it in the queue was held."""
+        super().start(j, t, backfilled=backfilled or self.passed_over)
 
     def waits(self, j: int) -> bool:
         """Tell whether a job of the queue has not started within this pass."""

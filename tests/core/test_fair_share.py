@@ -165,6 +165,15 @@ def test_who_has_used_least_goes_first_and_usage_fades():
     assert starts("fair-share:first=35000", late)[3:] == [36_069, 36_078]
 
 
+@pytest.mark.parametrize("gap", [10**5, 10**6, 10**9])
+def test_usage_of_thousands_of_half_lives_ago_is_nothing(gap):
+    """User 0 used much long ago; user 1 runs a second, then goes behind. A half-life is 60 s."""
+    jobs = [(0, 10_000, 4, 0), (gap, 60, 4, 2), (gap + 1, 1, 4, 1), (gap + 2, 9, 4, 2)]
+    jobs += [(gap + 3, 9, 4, 1), (gap + 4, 9, 4, 0)]
+    begun = starts("fair-share:interval=60", jobs, processors=4)
+    assert [start - gap for start in begun[1:]] == [0, 60, 79, 70, 61]
+
+
 def test_shares_hold_until_the_next_period():
     """User 1 runs within the period in which both were equal; user 0's job goes by that."""
     jobs = [(0, 50, 1, 1), (10, 5, 1, 1), (11, 5, 1, 0)]

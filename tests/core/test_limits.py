@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +15,8 @@ from fair_share_cases import with_names
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError, WorkloadError
+from hpcgym.machine import Machine
+from hpcgym.scenario import load_scenario
 from strategies import one_of, workloads
 
 LIMITED = ("FCFS", "SAF", "LCFS", "WFP3", "SQF")
@@ -108,7 +111,7 @@ def test_limits_of_processors_filters_and_names():
     assert hpcgym.simulate(jobs, events=both).start_time.tolist() == [0, 10, 20, 0]
 
 
-def test_limits_stand_beside_fair_share_and_in_environments():
+def test_limits_stand_beside_fair_share_and_decisions():
     jobs = hpcgym.load_workload("synthetic-256").select(np.arange(500))
     events = ("limit:per=user,jobs=3", "limit:per=user,cpus=200,name=1")
     schedule = hpcgym.simulate(jobs, "multifactor:fairshare=1000,age=10", events=events[:1])
@@ -126,12 +129,79 @@ def test_limits_stand_beside_fair_share_and_in_environments():
     )
 
 
+def on_nodes(rows, machine, **further):
+    """Return jobs (submit, run, cpus, user) of one chunk each on a machine of nodes."""
+    submit, run, cpus, user = zip(*rows, strict=True)
+    return hpcgym.Workload.from_arrays(
+        submit, run, run, cpus, user=user, chunks=[1] * len(rows), machine=machine, **further
+    )
+
+
+def test_a_machine_of_one_node_keeps_limits_as_counted_processors():
+    jobs = hpcgym.load_workload("synthetic-256").select(np.arange(600))
+    node = Machine.from_dict({"nodes": [{"count": 1, "cpus": 256}]})
+    chunks = {"chunks": np.ones(600, dtype=int)}
+    same = hpcgym.Workload.from_arrays(**jobs.columns() | chunks, machine=node)
+    events = "limit:per=user,jobs=2;limit:per=user,cpus=256,name=5"
+    for policy in ("FCFS", "SAF", "fair-share"):
+        ours = hpcgym.simulate(same, policy, events=events)
+        theirs = hpcgym.simulate(jobs, policy, events=events)
+        assert ours.start_time.tolist() == theirs.start_time.tolist()
+        assert ours.backfilled.tolist() == theirs.backfilled.tolist()
+        assert (ours.limited_by == theirs.limited_by).mean() > 0.9  # passes that nobody needs
+
+
+def test_a_limit_holds_across_partitions_and_an_end_in_one_frees_the_other():
+    """Nodes a and b have partitions of their own; user 0 may run one job in all."""
+    machine = Machine.from_dict(
+        {
+            "nodes": [{"count": 2, "cpus": 4}],
+            "partitions": [{"name": "a", "nodes": "0"}, {"name": "b", "nodes": "1"}],
+        }
+    )
+    jobs = on_nodes([(0, 10, 4, 0), (1, 5, 4, 0), (2, 3, 4, 1)], machine, partition=[0, 1, 0])
+    assert hpcgym.simulate(jobs).start_time.tolist() == [0, 1, 10]
+    held = hpcgym.simulate(jobs, events="limit:per=user,jobs=1")
+    assert held.start_time.tolist() == [0, 10, 10]
+
+
+def test_gpus_of_a_user_are_limited():
+    machine = Machine.from_dict({"nodes": [{"count": 2, "cpus": 8, "gpus": 4}]})
+    rows = [(0, 10, 1, 0), (0, 10, 1, 0), (0, 10, 1, 0), (0, 10, 1, 1)]
+    jobs = on_nodes(rows, machine, gpus=[2, 1, 0, 4])
+    text = "limit:per=user,gpus=2,name=0"
+    held = hpcgym.simulate(jobs, events=text)
+    assert held.start_time.tolist() == [0, 10, 0, 0]
+    assert held.limited_by.tolist() == ["", text, "", ""]
+    with pytest.raises(WorkloadError, match="needs 4 GPUs, and 'limit:per=user,gpus=2' allows 2"):
+        hpcgym.simulate(jobs, events="limit:per=user,gpus=2")
+
+
+def test_scenarios_and_many_orders_at_once_keep_limits():
+    """A constant choice in an environment is the schedule under that policy."""
+    text = "limit:per=user,jobs=2"
+    scenario = load_scenario("synthetic-256-weeks")
+    limited = replace(scenario, scheduler=replace(scenario.scheduler, events=text))
+    env = gymnasium.make("HPCBatch-v0", scenario=limited, action="policy", policies=["SAF"])
+    env.reset(seed=1)
+    done = False
+    while not done:
+        *_, done, cut, info = env.step(0)
+        done = done or cut
+    jobs = env.unwrapped.workload
+    schedule = hpcgym.simulate(jobs, "SAF", threshold=200_000, events=text)
+    assert (schedule.limited_by != "").any()
+    assert info["mean_bsld"] == pytest.approx(schedule.metrics()["mean_bsld"])
+    many = hpcgym.simulate_many([jobs], ["FCFS", "SAF"], threshold=200_000, events=text)
+    assert many["mean_bsld"][0, 1] == pytest.approx(schedule.metrics()["mean_bsld"])
+
+
 @pytest.mark.parametrize(
     ("text", "error", "said"),
     [
         ("limit:per=users,jobs=1", PolicyError, "did you mean 'user'"),
         ("limit:jobs=1", PolicyError, "needs per"),
-        ("limit:per=user", PolicyError, "state jobs or cpus"),
+        ("limit:per=user", PolicyError, "state jobs, cpus or gpus"),
         ("limit:per=user,jobs=0", PolicyError, "jobs must be whole, at least 1, got 0"),
         ("limit:per=user,job=1", PolicyError, "did you mean 'jobs'"),
         ("limit:per=user,cpus=1", WorkloadError, r"job 1 \(row 0\) needs 2 processors"),

@@ -9,9 +9,9 @@ Once a period the order is made anew, by the usage at the period's begin. With a
 is each pass. `refresh` does it where an order asks, so passes whose order cannot matter cost
 nothing.
 
-Cost: O(1) at each start and end, and for each interval that a user's jobs run on; O(users) at the
-first event of a period; O(users * depth of the tree) where an order asks the first time in it, as
-ranks hardly change. Nothing grows with the queue.
+Cost: O(1) at each start and end, and for each interval that a user's jobs run on; O(users with
+running jobs) at the first event of a period; O(users * depth of the tree) where an order asks the
+first time in it, as ranks hardly change. Nothing grows with the queue.
 
 Source: Specification, section 16, "Usage" and "Shares".
 """
@@ -133,13 +133,16 @@ class FairShareSim(Sim):
     shares_due: Counter  # 1 = `factor` is to be computed anew from `seen`
     share_epoch: Counter  # `used` is in units of 2 to this power
     n_ranked: Counter  # users
+    n_active: Counter  # users whose usage may be more than `seen`, or may be settled
 
     used: FloatVector = empty("shares")  # of each user up to the interval at hand
     used_now: IntVector = empty("shares")  # within it, processors times s
     used_by: IntVector = empty("shares")  # processors of the user's running jobs
     used_at: IntVector = empty("shares")  # instant up to which this is charged, s
     seen: FloatVector = empty("shares")
-    """Usage at the period's begin; of accounts, that of all users below."""
+    """Usage at the period's begin; of accounts that of all users below, once an order asked."""
+    active: IntVector = empty("shares")  # those users
+    is_active: IntVector = empty("shares")  # 1 = a user is one of them
     shares_below: IntVector = empty("shares")  # shares of all that are right below an account
     n_above: IntVector = empty("shares")  # accounts above
     level: FloatVector = empty("shares")
@@ -178,13 +181,14 @@ def line_of(jobs: Jobs, sim: FairShareSim, job: int) -> int:
 def weight_of(jobs: Jobs, sim: FairShareSim, interval: int) -> float:
     """Return what a second of a processor in an interval weighs, in the unit of `used`.
 
-    Moves the unit where the weights would lie too far apart: writes `used` and `share_epoch`.
+    Moves the unit where weights would lie too far apart: writes `used`, `seen` and `share_epoch`.
     """
     exponent = interval * (head(jobs, sim, HALVINGS) / head(jobs, sim, PER))
     whole = math.floor(exponent)
     if whole - sim.share_epoch > NEVER_MORE:
         for line in range(head(jobs, sim, N_LINES)):
             sim.used[line] = math.ldexp(sim.used[line], sim.share_epoch - whole)
+            sim.seen[line] = math.ldexp(sim.seen[line], sim.share_epoch - whole)
         sim.share_epoch = whole
     return math.ldexp(2.0 ** (exponent - whole), whole - sim.share_epoch)
 
@@ -221,15 +225,15 @@ def begin(jobs: Jobs, sim: FairShareSim) -> None:
     sim.n_ranked = 0
     for line in range(head(jobs, sim, N_LINES)):
         parent = of_line(jobs, sim, PARENT, line)
-        sim.used[line] = 0.0
-        sim.used_now[line] = sim.used_by[line] = sim.used_at[line] = 0
+        sim.used[line] = sim.seen[line] = 0.0
+        sim.used_now[line] = sim.used_by[line] = sim.used_at[line] = sim.is_active[line] = 0
         sim.shares_below[line] = 0
         sim.n_above[line] = 0
         if line > 0:
             sim.shares_below[parent] += of_line(jobs, sim, SHARES, line)
             sim.n_above[line] = sim.n_above[parent] + 1
         if of_line(jobs, sim, IS_USER, line) == 1:
-            sim.used[line] = float(of_line(jobs, sim, USED, line))
+            sim.used[line] = sim.seen[line] = float(of_line(jobs, sim, USED, line))
             sim.ranked[sim.n_ranked] = line
             sim.n_ranked += 1
     see(jobs, sim, 0)
@@ -237,23 +241,36 @@ def begin(jobs: Jobs, sim: FairShareSim) -> None:
 
 @kernel
 def see(jobs: Jobs, sim: FairShareSim, instant: int) -> None:
-    """Go by the usage up to an instant, s, which begins a period."""
+    """Go by users' usage up to an instant, s, which begins a period."""
     sim.share_period = instant // head(jobs, sim, PERIOD)
     sim.shares_due = 1
     weight = weight_of(jobs, sim, interval_of(jobs, sim, instant))
-    for line in range(head(jobs, sim, N_LINES)):
-        sim.seen[line] = 0.0
-    for line in range(head(jobs, sim, N_LINES)):
-        if of_line(jobs, sim, IS_USER, line) == 0:
-            continue
+    kept = 0
+    for position in range(sim.n_active):
+        line = sim.active[position]
         charge(jobs, sim, line, instant)
-        usage = sim.used[line] + sim.used_now[line] * weight
-        above = line
-        while True:
-            sim.seen[above] += usage
-            if above == 0:
-                break
-            above = of_line(jobs, sim, PARENT, above)
+        sim.seen[line] = sim.used[line] + sim.used_now[line] * weight
+        if sim.used_by[line] > 0 or sim.used_now[line] > 0:
+            sim.active[kept] = line
+            kept += 1
+        else:
+            sim.is_active[line] = 0
+    sim.n_active = kept
+
+
+@kernel
+def add_up(jobs: Jobs, sim: FairShareSim) -> None:
+    """Add the usage of users up to that of their accounts; write `seen` of these."""
+    n = head(jobs, sim, N_LINES)
+    for line in range(n):
+        if of_line(jobs, sim, IS_USER, line) == 0:
+            sim.seen[line] = 0.0
+    for line in range(n):
+        if of_line(jobs, sim, IS_USER, line) == 1:
+            above = line
+            while above > 0:
+                above = of_line(jobs, sim, PARENT, above)
+                sim.seen[above] += sim.seen[line]
 
 
 @kernel
@@ -347,6 +364,7 @@ def refresh(jobs: Jobs, sim: FairShareSim) -> None:
     go_on(jobs, sim)
     if sim.shares_due == 1:
         sim.shares_due = 0
+        add_up(jobs, sim)
         if head(jobs, sim, KIND) == FAIR_TREE:
             rank(jobs, sim)
         else:
@@ -365,6 +383,10 @@ def work(jobs: Jobs, sim: FairShareSim, task: int, argument: int) -> int:
     if head(jobs, sim, PERIOD) > EVERY_PASS:
         go_on(jobs, sim)
     line = line_of(jobs, sim, argument)
+    if sim.is_active[line] == 0:
+        sim.is_active[line] = 1
+        sim.active[sim.n_active] = line
+        sim.n_active += 1
     charge(jobs, sim, line, sim.now)
     sim.used_by[line] += jobs.processors[argument] * (1 if task == s.ON_START else -1)
     return 0

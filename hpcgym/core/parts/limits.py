@@ -1,11 +1,12 @@
-"""Limits: how many jobs and processors each user, account, QOS or partition may run at once.
+"""Limits: what each user, account, QOS or partition may run at once: jobs, processors, GPUs.
 
 A waiting job that would go beyond a limit if it started now is passed over. It does not start, and
 no reservation is made for it: it can hold nobody up. Which limit held it last is kept.
 
-While there are limits, their passes stand in for those of EASY and none. A pass lists the waiting
-jobs and goes through them in order, which costs O(n log n) for n of them, and each job asks every
-limit, O(limits). A start and an end cost O(limits).
+Where processors are counted, passes within limits stand in for those of EASY and none. A pass lists
+the waiting jobs and goes through them in order, which costs O(n log n) for n of them, and each job
+asks every limit, O(limits). On machines of nodes the pass asks them, as it asks a cap; a job that
+ends makes a pass of every component, O(components). A start and an end cost O(limits).
 
 Source: Specification, section 16, "Limits".
 """
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_whole
+from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.engine.moments import event_number, tell_events
@@ -35,25 +37,29 @@ from hpcgym.errors import PolicyError, WorkloadError, unknown_name
 
 HEARS = s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT | s.IS_BLOCKED
 
-MOST_JOBS, MOST_CPUS, N_GROUPS = range(3)
-"""Numbers: jobs and processors that a group may run, -1 = no limit; groups."""
+MOST_JOBS, MOST_CPUS, MOST_GPUS, N_GROUPS = range(4)
+"""Numbers: jobs, processors and GPUs that a group may run, -1 = no limit; groups."""
+
+GROUP, GPUS = 0, 1
+"""Columns of `Jobs.known`: the group of each job, -1 = none, and its GPUs."""
 
 SCOPES = ("user", "account", "qos", "partition")
 
 
 @dataclass(frozen=True)
 class Limit(Event):
-    """Each user, or account, QOS or partition, may run so many jobs or processors at once.
+    """Each user, or account, QOS or partition, may run so many jobs, processors, GPUs at once.
 
     Attributes:
         per: Whom it counts: "user", "account", "qos" or "partition".
         jobs: Running jobs at most; None = any number.
         cpus: Their processors at most, likewise.
+        gpus: Their GPUs at most, likewise, on a machine of nodes.
         name: Whom alone it holds for, by name; "" = each.
         user: Whose jobs alone it counts, by name; "" = anybody's. So are the other three.
 
     Raises:
-        PolicyError: A value that is not allowed, or neither jobs nor cpus.
+        PolicyError: A value that is not allowed, or none of jobs, cpus and gpus.
 
     Source: Specification, section 16, "Limits".
 
@@ -64,11 +70,13 @@ class Limit(Event):
 
     NAME: ClassVar[str] = "limit"
     KNOWS_JOBS: ClassVar[bool] = False
+    COUNTS_PROCESSORS: ClassVar[bool] = False
     MAKES_PASSES: ClassVar[bool] = True
 
     per: str
     jobs: int | None = None
     cpus: int | None = None
+    gpus: int | None = None
     name: str = ""
     user: str = ""
     account: str = ""
@@ -79,12 +87,12 @@ class Limit(Event):
         """Refuse what is no limit."""
         if self.per not in SCOPES:
             raise PolicyError(unknown_name("per of event 'limit'", self.per, SCOPES))
-        for key in ("jobs", "cpus"):
+        for key in ("jobs", "cpus", "gpus"):
             given = getattr(self, key)
             if given is not None and not is_whole(given, 1):
                 raise PolicyError(f"event 'limit': {key} must be whole, at least 1, got {given!r}")
-        if self.jobs is None and self.cpus is None:
-            raise PolicyError("event 'limit': state jobs or cpus, as in limit:per=user,jobs=4")
+        if self.jobs is self.cpus is self.gpus is None:
+            raise PolicyError("event 'limit': state jobs, cpus or gpus, as in per=user,jobs=4")
         for key in ("name", *SCOPES):
             object.__setattr__(self, key, str(getattr(self, key)))
 
@@ -110,26 +118,31 @@ class Limit(Event):
         return group
 
     def of_jobs(self, workload: Workload) -> NDArray[np.int64]:
-        """Return the group of each job, shape (n_jobs, 1).
+        """Return the group and the GPUs of each job, shape (n_jobs, 2).
 
         Raises:
             WorkloadError: A job alone is beyond the limit, so that it would wait for ever.
         """
-        group = self.groups(workload)
-        if self.cpus is not None:
-            beyond = np.flatnonzero((group >= 0) & (workload.processors > self.cpus))
+        group, gpus = self.groups(workload), np.zeros(len(workload), dtype=np.int64)
+        if workload.gpus is not None and workload.chunks is not None:
+            gpus = workload.gpus * workload.chunks
+        for what, most, needed in (
+            ("processors", self.cpus, workload.processors),
+            ("GPUs", self.gpus, gpus),
+        ):
+            beyond = np.flatnonzero((group >= 0) & (needed > (np.inf if most is None else most)))
             if len(beyond):
                 row = int(beyond[0])
                 raise WorkloadError(
                     f"{workload.name}: job {workload.job_id[row]} (row {row}) needs "
-                    f"{workload.processors[row]} processors, and '{self}' allows {self.cpus}: it "
-                    f"would wait for ever ({len(beyond)} such jobs)"
+                    f"{needed[row]} {what}, and '{self}' allows {most}: it would wait for ever "
+                    f"({len(beyond)} such jobs)"
                 )
-        return group[:, None]
+        return np.stack([group, gpus], axis=1)
 
     def numbers(self, workload: Workload) -> Sequence[int]:
-        """Return both limits, and the number of groups."""
-        most = (-1 if each is None else int(each) for each in (self.jobs, self.cpus))
+        """Return the three limits, and the number of groups."""
+        most = (-1 if each is None else int(each) for each in (self.jobs, self.cpus, self.gpus))
         return [*most, self.n_shares(workload)]
 
     def n_shares(self, workload: Workload) -> int:
@@ -146,6 +159,7 @@ class LimitSim(Sim):
     group_first: IntVector = empty("shares")  # of each event the place of its first group
     group_jobs: IntVector = empty("shares")  # running jobs of each group
     group_cpus: IntVector = empty("shares")  # their processors
+    group_gpus: IntVector = empty("shares")  # their GPUs
     limited_by: IntVector = empty("jobs")
     """Place of the limit that held each job last, plus 1; 0 = none did."""
 
@@ -156,31 +170,42 @@ def begin(jobs: Jobs, sim: LimitSim) -> None:
     if sim.limits_begun == 0:
         for job in range(sim.n_jobs):
             sim.limited_by[job] = 0
-        sim.looks_ahead = sim.event + 1
+        if not has_nodes(jobs):
+            sim.looks_ahead = sim.event + 1
     sim.group_first[sim.event] = sim.group_places
     for _ in range(event_number(jobs, sim, N_GROUPS)):
-        sim.group_jobs[sim.group_places] = sim.group_cpus[sim.group_places] = 0
+        at = sim.group_places
+        sim.group_jobs[at] = sim.group_cpus[at] = sim.group_gpus[at] = 0
         sim.group_places += 1
     sim.limits_begun = sim.event + 1
 
 
 @kernel(inlined=True)
-def place_of(jobs: Jobs, sim: LimitSim, job: int) -> int:
-    """Return the place of a job's group under the limit that is asked, -1 = it does not count."""
-    group = int(jobs.known[job, jobs.known_first[sim.event]])
+def known_of(jobs: Jobs, sim: LimitSim, job: int, column: int) -> int:
+    """Return what the limit that is asked knows of a job."""
+    return int(jobs.known[job, jobs.known_first[sim.event] + column])
+
+
+@kernel(inlined=True)
+def row_of_group(jobs: Jobs, sim: LimitSim, job: int) -> int:
+    """Return the row of a job's group under the limit that is asked, -1 = it does not count."""
+    group = known_of(jobs, sim, job, GROUP)
     return group if group < 0 else sim.group_first[sim.event] + group
 
 
 @kernel
 def exceeds(jobs: Jobs, sim: LimitSim, job: int) -> int:
     """Tell whether a waiting job would go beyond the limit that is asked; write `limited_by`."""
-    at = place_of(jobs, sim, job)
+    at = row_of_group(jobs, sim, job)
     if at < 0:
         return 0
     most_jobs = event_number(jobs, sim, MOST_JOBS)
     most_cpus = event_number(jobs, sim, MOST_CPUS)
-    if (most_jobs >= 0 and sim.group_jobs[at] >= most_jobs) or (
-        most_cpus >= 0 and sim.group_cpus[at] + jobs.processors[job] > most_cpus
+    most_gpus = event_number(jobs, sim, MOST_GPUS)
+    if (
+        (most_jobs >= 0 and sim.group_jobs[at] >= most_jobs)
+        or (most_cpus >= 0 and sim.group_cpus[at] + jobs.processors[job] > most_cpus)
+        or (most_gpus >= 0 and sim.group_gpus[at] + known_of(jobs, sim, job, GPUS) > most_gpus)
     ):
         sim.limited_by[job] = sim.event + 1
         return 1
@@ -190,10 +215,14 @@ def exceeds(jobs: Jobs, sim: LimitSim, job: int) -> int:
 @kernel
 def count(jobs: Jobs, sim: LimitSim, job: int, sign: int) -> None:
     """Count a job that starts, or with `sign` -1 one that ends."""
-    at = place_of(jobs, sim, job)
-    if at >= 0:
-        sim.group_jobs[at] += sign
-        sim.group_cpus[at] += sign * jobs.processors[job]
+    at = row_of_group(jobs, sim, job)
+    if at < 0:
+        return
+    sim.group_jobs[at] += sign
+    sim.group_cpus[at] += sign * jobs.processors[job]
+    sim.group_gpus[at] += sign * known_of(jobs, sim, job, GPUS)
+    if sign < 0 and has_nodes(jobs):
+        sim.due[:] = 1  # those whom it held may wait for other nodes
 
 
 @kernel(inlined=True)
@@ -221,16 +250,18 @@ def pass_within(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     sim.shadow = sim.checked_head = -1
     n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     primary = make_primary_order(jobs, sim, n) if contested else s.BASE_ORDER
-    taken, head = 0, s.NO_HEAD
+    taken, head, some_wait = 0, s.NO_HEAD, False
     while taken < n and some_job_fits(sim) and head == s.NO_HEAD:
         job = take_first(sim, primary, n - taken, taken)
         taken += 1
         if is_beyond(jobs, sim, job):
+            some_wait = True
             continue
         if jobs.processors[job] > sim.free:
             head = job
             continue
-        start_waiting(jobs, sim, job, False)
+        # It counts as backfilled if one before it in queue order keeps waiting.
+        start_waiting(jobs, sim, job, some_wait)
         if job == sim.pick:
             return False
     if head >= 0 and sim.backfill == s.BACKFILL_EASY:

@@ -191,7 +191,7 @@ def test_weeks_of_one_log_may_not_be_kept_under_one_name_and_played_under_anothe
 
 def test_help_says_what_limits_are_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    shown = CliRunner().invoke(app, ["train", "--help"]).stdout
+    shown = CliRunner().invoke(app, ["train", "--help-all"]).stdout
     assert f"alone, it lifts the limit of {ppo.preset('order').minutes:g} minutes" in shown
 
 

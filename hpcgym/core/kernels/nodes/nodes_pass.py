@@ -22,8 +22,8 @@ changed. A reservation walks the events up to its start. A trial in step 3 costs
 reservation. Equal requests share its answer until a job starts; under "lowest" and "tightest", so
 do most jobs of one shape with more chunks.
 
-Under a cap a job that is blocked is left out of all steps. Where costs are weighed, a job of step 3
-that may not start otherwise starts if the mode finds that this pays.
+Under a cap or a limit a job that is blocked is left out of all steps. Where costs are weighed, a
+job of step 3 that may not start otherwise starts if the mode finds that this pays.
 
 Source: Specification, section 13, "Machine", "EASY and depth k" and "Cap and costs on nodes".
 """
@@ -35,6 +35,7 @@ from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
 from hpcgym.core.engine.life import is_guaranteed, is_on_trial, promote, start_from
+from hpcgym.core.engine.moments import tell_events
 from hpcgym.core.kernels.nodes.bound import make_bound
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
@@ -178,14 +179,19 @@ def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> No
 
 @kernel(inlined=True)
 def has_cap(sim: Sim) -> bool:
-    """Tell whether a cap may block jobs."""
-    return sim.hears & s.IS_BLOCKED != 0
+    """Tell whether a cap or a limit may block jobs."""
+    return (sim.hears | sim.events_hear) & s.IS_BLOCKED != 0
 
 
 @kernel
 def is_blocked(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether the cap that there is has the pass go on as if a job did not wait."""
-    return ask_mode(jobs.mode_pass, jobs, sim, s.IS_BLOCKED, job) == 1
+    """Tell whether a cap or a limit has the pass go on as if a job did not wait."""
+    if (
+        sim.hears & s.IS_BLOCKED != 0
+        and ask_mode(jobs.mode_pass, jobs, sim, s.IS_BLOCKED, job) == 1
+    ):
+        return True
+    return sim.events_hear & s.IS_BLOCKED != 0 and tell_events(jobs, sim, s.IS_BLOCKED, job) != 0
 
 
 @kernel
@@ -482,7 +488,7 @@ def component_pass(jobs: Jobs, sim: Sim, component: int, waiting: int) -> bool:
     n = list_component(jobs, sim, component, waiting)
     depth = depth_of(sim)
     weighs = False
-    if has_cap(sim):
+    if sim.hears & s.IS_BLOCKED != 0:
         sim.n_walked = n
         weighs = ask_mode(jobs.mode_pass, jobs, sim, s.ON_COMPONENT, component) == 1
     if sim.backfill > s.BACKFILL_EASY and not is_easys(sim) and sim.planned < n:
