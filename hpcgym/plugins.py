@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FILE = re.compile(r"(?P<where>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
 MODULE = re.compile(r"(?P<where>\w+(?:\.\w+)*):(?P<name>\w+(?:\.\w+)*)")
 
-_own: set[str] = set()
+_own: dict[str, None] = {}
 """Names of the modules that parts of somebody's own were loaded from."""
 
 
@@ -64,7 +64,8 @@ def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tup
     assert match is not None, text
     where, name = match["where"], match["name"]
     module = _import_file(where) if where.endswith(".py") else _import_module(where)
-    _own.add(module.__name__)
+    _own.pop(module.__name__, None)  # the latest stands last
+    _own[module.__name__] = None
     if name is None:
         return _only_part(module, where, what, fits)
     try:
@@ -151,7 +152,7 @@ def load_offered(entry: EntryPoint) -> object:
         HpcgymError: The package is broken; the message names it.
     """
     try:
-        _own.add(entry.module)
+        _own[entry.module] = None
         return entry.load()
     except (Exception, SystemExit) as error:
         raise HpcgymError(
@@ -183,7 +184,7 @@ def _place_called(error: BaseException) -> str | None:
     called = re.match(r"([\w.]+)\(\) (?:takes|missing|got)", str(error))
     if called is None or not isinstance(error, TypeError):
         return None
-    for module in filter(None, map(sys.modules.get, _own)):
+    for module in filter(None, map(sys.modules.get, reversed(_own))):  # the latest first
         try:
             code = attrgetter(f"{called[1]}.__code__")(module)
         except AttributeError:

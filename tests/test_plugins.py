@@ -246,3 +246,12 @@ def test_what_a_part_does_wrong_while_it_runs_ends_a_command_in_one_line(
     last = result.stderr.splitlines()[-1]
     assert last.startswith(f"hpcgym: {message.format(place=place)}")
     assert "Traceback" not in result.stderr
+
+
+def test_of_two_parts_of_one_name_the_one_loaded_last_is_at_fault(place):
+    for name in ("first_of_two", "second_of_two"):
+        path = place / f"{name}.py"
+        path.write_text(AGENT)
+        done = CliRunner().invoke(app, ["evaluate", "-s", "tiny", "-a", f"{path}:Mine"])
+        assert done.exit_code == 2
+        assert done.stderr.splitlines()[-1].startswith(f"hpcgym: {path}:3: TypeError: ")
