@@ -75,7 +75,8 @@ def load_policy(text: str) -> str | Policy:
     """
     if text.endswith(MODEL):
         raise PolicyError(f"{text} is a model, hence an agent: `hpcgym evaluate --agents` runs it")
-    if not plugins.is_reference(text):
+    is_family = text.partition(":")[0].strip().casefold() in loaders.FAMILIES
+    if is_family or not plugins.is_reference(text):
         return text
     name, part = plugins.load_reference(text, POLICY, *_in_turn(is_policy), _is_formula)
     return own_policy(part, name, text)

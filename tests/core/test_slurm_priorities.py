@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import hpcgym
 from fair_share_cases import state_at_0, with_names
 from hpcgym.accounts import Accounts
+from hpcgym.cli import app
 from hpcgym.core import constants as s
 from hpcgym.core.orders.priority import Multifactor
 from hpcgym.core.parts.fair_share import CLASSIC
@@ -222,6 +224,9 @@ def test_the_text_slurm_names_files():
     policy = as_policy(f"slurm:{','.join(map(str, files))}")
     assert policy.name == slurm_policy(*files).name
     assert policy.name.startswith("multifactor:age=1000,fairshare=10000,jobsize=500")
+    command = ["simulate", "tiny", "--policy", "slurm:none.txt"]
+    said = CliRunner().invoke(app, command)
+    assert said.exit_code != 0 and "none.txt: cannot be read" in said.output
 
 
 @pytest.mark.parametrize(
