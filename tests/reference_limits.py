@@ -10,11 +10,12 @@ from reference import Ranking, Start
 
 
 class Limit(NamedTuple):
-    """Running jobs and processors that each group may have; a group for each job, None = none."""
+    """What each group may run, and have submitted; a group for each job, None = none."""
 
     groups: Sequence[int | None]
     jobs: int | None = None
     cpus: int | None = None
+    submitted: int | None = None
 
 
 class LimitedMachine(reference.Machine):
@@ -39,9 +40,20 @@ class LimitedMachine(reference.Machine):
             cpus = sum(self.jobs[k].processors for k in alike) + self.jobs[j].processors
             too_many = limit.jobs is not None and len(alike) >= limit.jobs
             too_wide = limit.cpus is not None and cpus > limit.cpus
-            if too_many or too_wide:
+            is_outside = limit.submitted is not None and j not in self.within(limit, group)
+            if too_many or too_wide or is_outside:
                 holding = number
         return holding
+
+    def within(self, limit: Limit, group: int) -> list[int]:
+        """Return the first jobs of a group that have not ended, as many as may be submitted."""
+        running = self.running()
+        left = [
+            k
+            for k, each in enumerate(limit.groups)
+            if each == group and (self.starts[k] is None or k in running)
+        ]
+        return left[: limit.submitted]
 
     def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
         """Yield the waiting jobs within limits in order, as long as any fits."""

@@ -95,7 +95,7 @@ class Event(Mode):
         return np.empty((len(workload), 0), dtype=np.int64)
 
     def n_shares(self, workload: Workload) -> int:
-        """Return how many shares of the machine its kernels keep."""
+        """Return how many shares of the machine its kernels keep, besides one for each event."""
         return 0
 
     @property

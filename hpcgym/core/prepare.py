@@ -310,7 +310,7 @@ def prepare(
         math.log(max(largest, 2)),
         network_of(each for each in (policy, backfill_policy, *others) if each is not None),
         dependencies,
-        sum(event.n_shares(workload) for event in events),
+        sum(event.n_shares(workload) + 1 for event in events),
     )
 
 

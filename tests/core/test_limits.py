@@ -30,7 +30,9 @@ def limits(draw, n_jobs):
     for _ in range(draw(st.integers(1, 3))):
         per = draw(st.sampled_from(("user", "account")))
         jobs, cpus = draw(one_of((None, 1, 1, 2))), draw(one_of((None, 8, 8)))
-        drawn.append((per, jobs, cpus if jobs else 8, draw(one_of(("", "", "0")))))
+        submitted = draw(one_of((None, None, 1, 2, 3)))
+        cpus = cpus if jobs or submitted else 8
+        drawn.append((per, jobs, cpus, submitted, draw(one_of(("", "", "0")))))
     return accounts, drawn
 
 
@@ -40,14 +42,14 @@ def test_jobs_start_within_limits_as_in_the_reference(workload, data):
     workload = replace(workload, account=np.array(accounts))
     groups = {"user": workload.user.tolist(), "account": accounts}
     texts, theirs = [], []
-    for per, jobs, cpus, name in drawn:
-        stated = {"jobs": jobs, "cpus": cpus, "name": name or None}
+    for per, jobs, cpus, submitted, name in drawn:
+        stated = {"jobs": jobs, "cpus": cpus, "submitted": submitted, "name": name or None}
         texts.append(
             f"limit:per={per},"
             + ",".join(f"{key}={each}" for key, each in stated.items() if each is not None)
         )
         of = [g if g >= 0 and (not name or g == int(name)) else None for g in groups[per]]
-        theirs.append(reference.Limit(of, jobs, cpus))
+        theirs.append(reference.Limit(of, jobs, cpus, submitted))
     settings = {
         "backfill": data.draw(st.sampled_from(("easy", "none"))),
         "threshold": data.draw(one_of((None, 5, 30))),
@@ -90,6 +92,19 @@ def test_a_job_beyond_a_limit_gets_no_reservation():
     assert held.start_time.tolist() == [0, 102, 2, 10]
     assert held.limited_by.tolist() == ["", text, "", ""]
     assert held.to_frame()["limited_by"].tolist() == ["", text, "", ""]
+
+
+def test_a_job_beyond_the_limit_of_submitted_jobs_enters_once_one_of_them_ends():
+    """User 0 may have two: its small third job is not backfilled while both are there."""
+    rows = [(0, 10, 10, 2, 0), (1, 10, 10, 4, 0), (2, 3, 3, 1, 0), (3, 4, 4, 1, 1)]
+    jobs = workload_of(rows, 4)
+    assert hpcgym.simulate(jobs).start_time.tolist() == [0, 10, 2, 3]
+    text = "limit:per=user,submitted=2"
+    held = hpcgym.simulate(jobs, "SQF", events=text)
+    assert held.start_time.tolist() == [0, 13, 10, 3]
+    assert held.limited_by.tolist() == ["", "", text, ""]
+    held = hpcgym.simulate(jobs, "FCFS", events=text)
+    assert held.start_time.tolist() == [0, 10, 20, 3]
 
 
 def test_limits_of_processors_filters_and_names():
@@ -201,7 +216,7 @@ def test_scenarios_and_many_orders_at_once_keep_limits():
     [
         ("limit:per=users,jobs=1", PolicyError, "did you mean 'user'"),
         ("limit:jobs=1", PolicyError, "needs per"),
-        ("limit:per=user", PolicyError, "state jobs, cpus or gpus"),
+        ("limit:per=user", PolicyError, "state jobs, cpus, gpus or submitted"),
         ("limit:per=user,jobs=0", PolicyError, "jobs must be whole, at least 1, got 0"),
         ("limit:per=user,job=1", PolicyError, "did you mean 'jobs'"),
         ("limit:per=user,cpus=1", WorkloadError, r"job 1 \(row 0\) needs 2 processors"),

@@ -80,6 +80,42 @@ def run(code):
     return done.stdout.strip() or done.stderr
 
 
+LIMITED = """
+import numpy as np
+
+import toy_event
+import toy_eviction
+import hpcgym
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+
+jobs = hpcgym.load_workload("synthetic-256").select(np.arange(600))
+clear = "clear:at=50000,every=9000,times=12"
+limit, nobody = "limit:per=user,jobs=2,submitted=3", "limit:per=user,jobs=1,name=nobody"
+none = Simulator(jobs, SchedulerSettings("FCFS", events=[clear, nobody]))
+assert none.state.group_first.shape[1] == 2  # a place for each event, where no job counts
+simulator = Simulator(jobs, SchedulerSettings("FCFS", events=[clear, nobody, limit]))
+simulator.run()
+assert simulator.start_time.min() >= 0
+begin, end = simulator.start_time, simulator.start_time + simulator.table.run_time
+for at in begin:
+    runs = (begin <= at) & (end > at)
+    assert np.bincount(jobs.user[runs]).max() <= 2
+for user in range(int(jobs.user.max()) + 1):
+    mine = np.flatnonzero(jobs.user == user)
+    for rank, job in enumerate(mine[3:], start=3):  # it began once all but two before it had ended
+        assert (end[mine[:rank]] > begin[job]).sum() <= 2, (user, job)
+assert set(simulator.limited_by.tolist()) == {"", limit}
+plain = hpcgym.simulate(jobs, events=[limit])
+assert plain.start_time.tolist() != begin.tolist()
+print("held")
+"""
+
+
+def test_jobs_that_are_taken_off_the_machine_stay_within_limits():
+    assert run(LIMITED) == "held"
+
+
 MODES = ["none", "easy", "easy:cap=0.5,long=3600", "cost-benefit", "depth:k=2", "conservative"]
 
 

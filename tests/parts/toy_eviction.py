@@ -49,6 +49,8 @@ def work(jobs: Jobs, sim: ClearingSim, task: int, argument: int) -> int:
     if task == s.ON_INSTANT:
         clear(jobs, sim)
         return 1
-    if task == s.NEXT_INSTANT and sim.n_cleared < event_number(jobs, sim, TIMES):
+    if task == s.NEXT_INSTANT:
+        if sim.n_cleared == event_number(jobs, sim, TIMES):
+            return s.NEVER
         return event_number(jobs, sim, AT) + sim.n_cleared * event_number(jobs, sim, EVERY)
-    return s.NEVER
+    return 0

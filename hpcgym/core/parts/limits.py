@@ -1,4 +1,4 @@
-"""Limits: what each user, account, QOS or partition may run at once: jobs, processors, GPUs.
+"""Limits: what each user, account, QOS or partition may have at once: jobs, processors, GPUs.
 
 A waiting job that would go beyond a limit if it started now is passed over. It does not start, and
 no reservation is made for it: it can hold nobody up. Which limit held it last is kept.
@@ -6,7 +6,9 @@ no reservation is made for it: it can hold nobody up. Which limit held it last i
 Where processors are counted, passes within limits stand in for those of EASY and none. A pass lists
 the waiting jobs and goes through them in order, which costs O(n log n) for n of them, and each job
 asks every limit, O(limits). On machines of nodes the pass asks them, as it asks a cap; a job that
-ends makes a pass of every component, O(components). A start and an end cost O(limits).
+ends makes a pass of every component, O(components). A start and an end cost O(limits). Of jobs that
+wait or run, the first in submission are within. The job of a group that comes next is looked for
+among all jobs behind the last, each at most once for a group.
 
 Source: Specification, section 16, "Limits".
 """
@@ -35,31 +37,34 @@ from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
 
-HEARS = s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT | s.IS_BLOCKED
+HEARS = s.ON_SUBMIT | s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT | s.IS_BLOCKED
 
-MOST_JOBS, MOST_CPUS, MOST_GPUS, N_GROUPS = range(4)
-"""Numbers: jobs, processors and GPUs that a group may run, -1 = no limit; groups."""
+MOST_JOBS, MOST_CPUS, MOST_GPUS, MOST_SUBMITTED, N_GROUPS = range(5)
+"""Numbers: jobs, processors and GPUs that a group may run, and jobs that may wait or run, -1 = no
+limit; groups."""
 
 GROUP, GPUS = 0, 1
 """Columns of `Jobs.known`: the group of each job, -1 = none, and its GPUs."""
 
 SCOPES = ("user", "account", "qos", "partition")
+COUNTED = ("jobs", "cpus", "gpus", "submitted")
 
 
 @dataclass(frozen=True)
 class Limit(Event):
-    """Each user, or account, QOS or partition, may run so many jobs, processors, GPUs at once.
+    """Each user, or account, QOS or partition, may have so many jobs, processors, GPUs at once.
 
     Attributes:
         per: Whom it counts: "user", "account", "qos" or "partition".
         jobs: Running jobs at most; None = any number.
         cpus: Their processors at most, likewise.
         gpus: Their GPUs at most, likewise, on a machine of nodes.
+        submitted: Jobs that wait or run at most; a further one waits until one of them ends.
         name: Whom alone it holds for, by name; "" = each.
         user: Whose jobs alone it counts, by name; "" = anybody's. So are the other three.
 
     Raises:
-        PolicyError: A value that is not allowed, or none of jobs, cpus and gpus.
+        PolicyError: A value that is not allowed, or none of `COUNTED`.
 
     Source: Specification, section 16, "Limits".
 
@@ -77,6 +82,7 @@ class Limit(Event):
     jobs: int | None = None
     cpus: int | None = None
     gpus: int | None = None
+    submitted: int | None = None
     name: str = ""
     user: str = ""
     account: str = ""
@@ -87,12 +93,14 @@ class Limit(Event):
         """Refuse what is no limit."""
         if self.per not in SCOPES:
             raise PolicyError(unknown_name("per of event 'limit'", self.per, SCOPES))
-        for key in ("jobs", "cpus", "gpus"):
+        for key in COUNTED:
             given = getattr(self, key)
             if given is not None and not is_whole(given, 1):
                 raise PolicyError(f"event 'limit': {key} must be whole, at least 1, got {given!r}")
-        if self.jobs is self.cpus is self.gpus is None:
-            raise PolicyError("event 'limit': state jobs, cpus or gpus, as in per=user,jobs=4")
+        if all(getattr(self, key) is None for key in COUNTED):
+            raise PolicyError(
+                "event 'limit': state jobs, cpus, gpus or submitted, as in per=user,jobs=4"
+            )
         for key in ("name", *SCOPES):
             object.__setattr__(self, key, str(getattr(self, key)))
 
@@ -141,13 +149,14 @@ class Limit(Event):
         return np.stack([group, gpus], axis=1)
 
     def numbers(self, workload: Workload) -> Sequence[int]:
-        """Return the three limits, and the number of groups."""
-        most = (-1 if each is None else int(each) for each in (self.jobs, self.cpus, self.gpus))
+        """Return the limits, and the number of groups."""
+        stated = (getattr(self, key) for key in COUNTED)
+        most = (-1 if each is None else int(each) for each in stated)
         return [*most, self.n_shares(workload)]
 
     def n_shares(self, workload: Workload) -> int:
-        """Return the number of groups, and one for the limit itself."""
-        return int(self.groups(workload).max(initial=-1)) + 2
+        """Return the number of groups."""
+        return int(self.groups(workload).max(initial=-1)) + 1
 
 
 class LimitSim(Sim):
@@ -160,6 +169,9 @@ class LimitSim(Sim):
     group_jobs: IntVector = empty("shares")  # running jobs of each group
     group_cpus: IntVector = empty("shares")  # their processors
     group_gpus: IntVector = empty("shares")  # their GPUs
+    group_within: IntVector = empty("shares")  # jobs that wait or run, within the limit of these
+    group_outside: IntVector = empty("shares")  # jobs beyond it, which wait for one of them to end
+    group_next: IntVector = empty("shares")  # jobs before this one are not outside
     limited_by: IntVector = empty("jobs")
     """Place of the limit that held each job last, plus 1; 0 = none did."""
 
@@ -176,6 +188,7 @@ def begin(jobs: Jobs, sim: LimitSim) -> None:
     for _ in range(event_number(jobs, sim, N_GROUPS)):
         at = sim.group_places
         sim.group_jobs[at] = sim.group_cpus[at] = sim.group_gpus[at] = 0
+        sim.group_within[at] = sim.group_outside[at] = sim.group_next[at] = 0
         sim.group_places += 1
     sim.limits_begun = sim.event + 1
 
@@ -206,10 +219,43 @@ def exceeds(jobs: Jobs, sim: LimitSim, job: int) -> int:
         (most_jobs >= 0 and sim.group_jobs[at] >= most_jobs)
         or (most_cpus >= 0 and sim.group_cpus[at] + jobs.processors[job] > most_cpus)
         or (most_gpus >= 0 and sim.group_gpus[at] + known_of(jobs, sim, job, GPUS) > most_gpus)
+        or (event_number(jobs, sim, MOST_SUBMITTED) >= 0 and job >= sim.group_next[at])
     ):
         sim.limited_by[job] = sim.event + 1
         return 1
     return 0
+
+
+@kernel
+def come(jobs: Jobs, sim: LimitSim, job: int) -> None:
+    """Count a job that is submitted, within the limit of those that wait or run, or outside.
+
+    Jobs are numbered by submission, so that `group_next` parts those within from those outside.
+    """
+    at, most = row_of_group(jobs, sim, job), event_number(jobs, sim, MOST_SUBMITTED)
+    if at < 0 or most < 0 or job < sim.group_next[at]:  # one that was taken off is within
+        return
+    if sim.group_within[at] < most:  # then nobody is outside
+        sim.group_within[at] += 1
+        sim.group_next[at] = job + 1
+    else:
+        sim.group_outside[at] += 1
+
+
+@kernel
+def let_in(jobs: Jobs, sim: LimitSim, ended: int) -> None:
+    """Let the first job outside in where one within has ended."""
+    at = row_of_group(jobs, sim, ended)
+    if at < 0 or event_number(jobs, sim, MOST_SUBMITTED) < 0:
+        return
+    if sim.group_outside[at] == 0:
+        sim.group_within[at] -= 1
+        return
+    sim.group_outside[at] -= 1
+    job = sim.group_next[at]
+    while row_of_group(jobs, sim, job) != at:
+        job += 1
+    sim.group_next[at] = job + 1
 
 
 @kernel
@@ -289,6 +335,10 @@ def work(jobs: Jobs, sim: LimitSim, task: int, argument: int) -> int:
         count(jobs, sim, argument, 1)
     elif task in (s.ON_END, s.ON_LOSE, s.ON_EVICT):
         count(jobs, sim, argument, -1)
+        if task != s.ON_EVICT:
+            let_in(jobs, sim, argument)
+    elif task == s.ON_SUBMIT:
+        come(jobs, sim, argument)
     elif task == s.NEXT_INSTANT:
         if sim.limits_begun <= sim.event:  # events are asked in turn
             begin(jobs, sim)
