@@ -24,15 +24,18 @@ NAME = "synthetic-256"
 SEED = 1
 N_JOBS = 10_000
 LOAD = 0.6
-BUSY_NAME = "synthetic-busy-weeks"
-BUSY_SEED = 3
-BUSY_WEEKS = 18
+SESSIONS = {
+    "synthetic-busy-weeks": (18, 3, {}),
+    "synthetic-fair-share": (12, 1, {"machine_processors": 32, "n_users": 24, "load": 0.8}),
+}
+"""Logs of sessions: weeks, seed, and what is unusual."""
+
 HETERO_NAME = "hetero-64"
 HETERO_LOAD = 0.55
 MONDAY_UNIX_S = 1_767_571_200  # 2026-01-05 00:00 UTC
 
 NOTES = "Lublin-Feitelson jobs, Tsafrir's estimates, users with habits"
-BUSY_NOTES = "users who work in sessions, hpcgym/trace/sessions.py"
+SESSION_NOTES = "users who work in sessions, hpcgym/trace/sessions.py"
 
 
 def synthetic_256() -> SwfLog:
@@ -43,10 +46,11 @@ def synthetic_256() -> SwfLog:
     return _log_of(drawn, NOTES, SEED, LONGEST_REQUEST_S)
 
 
-def synthetic_busy_weeks() -> SwfLog:
-    """Draw the log of busy weeks."""
-    drawn = session_workload(BUSY_WEEKS, np.random.default_rng(BUSY_SEED), name=BUSY_NAME)
-    return _log_of(drawn, BUSY_NOTES, BUSY_SEED, LONGEST_S)
+def of_sessions(name: str) -> SwfLog:
+    """Draw a log of sessions."""
+    weeks, seed, unusual = SESSIONS[name]
+    drawn = session_workload(weeks, np.random.default_rng(seed), name=name, **unusual)
+    return _log_of(drawn, SESSION_NOTES, seed, LONGEST_S)
 
 
 def _log_of(drawn: Workload, notes: str, seed: int, longest_s: int) -> SwfLog:
@@ -86,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=SHELF, help="where to write; default: shelf")
     folder = parser.parse_args().folder
-    logs = {NAME: synthetic_256(), BUSY_NAME: synthetic_busy_weeks()}
+    logs = {NAME: synthetic_256()} | {name: of_sessions(name) for name in SESSIONS}
     paths = [folder / f"{name}.swf.gz" for name in logs]
     for path, log in zip(paths, logs.values(), strict=True):
         write_swf(path, log, force=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from strategies import weights as mixed_weights
 
 ACTIONS = ("weights", "policy", "order", "job")
 ACCRUING = ("bsld", "wait", "pp_bsld", "ratio")
-REWARDS = (*ACCRUING, "bsld_start", "bsld_end", "log_ratio", "relative")
+REWARDS = (*ACCRUING, "user_ratio", "bsld_start", "bsld_end", "log_ratio", "relative")
 BSLD_FORMS = ("bsld", "bsld_start", "bsld_end")
 KEEPING = "conservative:compress=shift"
 RESERVING = ("depth:k=2", "conservative", KEEPING)
@@ -91,10 +92,16 @@ def plain_vector(scenario: Any = "synthetic-256-weeks", **keywords: Any) -> Sche
     return SchedulingVectorEnv(scenario, **PLAIN | keywords)
 
 
-def env_of(workload: Workload, rules: Rules) -> SchedulingEnv:
-    """Make the environment."""
+def env_of(
+    workload: Workload, rules: Rules, events: str = "", fields: Sequence[str] = ()
+) -> SchedulingEnv:
+    """Make the environment, perhaps with events beside the jobs and with further fields."""
+    episodes = episodes_of(workload, rules)
+    if events:
+        scheduler = replace(episodes.scenario.scheduler, events=events)
+        episodes = Episodes(replace(episodes.scenario, scheduler=scheduler), workload=workload)
     return SchedulingEnv(
-        episodes_of(workload, rules),
+        episodes,
         action=rules.action,
         decide=rules.decide,
         reward=rules.reward,
@@ -102,16 +109,17 @@ def env_of(workload: Workload, rules: Rules) -> SchedulingEnv:
         policies=rules.policies or None,
         n_slots=rules.n_slots,
         expectations=rules.expectations,
+        fields=fields,
     )
 
 
-def twin_of(workload: Workload, rules: Rules) -> EnvTwin:
+def twin_of(workload: Workload, rules: Rules, kind: type[EnvTwin] = EnvTwin) -> EnvTwin:
     """Make the twin."""
     history = workload.history
     users = dict(zip(workload.user.tolist(), workload.user_index.tolist(), strict=True))
     known = {user: row for user, row in users.items() if history.completed[row] > 0}
     start = workload.time_offset if workload.unix_start is None else workload.unix_start
-    return EnvTwin(
+    return kind(
         jobs_of(workload),
         rules,
         ended=history_of_users(workload),
@@ -192,6 +200,8 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
         rules.setdefault("policies", tuple(names))
     if rules["reward"] in ("log_ratio", "relative") and rules["baseline"] is None:
         rules["baseline"] = "SAF"
+    if rules["reward"] == "user_ratio":
+        rules["baseline"] = None
     return Case(workload, Rules(**rules), draw(st.integers(0, 2**16)))
 
 

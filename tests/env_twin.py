@@ -174,6 +174,10 @@ class Simulation(Planner):
         """Return the waiting jobs in the order of their submission."""
         return list(self.primary.score)
 
+    def is_seen(self, j: int) -> bool:
+        """Say whether a waiting job is shown, and counts as waiting."""
+        return True
+
     def is_contested(self) -> bool:
         """Say whether the order can matter: two jobs to order, not room for all, room for one.
 
@@ -189,7 +193,7 @@ class Simulation(Planner):
         """Say whether a pass is a decision."""
         if self.rules.decide == "contested":
             return self.is_contested()
-        return self.rules.decide == "event" and bool(self.primary.score)
+        return self.rules.decide == "event" and any(map(self.is_seen, self.waiting()))
 
     def handle_events(self, t: int) -> bool:
         """Handle what happens at t before a pass; say whether anything does."""
@@ -282,6 +286,10 @@ class EnvTwin:
     WIDTH = 18
     """Fields of a visible job."""
 
+    SIMULATION: type[Simulation] = Simulation
+    PLANNER: type[reference.Machine] = Planner
+    """The machines of the agent, and of the rules that it is compared with."""
+
     def __init__(
         self,
         jobs: Sequence[Job],
@@ -295,12 +303,12 @@ class EnvTwin:
     ) -> None:
         self.rules = rules
         self.week_start = week_start
-        self.sim = Simulation(jobs, rules, ended, n_ended, last_end, records, week_start)
+        self.sim = self.SIMULATION(jobs, rules, ended, n_ended, last_end, records, week_start)
         self.cost = cost_of(rules.reward, jobs, self.sim.executed)
 
         def by(policy: Policy) -> list[Start]:
             return reference.simulate(
-                jobs, rules.processors, policy, history=ended, kind=Planner, **rules.scheduler
+                jobs, rules.processors, policy, history=ended, kind=self.PLANNER, **rules.scheduler
             )
 
         self.compare(by)
@@ -311,7 +319,7 @@ class EnvTwin:
         self.baseline = None if baseline is None else by(baseline)
         self.saf = self.means([s.start_time for s in by("SAF")], math.inf)
         self.unit = 1.0  # of costs
-        if self.rules.reward == "ratio":
+        if self.rules.reward in ("ratio", "user_ratio"):
             self.unit = self.saf
             if self.baseline is not None:
                 self.unit = self.means([s.start_time for s in self.baseline], math.inf)
@@ -320,6 +328,7 @@ class EnvTwin:
     def reset(self) -> dict[str, list[Any]]:
         """Run to the first decision."""
         self._paid_until = 0
+        self._paid_total = 0.0
         self._paid_arrivals = [0, 0]
         self._paid_starts: list[set[int]] = [set(), set()]
         self.terms: dict[str, float] = {}
@@ -359,7 +368,8 @@ class EnvTwin:
                 sim.rank = lambda j: shown.get(j, 2.0 + place[j])
             else:
                 chosen = self.slots[action]
-                sim.pick = min(place, key=place.__getitem__) if chosen is None else chosen
+                first = min(filter(sim.is_seen, place), key=place.__getitem__, default=None)
+                sim.pick = first if chosen is None else chosen
                 sim.rank = lambda j: -1 if j == sim.pick else place[j]
 
     def weighted(self, weights: Sequence[float]) -> Callable[[int], float]:
@@ -429,6 +439,16 @@ class EnvTwin:
                 n += 1
         return total / n if n else 1.0
 
+    def unfairness(self, starts: Sequence[float], now: float) -> float:
+        """Return F(now) over SAF's mean bsld; a job that has not come counts 1."""
+        of_user: dict[int, list[float]] = {}
+        for job, p, s in zip(self.sim.jobs, self.sim.executed, starts, strict=True):
+            w = max(min(s, now) - job.submit_time, 0)
+            slowdown = max((w + p) / max(p, BSLD_BOUND_S), 1)
+            of_user.setdefault(job.user, []).append(slowdown)
+        means = [sum(each) / len(each) for each in of_user.values()]
+        return math.sqrt(sum(mean**2 for mean in means) / len(means)) / self.unit
+
     def pay(self) -> float:
         """Return the reward of the step that ends now; note the terms of it that infos show."""
         now: float = self.sim.now
@@ -445,6 +465,10 @@ class EnvTwin:
             elif self.terminated:
                 paid = (baseline - agent) / max(agent, baseline, 1)
             self.terms = {"compared_term": paid}
+            return paid
+        if kind == "user_ratio":
+            total = self.unfairness(*sides[0])
+            paid, self._paid_total = self._paid_total - total, total
             return paid
         cost = []
         for side, (starts, until) in enumerate(sides):
@@ -507,7 +531,7 @@ class EnvTwin:
     def observe(self) -> dict[str, list[Any]]:
         """Return what the data sheet shows, in Python's floats."""
         n_slots = self.rules.n_slots
-        base = self.by_policy("SAF")
+        base = list(filter(self.sim.is_seen, self.by_policy("SAF")))
         n_oldest = n_slots // 4
         first, rest = base[: n_slots - n_oldest], base[n_slots - n_oldest :]
         oldest = sorted(rest)[:n_oldest]
@@ -605,7 +629,8 @@ class EnvTwin:
             + sum(sim.jobs[j].processors for end, j in sim.releases if end <= sim.now + horizon)
             for horizon in (-math.inf, *HORIZONS_S)
         ]
-        areas = {j: sim.estimate[j] * sim.jobs[j].processors for j in sim.waiting()}
+        seen = filter(sim.is_seen, sim.waiting())
+        areas = {j: sim.estimate[j] * sim.jobs[j].processors for j in seen}
         submitted = [job.submit_time for job in sim.jobs[: sim.arrived]]
         angle = 2 * math.pi * ((self.week_start + sim.now) % WEEK_S) / WEEK_S
         least = min((areas[j] for j in hidden), default=1)

@@ -9,7 +9,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import Card, parse_card, read_card
 from hpcgym.agent.own import is_own, offered_agent, own_agent
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.core.loaders import SIMULATORS
+from hpcgym.core.loaders import FAMILIES, SIMULATORS
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.registry import shelf_entries
@@ -70,7 +70,8 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
 
     Args:
         name: Name of an agent on the shelf, path of a card, name of a policy of the user's own,
-            "recorded", or weights such as "e=1,wait=-0.5". Or what runs code when it is loaded: a
+            "recorded", a policy with parameters such as "fair-share", or weights such as
+            "e=1,wait=-0.5". Or what runs code when it is loaded: a
             name that an installed package offers, `path/to/file.py:Name`, `module:Name`, or the
             `.zip` of a model of Stable-Baselines3.
 
@@ -89,7 +90,7 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
         return load_card(name).agent
     if name.partition(":")[0].lower() in SIMULATORS:
         return RuleAgent("FCFS", backfill=name.lower(), name=name.upper())
-    if "=" in name:
+    if "=" in name or name.partition(":")[0] in FAMILIES:
         return RuleAgent(name)
     if name.casefold() in map(str.casefold, policy_names()):
         return RuleAgent(name)

@@ -72,6 +72,9 @@ class Event(Mode):
     MAKES_PASSES: ClassVar[bool] = False
     """Whether it may make the passes, by `Sim.looks_ahead`."""
 
+    WITHHOLDS: ClassVar[bool] = False
+    """Whether waiting jobs may be out of sight of observations, by `IS_BLOCKED`."""
+
     SHARED: ClassVar[bool] = False
     """Whether its kernels are called once for all events of its kind."""
 

@@ -104,6 +104,22 @@ def lacking(
     return int((outage[:, OUTAGE_PROCESSORS] * (end - begin).clip(0)).sum())
 
 
+def user_rms(values: FloatArray, user: IntArray) -> float:
+    """Compute the root mean square, over users, of the mean of a user's jobs; NaN without jobs.
+
+    Its square is the square of these means' mean, plus their variance.
+
+    Example:
+        >>> user_rms(np.array([1.0, 13.0, 1.0, 1.0]), np.array([0, 0, 1, 1]))
+        5.0
+    """
+    if len(values) == 0:
+        return np.nan
+    n_jobs = np.bincount(user)
+    mean = np.bincount(user, weights=values)[n_jobs > 0] / n_jobs[n_jobs > 0]
+    return float(np.sqrt((mean**2).mean()))
+
+
 def requested_time_class(requested_time: IntArray) -> IntArray:
     """Return each job's class, 1 to 4, by request: up to 100 s, 1000 s, 10,000 s, and longer."""
     return np.searchsorted(CLASS_BOUNDS_S, requested_time).astype(np.int64) + 1
@@ -147,6 +163,7 @@ def summary(
     - `n_zero_run_time`, the jobs without a slowdown;
     - the fractions of jobs by bounded slowdown: `share_bsld_1` (exactly 1), `share_bsld_1_10`
       (1, 10), `share_bsld_10_100` [10, 100) and `share_bsld_100`;
+    - `user_rms_bsld`, the root mean square over users of a user's mean bounded slowdown;
     - `n_backfilled` and `n_thresholded`;
     - `makespan` and `utilisation` of the jobs that have started; what outages took does not count
       as capacity.
@@ -178,6 +195,7 @@ def summary(
         "n_jobs": len(values["bsld"]),
         "complete": is_complete,
         **_job_metrics(values),
+        "user_rms_bsld": user_rms(values["bsld"], workload.user_index[counted]),
         "n_backfilled": int(np.count_nonzero(backfilled[counted])),
         "n_thresholded": int(np.count_nonzero(thresholded[counted])),
         "makespan": makespan(*ran) if n_started else 0,

@@ -17,6 +17,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from hpcgym.core.loaders import ByName
 from hpcgym.errors import ScenarioError
@@ -215,10 +216,13 @@ SHOWN_RUNNING = 16
 
 @dataclass(frozen=True)
 class OwnField:
-    """A field of a user's own, shown behind all others; attributes are as of `ObservationField`.
+    """A field that is shown if it is named, behind all others; most are a user's own.
+
+    Attributes are as of `ObservationField`, and:
 
     Attributes:
         show: Its kernel: `show(jobs, sim, job)` of a visible job, or `show(jobs, sim)`.
+        keeps: The event that keeps what it shows, unless a policy goes by the like; None = none.
     """
 
     field_name: str
@@ -227,6 +231,7 @@ class OwnField:
     low: float
     high: float
     show: Callable[..., float]
+    keeps: Any = None
 
     @property
     def is_of_job(self) -> bool:
@@ -234,8 +239,15 @@ class OwnField:
         return len(inspect.signature(self.show).parameters) == 3
 
 
-OWN_FIELDS: ByName[OwnField] = ByName("field", ScenarioError)
-"""What `register_field` has added, by name."""
+OWN_FIELDS: ByName[OwnField] = ByName(
+    "field",
+    ScenarioError,
+    {
+        name: f"hpcgym.core.parts.share_fields:{name}"
+        for name in ("user_share", "user_usage", "user_fair_share")
+    },
+)
+"""Fields that are shown if they are named, and what `register_field` has added, by name."""
 
 
 def register_field(

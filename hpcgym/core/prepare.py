@@ -524,4 +524,5 @@ def state_for(
             for part in (episode.setting.backfill, *episode.table.event_pass)
         },
         n_events=max(most_outages(episode.table.outage) for episode in episodes),
+        by_user=any(episode.setting.keep_users for episode in episodes),
     )

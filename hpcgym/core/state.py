@@ -144,6 +144,7 @@ def allocate(
     parts: Collection[int] = (),
     n_queues: int = s.N_QUEUES,
     n_events: int = 0,
+    by_user: bool = False,
 ) -> State:
     """Allocate the state of `n_envs` simulations, before their reset.
 
@@ -163,6 +164,7 @@ def allocate(
         parts: Numbers of the backfilling modes and events, some of which need arrays of their own.
         n_queues: Queues that are kept, 1 if no backfill order is.
         n_events: Events of a simulation, each of which may be an outage.
+        by_user: Whether what waiting costs is added up by user.
     """
     n_jobs, n_users, sizes, limit, waits, n_shares = room
     if waits:
@@ -204,6 +206,7 @@ def allocate(
     is_kept = {
         "history": history,
         "reward": reward,
+        "costs by user": by_user,
         "fields": fields,
         "estimates": estimates,
         "expectations": expectations,

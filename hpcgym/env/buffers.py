@@ -344,10 +344,11 @@ class EnvBuffers:
             max(config.episodes.scenario.machine.processors for config in configs),
             history=True,
             reward=True,
+            by_user=any(config.pays_by_user for config in self._configs),
             fields=True,
             estimates=False,
             expectations=any(config.expects for config in configs),
-            parts={part for config in configs for part in config.settings.parts},
+            parts={part for config in configs for part in config.parts},
             n_queues=1 + any(config.settings.backfill_order is not None for config in configs),
             n_events=max(len(config.settings.events) for config in configs),
         )

@@ -18,9 +18,16 @@ from hpcgym.core.action import Action, kind_of
 from hpcgym.core.actions.index import Index
 from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.dependencies import dependencies_of
+from hpcgym.core.events import Event, as_events
 from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.policy import as_policy
-from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
+from hpcgym.core.prepare import (
+    checked_keys,
+    estimates_of,
+    executed_run_time,
+    network_of,
+    prepare,
+)
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionReader, action_spec_of, unit_divisors
@@ -108,7 +115,8 @@ class EnvConfig:
         expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user,
             "regression", which learns from all jobs, or "urgency", the same with SMITH-URGENT's
             score. A step then takes up to twice as long. None = these fields are 0.
-        fields: Observation fields of your own: names given to `hpcgym.register_field`.
+        fields: Further observation fields, by name: `user_share`, `user_usage`, `user_fair_share`,
+            or your own, as given to `hpcgym.register_field`.
         invalid: What follows where action `job` or `lend` names a slot that serves nothing now:
             `"first"` lets the first job of the base order stand for it, or stops; `"error"` raises
             an ActionError; `"penalty"` does as `"first"`, and takes 0.01 off the reward, which no
@@ -128,7 +136,9 @@ class EnvConfig:
         slots: Visible jobs, as a number.
         reader: Reads actions; its `space` is the action space.
         controls: Whether observations show what an action of controls needs.
-        own_fields: Fields of the caller's own that observations show.
+        own_fields: Further fields that observations show.
+        parts: Numbers of the backfilling mode and of events, as `SchedulerSettings.parts`.
+        pays_by_user: Whether rewards compare users.
         places: Where each part of an observation is in a flat one.
         expects: Whether a policy or the observation needs expected run times.
         observation_space: Space of observations.
@@ -177,7 +187,8 @@ class EnvConfig:
         _refuse_moving_estimates(self.settings)
         action = kind(self.slots, self.policies)
         self.reader, chosen = ActionReader(action), action.policies
-        base = as_policy(self.settings.policy)
+        self.pays_by_user = self._reward.is_by_user
+        self._base = base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         policies = (*chosen, base, backfill_policy)
         read = any(policy.expects for policy in policies) or kept.expects
@@ -186,7 +197,10 @@ class EnvConfig:
         self.decide = self._epochs = _checked_decide(self.decide, kind)
         self._extra_policies = [*chosen, base] if base.expects else chosen
         self._baseline = self._baseline_settings()
-        self._shown = replace(self.settings, policy="SAF")  # the order in which slots show jobs
+        # Slots show jobs in SAF order; usage is kept for the base order and for fields.
+        events = (*as_events(self.settings.events), *self._usage())
+        self._shown = replace(self.settings, policy="SAF", events=events)
+        self.parts = self._shown.parts
         self._saf = replace(self.episodes.settings, policy="SAF")  # by the scenario's own mode
         processors = self.episodes.scenario.machine.processors
         largest = self.episodes.largest_request
@@ -212,12 +226,30 @@ class EnvConfig:
 
     def _usual_action(self) -> str:
         """Return the kind of action where the keyword names none."""
-        if self.episodes.scenario.machine.nodes is not None:
+        settings = self.episodes.settings
+        limited = any(event.WITHHOLDS for event in as_events(settings.events))
+        if limited or self.episodes.scenario.machine.nodes is not None:
             return "weights"
-        mode = Index.usual_mode(self.episodes.settings.backfill)
+        mode = Index.usual_mode(settings.backfill)
         return (
             "index" if Index.serves(mode if self.backfill is None else self.backfill) else "weights"
         )
+
+    def _usage(self) -> list[Event]:
+        """Return what keeps usage for the base order or for fields, unless a backfill order does.
+
+        Raises:
+            ScenarioError: Fields of usage beside trials.
+        """
+        asked = [field.keeps for field in self.own_fields if field.keeps is not None]
+        kept = self.settings.kept or tuple(asked[:1])
+        if kept and as_backfill(self.settings.backfill).requeues:
+            raise ScenarioError(
+                f"fields of usage know no trials; got backfill '{self.settings.backfill}'"
+            )
+        order = self.settings.backfill_order
+        is_kept = order is not None and as_policy(order).keeps is not None
+        return [] if is_kept else list(kept)
 
     def _refuse_contradictions(self, kind: type[Action]) -> None:
         """Refuse keywords that are wrong whatever the scenario is."""
@@ -240,6 +272,11 @@ class EnvConfig:
 
     def _baseline_settings(self) -> SchedulerSettings | None:
         """Return the baseline's scheduler, None without one; refuse a reward that lacks it."""
+        if self.baseline is not None and self._reward.is_by_user:
+            raise ScenarioError(
+                f"reward {self._reward.name!r} compares users, and takes no baseline off; leave "
+                "baseline out, or choose reward 'ratio'"
+            )
         if self.baseline is not None:
             return replace(self.settings, policy=as_policy(self.baseline))
         if self._reward.needs_baseline:
@@ -346,6 +383,9 @@ class EnvConfig:
             prepared.setting.show_expected = EXPECTATIONS[self.expectations]
             prepared.setting.expect |= EXPECTATIONS[self.expectations]
         prepared.setting.show_controls = int(self.controls)
+        prepared.setting.keep_users = int(self.pays_by_user)
+        if self._base.constant is not None:
+            prepared.table.keys[:, 0] = checked_keys(workload, self._base)  # SAF has none
         if self._kind.SHOWS_TRIALS:
             prepared.setting.show_trials = 1
             prepared.setting.hears |= s.ON_END  # run times of completed jobs are counted

@@ -139,7 +139,15 @@ class EnvEpisode:
         """Return how rewards are paid; simulates the baseline on this episode once, if any."""
         rule = self.prepared.dependencies
         played = played_under(self.baseline, self.workload, rule, self.cost)
-        return reward_plan_of(self.reward.form, played, self.baseline is not None)
+        weight = self._user_weight if self.reward.is_by_user else np.empty(0)
+        return reward_plan_of(self.reward.form, played, self.baseline is not None, weight)
+
+    @property
+    def _user_weight(self) -> NDArray[np.float64]:
+        """Return 1 over the jobs of each user, cancelled ones aside; 0 where it has none."""
+        users = self.workload.user_index[~cancelled_jobs(self.workload, self.prepared.dependencies)]
+        n = np.bincount(users, minlength=len(self.workload.history.completed))
+        return np.where(n > 0, 1.0 / np.maximum(n, 1), 0.0)
 
     def schedule(self, state: State, env: int) -> Schedule:
         """Return the schedule that row `env` of a state has made so far, start -1 = not started."""

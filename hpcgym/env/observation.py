@@ -177,7 +177,7 @@ def own_fields(named: Sequence[str | OwnField]) -> tuple[OwnField, ...]:
     chosen: dict[str, OwnField] = {}
     for given in named:
         if not isinstance(given, OwnField) and given not in OWN_FIELDS:
-            raise ScenarioError(unknown_name("field of your own", given, OWN_FIELDS))
+            raise ScenarioError(unknown_name("field", given, OWN_FIELDS))
         field = given if isinstance(given, OwnField) else OWN_FIELDS[given]
         if field.field_name in chosen:
             raise ScenarioError(f"fields names {field.field_name!r} twice")

@@ -87,7 +87,7 @@ class Reward:
         A learner adds the value of the last state then. What had not been paid by then would count
         twice.
         """
-        if self.form != s.PAY_AS_ACCRUED:
+        if self.form not in (s.PAY_AS_ACCRUED, s.PAY_BY_USER):
             raise ScenarioError(
                 f"reward {self.name!r} pays at starts or at the end, so no time limit may cut an "
                 "episode short; choose one that pays as waiting accrues, 'ratio' or 'bsld', or "
@@ -98,6 +98,11 @@ class Reward:
     def is_terminal(self) -> bool:
         """Return whether it is paid once, at the end, by a comparison with the baseline."""
         return self.form in (s.PAY_LOG_RATIO, s.PAY_RELATIVE)
+
+    @property
+    def is_by_user(self) -> bool:
+        """Return whether it compares users, so that no baseline can be taken off job by job."""
+        return self.form == s.PAY_BY_USER
 
     @property
     def needs_baseline(self) -> bool:
@@ -114,6 +119,12 @@ _SHIPPED = (
     Reward(
         "ratio",
         'as `"bsld"`, over the mean bsld of SAF, or of a `baseline`, on the same jobs',
+        by_baseline=True,
+    ),
+    Reward(
+        "user_ratio",
+        "minus the growth of the root mean square of users' mean bsld, over the mean bsld of SAF",
+        form=s.PAY_BY_USER,
         by_baseline=True,
     ),
     Reward("log_ratio", "at the end, -ln(agent / baseline) of the mean bsld", form=s.PAY_LOG_RATIO),
@@ -301,9 +312,12 @@ def in_units(cost: Cost, unit: float) -> Cost:
     return Cost(cost.at_submission / unit, cost.rate / unit, cost.onset)
 
 
-def reward_plan_of(form: int, played: Played, is_paired: bool) -> Struct[RewardPlan]:
+def reward_plan_of(
+    form: int, played: Played, is_paired: bool, user_weight: NDArray[np.float64]
+) -> Struct[RewardPlan]:
     """Return how kernels pay the rewards of an episode; `form` is `PAY_*`.
 
+    `user_weight` is 1 over the jobs of each user, 0 where it has none; empty = not by user.
     With a paired baseline, `played` is its schedule. Its cost is a function of the clock: piecewise
     linear until jobs start, then constant. Without one, each job starts when it is eligible.
     """
@@ -329,5 +343,6 @@ def reward_plan_of(form: int, played: Played, is_paired: bool) -> Struct[RewardP
         passed=passed[: len(moment)],
         started=start[by_start],
         started_cost=started_cost,
+        user_weight=user_weight,
     )
     return Struct(fields)

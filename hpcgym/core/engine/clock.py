@@ -36,7 +36,13 @@ from hpcgym.core.engine.calendar import (
 from hpcgym.core.engine.invariants import find_violation
 from hpcgym.core.engine.life import admit, end, enter, release_estimated, start, submit
 from hpcgym.core.engine.moments import next_event, tell_events
-from hpcgym.core.engine.schedule_pass import all_fit, count_pass, is_contested, make_pass
+from hpcgym.core.engine.schedule_pass import (
+    all_fit,
+    count_pass,
+    is_contested,
+    make_pass,
+    some_job_waits,
+)
 from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.queue.entries import entry_of, is_held
 from hpcgym.core.kernels.queue.ordered_queue import precedes, put_in, take_out
@@ -216,7 +222,7 @@ def decision_due(jobs: Jobs, sim: Sim) -> bool:
         # Where the order cannot matter, the agent is not asked.
         return sim.pass_due == 1 and is_contested(jobs, sim)
     if decide == s.DECIDE_EVENT:
-        return sim.pass_due == 1 and sim.n_waiting > 0
+        return sim.pass_due == 1 and some_job_waits(jobs, sim)
     if decide == s.DECIDE_INTERVAL and sim.now == sim.next_decision:
         sim.next_decision += sim.decide_seconds
         return True

@@ -29,6 +29,12 @@ def tell_events(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
 
 
 @kernel(inlined=True)
+def is_withheld(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether a limit holds a waiting job, which is out of sight as long as one does."""
+    return sim.events_hear & s.IS_BLOCKED != 0 and tell_events(jobs, sim, s.IS_BLOCKED, job) != 0
+
+
+@kernel(inlined=True)
 def event_number(jobs: Jobs, sim: Sim, which: int) -> int:
     """Return a number of the event that is asked, of `hpcgym.core.events.Event.numbers`."""
     return int(jobs.event_data[jobs.event_first[sim.event] + which])

@@ -94,4 +94,6 @@ def begin(sim: Sim, initial: InitialState) -> None:
     if sim.keep_history != s.HISTORY_NOT:
         recall_users(sim, initial)
     recall_estimates(sim, initial)
+    if sim.keep_users == 1:
+        sim.user_cost[:] = 0.0
     clear(sim, initial.log_largest)

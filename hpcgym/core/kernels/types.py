@@ -178,6 +178,7 @@ class Sim(Columned):
     placement: Setting  # PLACE_*: in what order nodes are taken
     show_controls: Setting  # 1 = observations show what an action of controls needs
     show_trials: Setting  # 1 = observations show what an action about trials needs
+    keep_users: Setting  # 1 = what waiting costs is added up by user, too
 
     # What moves, in whole numbers.
     now: Counter  # s
@@ -250,6 +251,9 @@ class Sim(Columned):
     delayed: Counter  # job whose reservation a start would delay, within a pass
     delayed_until: Counter  # its shadow time, s
     lacking: Counter  # chunks of it that would lack room then
+    n_withheld: Counter  # waiting jobs that limits hold, as they were listed last
+    withheld_processors: Counter  # their processors
+    withheld_area: Counter  # processors times estimates, s
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -307,6 +311,9 @@ class Sim(Columned):
 
     onset: IntVector = empty("onsets if reward")
     """Heap of jobs that cost nothing yet, by onset; few but waiting ones."""
+    user_cost: FloatVector = zeros("users if costs by user")
+    """What the waits of each user's started jobs cost."""
+    user_total: FloatVector = zeros("users if costs by user")  # and of waiting ones, at a payment
 
     start_time: Annotated[IntVector, WHILE_SHOWN] = empty("jobs")
     """Start of each job, s; -1 = not submitted, `FIRST_ENTRY` and less = waiting."""
@@ -538,6 +545,7 @@ class RewardPlan(NamedTuple):
     passed: FloatVector  # the cost until then
     started: IntVector  # starts under the baseline, ascending, s
     started_cost: FloatVector  # cost of the first 0, 1, ... n_jobs of these
+    user_weight: FloatVector  # of each user 1 over its jobs, 0 = none; empty = not by user
 
 
 class Batch(NamedTuple):

@@ -77,6 +77,7 @@ class Limit(Event):
     KNOWS_JOBS: ClassVar[bool] = False
     COUNTS_PROCESSORS: ClassVar[bool] = False
     MAKES_PASSES: ClassVar[bool] = True
+    WITHHOLDS: ClassVar[bool] = True
 
     per: str
     jobs: int | None = None

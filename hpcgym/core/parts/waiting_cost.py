@@ -82,6 +82,14 @@ def on_submit(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
+def add_started(jobs: Jobs, sim: Sim, job: int, cost: float) -> None:
+    """Add to what started jobs cost; write `started_cost`, and `user_cost` where it is kept."""
+    sim.started_cost += cost
+    if sim.keep_users == 1:
+        sim.user_cost[jobs.user[job]] += cost
+
+
+@kernel(inlined=True)
 def on_start(jobs: Jobs, sim: Sim, job: int, since: int) -> None:
     """Subtract a job's rate from `rate` that takes processors, and add its cost to `started_cost`.
 
@@ -92,7 +100,7 @@ def on_start(jobs: Jobs, sim: Sim, job: int, since: int) -> None:
     if onset <= sim.now:
         sim.rate -= jobs.reward_rate[job]
     if onset <= since:
-        sim.started_cost += jobs.reward_rate[job] * (since - onset)
+        add_started(jobs, sim, job, jobs.reward_rate[job] * (since - onset))
         sim.accrued += jobs.reward_rate[job] * (since - max(onset, sim.now))
     if sim.n_waiting == 0:
         sim.rate = 0.0  # no rounding is carried from one busy period to the next
@@ -109,7 +117,7 @@ def on_evict(jobs: Jobs, sim: Sim, job: int, since: int) -> None:
     if onset > sim.now:
         drop_started(jobs, sim)
     if onset <= since:
-        sim.started_cost -= jobs.reward_rate[job] * (since - onset)
+        add_started(jobs, sim, job, -jobs.reward_rate[job] * (since - onset))
     sim.accrued += jobs.reward_rate[job] * (max(onset, sim.now) - max(onset, since))
 
 
@@ -118,7 +126,7 @@ def postpone(jobs: Jobs, sim: Sim, job: int, since: int) -> None:
     """Add the cost of a start that is later than `since`, s, as it was counted."""
     onset = jobs.reward_onset[job]
     more = max(sim.start_time[job], onset) - max(since, onset)
-    sim.started_cost += jobs.reward_rate[job] * more
+    add_started(jobs, sim, job, jobs.reward_rate[job] * more)
     sim.accrued += jobs.reward_rate[job] * more
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.moments import is_withheld
 from hpcgym.core.engine.schedule_pass import orders_are_static
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue, first_job, list_jobs, put_in
@@ -54,9 +55,9 @@ def keeps_orders(jobs: Jobs, sim: Sim) -> bool:
 
 @kernel
 def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) -> int:
-    """Order this pass by ranks under a rule, `lowest` for the first job, and return that job.
+    """Order this pass by ranks under a rule, `lowest` for the first job.
 
-    Ranks can be compared with the keys of an action, scores cannot. Writes keys of
+    Return the first job that no limit holds, else the first. Ranks can be compared with the keys of an action, scores cannot. Writes keys of
     `PASS_ORDER`, `ordered` and `scratch`.
     """
     n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
@@ -64,17 +65,19 @@ def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) 
     if not is_kept:
         set_rule_parameters(sim, weight)
         score_listed(jobs, sim, s.PASS_ORDER, rule, n)
-    first = sim.scratch[0]
+    first, foremost = -1, -1
     for taken in range(n):
         job = sim.scratch[taken] if is_kept else take_first(sim, s.PASS_ORDER, n - taken, taken)
         if taken == 0:
+            foremost = job
+        if first < 0 and not is_withheld(jobs, sim, job):
             first = job
         if not is_overdue(sim, job):
             sim.key[s.PASS_ORDER, entry_of(sim, job)] = lowest + taken
         else:
             sim.key[s.PASS_ORDER, entry_of(sim, job)] = -np.inf
     sim.ordered = 1
-    return first
+    return first if first >= 0 else foremost
 
 
 @kernel

@@ -7,7 +7,8 @@ logarithms per visible job remain.
 
 A queue that is long beside the slots is not walked. Its first jobs come from the base order, the
 oldest from the links by age, and what is shown of the others from the summaries of the base queue's
-nodes (`hpcgym.core.kernels.queue.summary`). A short queue is listed, which costs less.
+nodes (`hpcgym.core.kernels.queue.summary`). A short queue is listed, which costs less. So is each
+where limits hold, since jobs beyond one are out of sight.
 
 Source: Specification, section 10, "Observation".
 """
@@ -27,7 +28,7 @@ from hpcgym.core.compiler.by_address import (
 )
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.moments import ask_ahead
-from hpcgym.core.engine.schedule_pass import fits_now, reserve_for
+from hpcgym.core.engine.schedule_pass import fits_now, has_limits, list_within, reserve_for
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
 from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
@@ -184,7 +185,7 @@ def shadow_of_base(jobs: Jobs, sim: Sim, n_slots: int, listed: int) -> int:
     Writes `shadow` and `extra`, which the pass computes again.
     """
     free = sim.free
-    is_whole = listed == sim.n_waiting
+    is_whole = listed == sim.n_waiting - sim.n_withheld
     n_first = listed if is_whole else n_slots - n_slots // OLDEST_SHARE
     for position in range(n_first):
         job = sim.scratch[position]
@@ -302,7 +303,8 @@ def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
 @kernel
 def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
     """Write count, total area, least and largest area of the waiting jobs without a slot."""
-    hidden = sim.n_waiting - len(slot)
+    waiting = sim.n_waiting - sim.n_withheld
+    hidden = waiting - len(slot)
     for column in range(ClusterField.HIDDEN_JOBS, N_CLUSTER):
         shown[column] = np.float32(0.0)
     if hidden <= 0:
@@ -312,12 +314,12 @@ def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, li
     # The last slot holds the youngest of the oldest: a job is hidden if it is younger.
     youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
     # While a job waits its estimate stays: all areas less those shown are the hidden ones.
-    total = sim.waiting_area
+    total = sim.waiting_area - sim.withheld_area
     for column in range(len(slot)):
         total -= jobs.processors[slot[column]] * jobs.estimate[slot[column]]
     least = np.float32(1.0)
     most = np.float32(0.0)
-    if listed < sim.n_waiting:
+    if listed < waiting:
         least, most = range_of_areas(jobs, sim, n_first, youngest)
     else:
         for column in range(n_first, listed):
@@ -336,8 +338,10 @@ def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, l
     """Write the state of the cluster, shape (N_CLUSTER,)."""
     machine = sim.machine_processors
     show_free(jobs, sim, shown)
-    shown[ClusterField.QUEUED_PROCESSORS] = squash(float(sim.waiting_processors), float(machine))
-    shown[ClusterField.QUEUED_AREA] = squash(float(sim.waiting_area), float(machine * HOUR_S))
+    processors = sim.waiting_processors - sim.withheld_processors
+    area = sim.waiting_area - sim.withheld_area
+    shown[ClusterField.QUEUED_PROCESSORS] = squash(float(processors), float(machine))
+    shown[ClusterField.QUEUED_AREA] = squash(float(area), float(machine * HOUR_S))
     sim.hour_ago = first_since(jobs, sim, sim.hour_ago, HOUR_S)
     sim.day_ago = first_since(jobs, sim, sim.day_ago, DAY_S)
     shown[ClusterField.SUBMITTED_LAST_HOUR] = squash(float(sim.next_job - sim.hour_ago), 10.0)
@@ -446,9 +450,9 @@ def observe(
     and `mask`, 1 where a slot holds a job, have shape (n_slots,). A job that keeps its slot keeps
     its unchanging fields, and slots behind the last job keep their zeros. So the cost depends on
     what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
-    `day_ago`, and what `expect_now` writes.
+    `day_ago`, and what `expect_now` and `list_within` write.
     """
-    listed = list_shown(sim, len(slot))
+    listed = list_within(jobs, sim) if has_limits(sim) else list_shown(sim, len(slot))
     before = count_visible(slot)
     shown = fill_slots(sim, slot, mask, before, listed)
     shadow = -1 if has_nodes(jobs) else shadow_of_base(jobs, sim, len(slot), listed)

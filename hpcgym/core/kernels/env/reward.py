@@ -10,8 +10,16 @@ Source: Specification, section 10, "Reward identity" and "Paired reward".
 import math
 
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.constants import PAY_AS_ACCRUED, PAY_AT_START, PAY_LOG_RATIO
-from hpcgym.core.kernels.types import Int, RewardPlan, Sim
+from hpcgym.core.constants import (
+    BASE_ORDER,
+    PAY_AS_ACCRUED,
+    PAY_AT_START,
+    PAY_BY_USER,
+    PAY_LOG_RATIO,
+)
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs
+from hpcgym.core.kernels.types import Int, Jobs, RewardPlan, Sim
+from hpcgym.core.parts.waiting_cost import has_started
 
 
 @kernel
@@ -70,13 +78,42 @@ def compared(form: int, agent: float, baseline: float) -> float:
 
 
 @kernel
-def pay(sim: Sim, reward_plan: RewardPlan, over: bool) -> None:
+def unfairness(jobs: Jobs, sim: Sim, reward_plan: RewardPlan) -> float:
+    """Return the root mean square of users' mean costs, as if waiting jobs started now.
+
+    Jobs to come cost what they cost at their submission. Costs O(users + waiting jobs). Writes
+    `user_total` and `scratch`.
+    """
+    n_users = len(reward_plan.user_weight)
+    for user in range(n_users):
+        sim.user_total[user] = sim.user_cost[user]
+    for position in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
+        job = sim.scratch[position]
+        if not has_started(sim, job):
+            waited = max(sim.now - jobs.reward_onset[job], 0)
+            sim.user_total[jobs.user[job]] += jobs.reward_rate[job] * waited
+    total, counted = 0.0, 0
+    for user in range(n_users):
+        if reward_plan.user_weight[user] > 0.0:
+            mean = reward_plan.at_submission + sim.user_total[user] * reward_plan.user_weight[user]
+            total += mean * mean
+            counted += 1
+    return math.sqrt(total / counted) if counted > 0 else 0.0
+
+
+@kernel
+def pay(jobs: Jobs, sim: Sim, reward_plan: RewardPlan, over: bool) -> None:
     """Pay what the agent, and the baseline, owe since the last step.
 
     `over` says whether all jobs have started. Writes `reward`, `agent_term`, `baseline_term`,
-    `paid` and `paid_baseline`.
+    `paid` and `paid_baseline`, and what `unfairness` writes.
     """
     form = reward_plan.form
+    if form == PAY_BY_USER:
+        due = unfairness(jobs, sim, reward_plan)
+        sim.reward = sim.agent_term = sim.paid - due
+        sim.paid = due
+        return
     first = reward_plan.at_submission  # what each job costs at its submission, before it waits
     accrued = first * sim.next_job + sim.accrued
     n_started = sim.n_started - sim.n_cancelled  # cancelled jobs cost nothing

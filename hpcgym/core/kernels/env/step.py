@@ -46,5 +46,5 @@ def step(
     if status in (s.STATUS_OWN_PASS, s.STATUS_FULL):
         return status
     observe(jobs, sim, slot, shown_jobs, shown_cluster, mask)
-    pay(sim, reward_plan, status == s.STATUS_DONE)
+    pay(jobs, sim, reward_plan, status == s.STATUS_DONE)
     return status

@@ -35,7 +35,7 @@ from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
 from hpcgym.core.engine.life import is_guaranteed, is_on_trial, promote, start_from
-from hpcgym.core.engine.moments import tell_events
+from hpcgym.core.engine.moments import is_withheld, tell_events
 from hpcgym.core.kernels.nodes.bound import make_bound
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
@@ -191,7 +191,7 @@ def is_blocked(jobs: Jobs, sim: Sim, job: int) -> bool:
         and ask_mode(jobs.mode_pass, jobs, sim, s.IS_BLOCKED, job) == 1
     ):
         return True
-    return sim.events_hear & s.IS_BLOCKED != 0 and tell_events(jobs, sim, s.IS_BLOCKED, job) != 0
+    return is_withheld(jobs, sim, job)
 
 
 @kernel
@@ -535,7 +535,8 @@ def nodes_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
 def is_contested_on_nodes(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether the order can matter in the pass of a component that is due.
 
-    It can where two of its jobs within the threshold wait and one of them has a placement now.
+    It can where two of its jobs within the threshold wait that no limit holds, and one of them has
+    a placement now.
     """
     mark_submitted(jobs, sim)
     waiting = list_jobs(sim, s.BASE_ORDER, sim.scratch)
@@ -546,6 +547,8 @@ def is_contested_on_nodes(jobs: Jobs, sim: Sim) -> bool:
         for position in range(waiting):
             job = sim.scratch[position]
             if is_overdue(sim, job) or component_of(jobs, job) != component:
+                continue
+            if is_withheld(jobs, sim, job):
                 continue
             count += 1
             fits = fits or has_placement(jobs, sim, job)

@@ -7,6 +7,7 @@ import numpy as np
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.moments import is_withheld
 from hpcgym.core.kernels.nodes.nodes_pass import clear_plan, has_placement
 from hpcgym.core.kernels.nodes.rooms import component_of, rooms_of
 from hpcgym.core.kernels.nodes.timeline import reserve_earliest
@@ -19,7 +20,7 @@ from hpcgym.core.observation_fields import NodesField
 def first_misfit(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
     """Return the first job of a component, higher tiers first, without a placement now; -1 if none.
 
-    The waiting jobs are in `walk`, in base order.
+    Jobs that a limit holds do not count. The waiting jobs are in `walk`, in base order.
     """
     first, highest = -1, -1
     for position in range(waiting):
@@ -27,7 +28,7 @@ def first_misfit(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
         tier = jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_TIER]
         if component_of(jobs, job) != component or (first >= 0 and tier >= highest):
             continue
-        if not has_placement(jobs, sim, job):
+        if not has_placement(jobs, sim, job) and not is_withheld(jobs, sim, job):
             first, highest = job, tier
     return first
 
