@@ -95,8 +95,10 @@ def _parameters(text: str, where: str) -> dict[str, float]:
             if number == 0 and key != "bf_max_job_user":
                 raise MachineError(f"{where}: {name} is {value!r}; allowed: 1 or more")
             stated[READ[key]] = number or float("inf")
-        elif parameter != "(null)" and key not in WITHOUT_EFFECT and (
-            key not in NO_LIMIT_AT_0 or value != "0"
+        elif (
+            parameter != "(null)"
+            and key not in WITHOUT_EFFECT
+            and (key not in NO_LIMIT_AT_0 or value != "0")
         ):
             raise MachineError(
                 f"{where}: SchedulerParameters has {parameter[:60]!r}, which is not modelled; "
