@@ -18,6 +18,7 @@ import reference_modes
 import reference_multi_queue
 import reference_prediction
 import reference_profile
+import reference_slurm
 import reference_trials
 from hpcgym.core.compiler.struct import layout_of
 from hpcgym.core.history import RING_JOBS
@@ -68,6 +69,7 @@ KINDS: dict[str, type[reference.Machine]] = {
     "multi-queue": reference_multi_queue.MultiQueue,
     "cost-benefit": reference_capped.CostBenefit,
     "trial": reference_trials.Lives,
+    "slurm": reference_slurm.SlurmMachine,
 }
 """The reference machine of each backfilling mode that has one of its own."""
 

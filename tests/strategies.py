@@ -153,7 +153,8 @@ def settings_for(
     }
     if as_backfill(drawn["backfill"]).TAKES_ORDER:
         drawn["backfill_order"] = draw(backfill_orders)
-    if as_backfill(drawn["backfill"]).expects:
+    mode = as_backfill(drawn["backfill"])
+    if mode.expects or mode.BATCH_ONLY:
         drawn["event_semantics"] = "batch"
     if drawn["event_semantics"] == "pyss":
         drawn["estimates"] = draw(one_of(("requested", "exact")))

@@ -89,9 +89,16 @@ class Backfill(Mode):
     """A backfilling mode, which a pass of the kernels runs.
 
     The class of a mode stands in the file of its kernels, a part of the scheduler:
-    `hpcgym.core.parts` says what such a file holds.
+    `hpcgym.core.parts` says what such a file holds. A class may have `read`, which makes a mode of
+    what stands behind the colon where that has no "=".
 
+    Attributes:
+        BATCH_ONLY: Whether it needs event_semantics "batch".
+        KNOWS_LIMITS: Whether its passes ask events about limits.
     """
+
+    BATCH_ONLY: ClassVar[bool] = False
+    KNOWS_LIMITS: ClassVar[bool] = False
 
     @property
     def guards(self) -> bool | None:
@@ -165,6 +172,7 @@ class NoBackfill(Backfill):
     """Nothing starts ahead of a job that waits."""
 
     NAME: ClassVar[str] = "none"
+    KNOWS_LIMITS: ClassVar[bool] = True
     part: ClassVar[str] = ""
     number: ClassVar[int] = s.BACKFILL_NONE
     works_on_nodes: ClassVar[bool] = True
@@ -337,6 +345,7 @@ MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
         "relaxed": "hpcgym.core.parts.relaxed:Relaxed",
         "slack": "hpcgym.core.parts.slack:Slack",
         "cost-benefit": f"{CAPPED}:CostBenefit",
+        "slurm": "hpcgym.core.parts.slurm:Slurm",
     },
 )
 """Backfilling modes by the name their text begins with; `hpcgym.core.loaders` has the others."""
@@ -393,6 +402,8 @@ def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> 
         known = [key for each in shelves for key in each]
         raise PolicyError(unknown_name(what, name or text, known))
     made = shelf[name]
+    if rest and "=" not in rest and hasattr(made, "read"):
+        return made.read(rest)
     keys = [key_of(each) for each in fields(made) if each.name != "trial"]
     return _made(what, made, _parameters_of(f"{what} {name!r}", rest, keys) if colon else {})
 

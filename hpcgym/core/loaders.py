@@ -96,6 +96,7 @@ PARTS = [
     "hpcgym.core.parts.trials_on_nodes",
     "hpcgym.core.parts.fair_share",
     "hpcgym.core.parts.limits",
+    "hpcgym.core.parts.slurm",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 

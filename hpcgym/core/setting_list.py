@@ -76,6 +76,7 @@ class SettingList:
             | "look-ahead" | of those of "easy" the ones that fill the machine most |
             | "relaxed" | also those that delay the first a little |
             | "slack:c=1" | those that break no promise |
+            | "slurm" | those that delay no other that a cycle tests, as in Slurm |
             | "cost-benefit" | those whose gain outweighs what their start costs wider jobs |
             | "easy+trial" | those of "easy"; others are tried where processors idle |
             | "gang" | any: jobs take turns on the machine |

@@ -92,6 +92,11 @@ class SchedulerSettings(SettingList):
                 f"backfill '{mode}' counts the processors of jobs until they end, and "
                 "event_semantics 'pyss' until their estimated ends; choose 'batch'"
             )
+        if self.event_semantics == "pyss" and isinstance(mode, Backfill) and mode.BATCH_ONLY:
+            raise PolicyError(
+                f"backfill '{mode}' sees all events of an instant at once, and event_semantics "
+                "'pyss' has a pass for each; choose 'batch'"
+            )
         if isinstance(mode, Easy) and mode.trial is not None:
             self._refuse_with_trials(mode)
         if self.dependencies != "ignore" and self.no_waits:

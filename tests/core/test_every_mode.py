@@ -48,6 +48,10 @@ MODES = (
     "easy:cap=0.4,long=10",
     "cost-benefit:kappa=4,cap=0.6,long=11",
     "cost-benefit:kappa=1,cap=0.4,long=10,overdue=open",
+    "slurm",
+    "slurm:resolution=1,interval=1",
+    "slurm:max_job_test=2,window=1,resolution=7,interval=5",
+    "slurm:max_job_user=1,resolution=3,interval=2",
 )
 """All modes, with bounds and delays among the times that are drawn."""
 
@@ -61,6 +65,7 @@ LONG = (
     HELD,
     "easy:cap=0.5,long=600",
     "cost-benefit:kappa=1,cap=0.7,long=600",
+    "slurm:max_job_test=40,max_job_user=9,interval=600",
 )
 """Modes for long queues."""
 
@@ -175,7 +180,7 @@ def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
         (mode, semantics)
         for mode in LONG
         for semantics in ("batch", "pyss")
-        if semantics == "batch" or not as_backfill(mode).expects
+        if semantics == "batch" or not (as_backfill(mode).expects or as_backfill(mode).BATCH_ONLY)
     ],
 )
 def test_many_cells_give_the_figures_of_single_simulations(mode, semantics):

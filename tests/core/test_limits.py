@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_limits as reference
 from engines import jobs_of, workload_of
-from fair_share_cases import with_names
+from fair_share_cases import limited, with_names
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError, WorkloadError
@@ -22,34 +22,9 @@ from strategies import one_of, workloads
 LIMITED = ("FCFS", "SAF", "LCFS", "WFP3", "SQF")
 
 
-@st.composite
-def limits(draw, n_jobs):
-    """Draw limits per user and account, as texts, with the accounts of the jobs."""
-    accounts = draw(st.lists(one_of((-1, 0, 1)), min_size=n_jobs, max_size=n_jobs))
-    drawn = []
-    for _ in range(draw(st.integers(1, 3))):
-        per = draw(st.sampled_from(("user", "account")))
-        jobs, cpus = draw(one_of((None, 1, 1, 2))), draw(one_of((None, 8, 8)))
-        submitted = draw(one_of((None, None, 1, 2, 3)))
-        cpus = cpus if jobs or submitted else 8
-        drawn.append((per, jobs, cpus, submitted, draw(one_of(("", "", "0")))))
-    return accounts, drawn
-
-
 @given(workloads(), st.data())
 def test_jobs_start_within_limits_as_in_the_reference(workload, data):
-    accounts, drawn = data.draw(limits(len(workload)))
-    workload = replace(workload, account=np.array(accounts))
-    groups = {"user": workload.user.tolist(), "account": accounts}
-    texts, theirs = [], []
-    for per, jobs, cpus, submitted, name in drawn:
-        stated = {"jobs": jobs, "cpus": cpus, "submitted": submitted, "name": name or None}
-        texts.append(
-            f"limit:per={per},"
-            + ",".join(f"{key}={each}" for key, each in stated.items() if each is not None)
-        )
-        of = [g if g >= 0 and (not name or g == int(name)) else None for g in groups[per]]
-        theirs.append(reference.Limit(of, jobs, cpus, submitted))
+    workload, texts, theirs = data.draw(limited(workload))
     settings = {
         "backfill": data.draw(st.sampled_from(("easy", "none"))),
         "threshold": data.draw(one_of((None, 5, 30))),

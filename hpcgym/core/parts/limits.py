@@ -3,7 +3,8 @@
 A waiting job that would go beyond a limit if it started now is passed over. It does not start, and
 no reservation is made for it: it can hold nobody up. Which limit held it last is kept.
 
-Where processors are counted, passes within limits stand in for those of EASY and none. A pass lists
+Where processors are counted, passes within limits stand in for those of EASY and none, and `slurm`
+asks about each job. A pass lists
 the waiting jobs and goes through them in order, which costs O(n log n) for n of them, and each job
 asks every limit, O(limits). On machines of nodes the pass asks them, as it asks a cap; a job that
 ends makes a pass of every component, O(components). A start and an end cost O(limits). Of jobs that
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_whole
+from hpcgym.core.backfill import Backfill, Easy, Mode, is_whole
 from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import start_waiting
@@ -107,12 +108,11 @@ class Limit(Event):
 
     def check_mode(self, mode: Mode) -> None:
         """Refuse modes whose passes know no limits."""
-        is_known = isinstance(mode, NoBackfill) or (
-            isinstance(mode, Easy) and not mode.part and mode.trial is None
-        )
-        if not is_known:
+        is_plain = isinstance(mode, Easy) and not mode.part and mode.trial is None
+        if not is_plain and not (isinstance(mode, Backfill) and mode.KNOWS_LIMITS):
             raise PolicyError(
-                f"event '{self}': passes know limits under backfill 'easy' and 'none'; got '{mode}'"
+                f"event '{self}': passes know limits under backfill 'easy', 'none' and 'slurm'; "
+                f"got '{mode}'"
             )
 
     def groups(self, workload: Workload) -> NDArray[np.int64]:
@@ -289,10 +289,12 @@ def backfill_within(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
 
 
 @kernel
-def pass_within(jobs: Jobs, sim: Sim, contested: bool) -> bool:
-    """Make a pass within limits; return False if it stopped at the picked job.
+def start_within(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int, int]:
+    """Start jobs in queue order and within limits while they fit.
 
-    Writes what `start_waiting` writes, keys of orders that are not kept, `shadow` and `extra`.
+    Return the primary order; the head, `NO_HEAD` or `PICK_STARTED`; and how many others are listed
+    in `scratch`. Writes what `start_waiting` writes, keys of orders that are not kept, and `shadow`
+    = -1.
     """
     sim.shadow = sim.checked_head = -1
     n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
@@ -310,12 +312,21 @@ def pass_within(jobs: Jobs, sim: Sim, contested: bool) -> bool:
         # It counts as backfilled if one before it in queue order keeps waiting.
         start_waiting(jobs, sim, job, some_wait)
         if job == sim.pick:
-            return False
+            head = s.PICK_STARTED
+    return primary, head, n - taken
+
+
+@kernel
+def pass_within(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+    """Make a pass within limits; return False if it stopped at the picked job.
+
+    Writes what `start_within` writes, keys of orders that are not kept, `shadow` and `extra`.
+    """
+    primary, head, n = start_within(jobs, sim, contested)
     if head >= 0 and sim.backfill == s.BACKFILL_EASY:
         reserve(jobs, sim, head)
-        n -= taken
         backfill_within(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
-    return True
+    return head != s.PICK_STARTED
 
 
 @kernel
