@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from hpcgym.errors import EvaluationError
 from hpcgym.output import writing
@@ -94,3 +95,25 @@ def record_run(seed: int, folder: Path) -> Path:
         with writing(path) as partial:
             partial.write_text(recorded_text(ids))
     return path
+
+
+def table_of(path: Path) -> pd.DataFrame:
+    """Read a run as a table of jobs; waits count from the submission, for tasks of arrays too."""
+    rows = pd.read_csv(path, sep="|", dtype=str)
+    number = {key: rows[key].astype(int) for key in ("Submit", "Start", "ElapsedRaw", "TimelimitRaw", "NCPUS")}
+    array = rows["JobID"].str.partition("_")
+    return pd.DataFrame(
+        {
+            "job_id": rows["JobIDRaw"].astype(int),
+            "submit_time": number["Submit"],
+            "wait_time": number["Start"] - number["Submit"],
+            "run_time": number["ElapsedRaw"],
+            "requested_time": 60 * number["TimelimitRaw"],
+            "chunks": number["NCPUS"],
+            "cpus": 1,
+            "user": rows["User"],
+            "group": rows["Account"],
+            "queue": rows["QOS"],
+            "array": array[0].where(array[1] == "_", ""),
+        }
+    ).sort_values(["submit_time", "job_id"])
