@@ -38,6 +38,9 @@ NO_LIMITS = (
 HARMLESS = {"Flags": ("DenyOnLimit",), "LimitFactor": ("1.000000", "1")}
 """Fields that may have one of these values."""
 
+OF_QOS, OF_QOS_USER, OF_QOS_ACCOUNT, OF_USER, OF_USER_GROUP, OF_ACCOUNT = 0, 1, 2, 3, 4, 2**20
+"""Levels, in the order in which Slurm asks them; of accounts less the accounts above."""
+
 Keys = dict[str, Any]
 
 
@@ -90,15 +93,15 @@ def read_limits(*paths: str | Path) -> StatedLimits:
     levels: dict[Any, list[Keys]] = defaultdict(list)
     for row in qualities:
         name = row.account
-        _add(levels, "qos", {"per": "qos", "name": name}, row.limits["group"])
-        _add(levels, "qos user", {"per": "user", "qos": name}, row.limits["user"])
-        _add(levels, "qos account", {"per": "account", "qos": name}, row.limits["account"])
+        _add(levels, OF_QOS, {"per": "qos", "name": name}, row.limits["group"])
+        _add(levels, OF_QOS_USER, {"per": "user", "qos": name}, row.limits["user"])
+        _add(levels, OF_QOS_ACCOUNT, {"per": "account", "qos": name}, row.limits["account"])
     _add_associations(levels, associations, _spared(qualities, associations))
     accounts: dict[str, tuple[str, ...]] = {}
     for row in associations:
         if row.user:
             accounts[row.user] = (*accounts.get(row.user, ()), row.account)
-    return StatedLimits(list(levels.values()), accounts)
+    return StatedLimits([levels[key] for key in sorted(levels)], accounts)
 
 
 def _associations(text: str, path: str) -> list[_Row]:
@@ -207,18 +210,18 @@ def _add_associations(
             for each in reversed([row, *above(row)]):
                 alone |= each.limits["alone"]
             whose = {"per": "user", "name": row.user, "account": row.account}
-            _add(levels, "alone", whose, alone, spared["alone"])
-            _add(levels, "user", whose, row.limits["group"], spared["group"])
+            _add(levels, OF_USER, whose, alone, spared["alone"])
+            _add(levels, OF_USER_GROUP, whose, row.limits["group"], spared["group"])
         else:
             below = tuple(a for a in accounts if row.account in chains[a] and a != row.account)
             whose = {"per": "account", "name": row.account, "below": below}
-            depth = len(above(row))
-            _add(levels, ("account", -depth), whose, row.limits["group"], spared["group"])
+            level = OF_ACCOUNT - len(above(row))  # the lowest accounts first
+            _add(levels, level, whose, row.limits["group"], spared["group"])
 
 
 def _add(
     levels: dict[Any, list[Keys]],
-    level: Any,
+    level: int,
     whose: Keys,
     limits: dict[str, int],
     spared: dict[str, Any] | None = None,

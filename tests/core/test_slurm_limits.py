@@ -69,9 +69,9 @@ def test_tasks_start_within_the_limits_of_their_arrays_as_in_the_reference(workl
 
 def test_arrays_come_from_tables_of_jobs(tmp_path):
     (tmp_path / "jobs.csv").write_text(
-        "submit_time,run_time,requested_time,processors,array,array_limit\n"
-        + "0,10,10,1,7,1\n" * 3
-        + "0,10,10,1,,\n"
+        "job_id,submit_time,run_time,requested_time,chunks,array,array_limit\n"
+        + "".join(f"{job},0,10,10,1,7,1\n" for job in (1, 2, 3))
+        + "4,0,10,10,1,,\n"
     )
     jobs = hpcgym.load_workload(tmp_path / "jobs.csv", machine_processors=8)
     assert jobs.array.tolist() == [7, 7, 7, -1]
@@ -103,8 +103,8 @@ def test_an_account_is_limited_with_those_below_it():
 def test_a_job_that_a_limit_spares_is_counted_and_not_held():
     """Urgent jobs start at once, and keep the user's others waiting."""
     rows = [(0, 10, 10, 1, 0), (1, 20, 20, 1, 0), (2, 5, 5, 1, 0), (3, 5, 5, 1, 1)]
-    jobs = with_names(workload_of(rows, 8), queue=["", "urgent", "", ""])
-    held = hpcgym.simulate(jobs, events="limit:per=user,jobs=1,spares=urgent")
+    jobs = replace(workload_of(rows, 8), qos=np.array([0, 7, 0, 0]))
+    held = hpcgym.simulate(jobs, events="limit:per=user,jobs=1,spares=7")
     assert starts(held) == [0, 1, 21, 3]
 
 
@@ -152,13 +152,13 @@ def test_what_sacctmgr_prints_is_read(tmp_path):
         [{"per": "qos", "name": "high", "gpus": 8, "jobs": 4}],
         [{"per": "user", "qos": "high", "cpus": 8, "jobs": 5}],
         [{"per": "account", "qos": "high", "jobs": 3}],
-        [{"per": "account", "name": "physics", "below": ("optics",), "cpus": 6}],
         [
             {"per": "user", "name": "ana", "account": "physics", "jobs": 2, "spares": ("high",)},
             {"per": "user", "name": "ben", "account": "optics", "jobs": 3, "spares": ("high",)},
             {"per": "user", "name": "ana", "account": "optics", "jobs": 3, "spares": ("high",)},
         ],
         [{"per": "account", "name": "optics", "below": (), "jobs": 1, "spares": ("high",)}],
+        [{"per": "account", "name": "physics", "below": ("optics",), "cpus": 6}],
     ]
 
 
@@ -292,7 +292,7 @@ def test_limits_of_drawn_sites_hold_as_in_the_reference(tmp_path_factory, worklo
     pairs = [name for name in site.associations if name[1]]
     n = len(workload)
     drawn = data.draw(
-        st.lists(st.tuples(one_of(pairs), one_of(("normal", "high"))), min_size=n, max_size=n)
+        st.lists(st.tuples(st.sampled_from(pairs), one_of(("normal", "high"))), min_size=n, max_size=n)
     )
     jobs = [(account, user, qos) for (account, user), qos in drawn]
     accounts, users, queues = (list(column) for column in zip(*jobs, strict=True))

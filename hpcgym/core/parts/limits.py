@@ -101,7 +101,8 @@ class LimitingEvent(Event):
                         f"{needed[row]} {what}, and '{text[row]}' allows {most[row]}: it would "
                         f"wait for ever ({len(beyond)} such jobs)"
                     )
-        return np.concatenate(levels, axis=1)
+        none: IntTable = np.empty((len(workload), 0), dtype=np.int64)
+        return np.concatenate([none, *levels], axis=1)
 
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return the number of groups, and of levels."""
@@ -109,7 +110,8 @@ class LimitingEvent(Event):
 
     def n_shares(self, workload: Workload) -> int:
         """Return the number of groups."""
-        return max(int(known[:, GROUP].max(initial=-1)) for known in _kept(self, workload)[0]) + 1
+        last = (int(known[:, GROUP].max(initial=-1)) for known in _kept(self, workload)[0])
+        return max(last, default=-1) + 1
 
     def text_of(self, workload: Workload, rows: NDArray[np.int64], level: int) -> NDArray[Any]:
         """Return the limits of a level that hold jobs, as texts."""
