@@ -10,12 +10,17 @@ from reference import Ranking, Start
 
 
 class Limit(NamedTuple):
-    """What each group may run, and have submitted; a group for each job, None = none."""
+    """What each group may run, and have submitted; a group for each job, None = none.
+
+    `own` has each job's own limit of running jobs, and `spared` says who is counted and never held.
+    """
 
     groups: Sequence[int | None]
     jobs: int | None = None
     cpus: int | None = None
     submitted: int | None = None
+    own: Sequence[int | None] | None = None
+    spared: Sequence[bool] | None = None
 
 
 class LimitedMachine(reference.Machine):
@@ -34,11 +39,12 @@ class LimitedMachine(reference.Machine):
         holding = None
         for number, limit in enumerate(self.limits):
             group = limit.groups[j]
-            if group is None:
+            if group is None or (limit.spared is not None and limit.spared[j]):
                 continue
+            most = limit.jobs if limit.own is None else limit.own[j]
             alike = [k for k in self.running() if limit.groups[k] == group]
             cpus = sum(self.jobs[k].processors for k in alike) + self.jobs[j].processors
-            too_many = limit.jobs is not None and len(alike) >= limit.jobs
+            too_many = most is not None and len(alike) >= most
             too_wide = limit.cpus is not None and cpus > limit.cpus
             is_outside = limit.submitted is not None and j not in self.within(limit, group)
             if too_many or too_wide or is_outside:

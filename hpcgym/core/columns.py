@@ -78,6 +78,8 @@ class JobColumns:
         account: Number of the account that is charged, -1 = unknown; without it, a log's groups.
         qos: Number of the quality of service, -1 = unknown; without it, a log's queues.
         nice: What the job's priority is lowered by, as Slurm counts it; may be negative.
+        array: Number of the array that the job is a task of, -1 = none.
+        array_limit: Tasks of its array that may run at once, Slurm's `%N`; below 1 = any number.
     """
 
     job_id: Annotated[IntArray, JobColumn(swf="job_id")]
@@ -104,6 +106,8 @@ class JobColumns:
     account: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
     qos: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
     nice: Annotated[IntArray | None, JobColumn(default=0, optional=True)] = None
+    array: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
+    array_limit: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
 
 
 COLUMNS: dict[str, JobColumn] = {

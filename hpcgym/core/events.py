@@ -97,6 +97,10 @@ class Event(Mode):
         """Return the whole numbers of each job that its kernels read, a row for each."""
         return np.empty((len(workload), 0), dtype=np.int64)
 
+    def text_of(self, workload: Workload, rows: NDArray[np.int64], level: int) -> NDArray[Any]:
+        """Return what an event that withholds jobs says of those that it held last."""
+        return np.full(len(rows), str(self), dtype=object)
+
     def n_shares(self, workload: Workload) -> int:
         """Return how many shares of the machine its kernels keep, besides one for each event."""
         return 0
@@ -136,13 +140,12 @@ def as_event(event: object) -> Event:
     Raises:
         PolicyError: An unknown name, key or value; the message names what is allowed.
     """
-    made = (
-        event
-        if isinstance(event, Event)
-        else read_part(
-            "event", event.strip() if isinstance(event, str) else event, [loaders.EVENTS]
-        )
-    )
+    if isinstance(event, Event):
+        return event
+    text = event.strip() if isinstance(event, str) else event
+    name, _, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+    read = getattr(loaders.EVENTS[name], "read", None) if name in loaders.EVENTS else None
+    made = read_part("event", text, [loaders.EVENTS]) if read is None else read(rest)
     assert isinstance(made, Event)
     return made
 

@@ -76,9 +76,11 @@ EVENTS: ByName[type[Any]] = ByName(
     {
         "outage": "hpcgym.core.parts.outages:Outage",
         "limit": "hpcgym.core.parts.limits:Limit",
+        "limits": "hpcgym.core.parts.limits:Limits",
     },
 )
-"""Subclasses of `hpcgym.core.events.Event`, by the name their text begins with."""
+"""Subclasses of `hpcgym.core.events.Event`, by the name their text begins with. Where they have a
+`read`, it makes the event of what stands behind the colon."""
 
 PARTS = [
     "hpcgym.core.parts.depth",

@@ -60,7 +60,7 @@ class SchedulerSettings(SettingList):
                 f"policy {self._keeping[0].name!r} needs a backfilling mode and event_semantics "
                 f"'batch'; got '{mode}' and '{self.event_semantics}'"
             )
-        makers = {event.NAME: event for event in as_events(self.events) if event.MAKES_PASSES}
+        makers = {event.number: event for event in as_events(self.events) if event.MAKES_PASSES}
         if len(makers) > 1:
             first, second, *_ = makers.values()
             raise PolicyError(

@@ -429,9 +429,13 @@ class Simulator:
         """Return the text of the limit that held each job last, "" = none did; None = no limits."""
         if self.state.limited_by.shape[1] == 0:
             return None
-        texts = ["", *map(str, as_events(self.settings.events))]
-        held = self.state.limited_by[0, : len(self.workload)]
-        return self.by_row(np.array(texts, dtype=object)[held])
+        held = self.by_row(self.state.limited_by[0, : len(self.workload)])
+        texts: NDArray[Any] = np.full(len(held), "", dtype=object)
+        for number in np.unique(held[held > 0]).tolist():
+            level, place = divmod(number, s.LIMIT_LEVEL)
+            event, rows = as_events(self.settings.events)[place - 1], np.flatnonzero(held == number)
+            texts[rows] = event.text_of(self.workload, rows, level)
+        return texts
 
     @property
     def table(self) -> Jobs:

@@ -101,7 +101,7 @@ class Workload(JobColumns):
         return start % WEEK_S
 
     def named(self, column: str) -> NDArray[Any]:
-        """Return each job's user, account, qos or partition by name, shape (n_jobs,).
+        """Return each job's user, account, qos, partition or array by name, shape (n_jobs,).
 
         "" = unknown. Where the job table does not have it, the log may: accounts are its groups,
         and qos its queues. A number without a name is its own.
@@ -110,7 +110,8 @@ class Workload(JobColumns):
         if column == "partition" and self.machine is not None:
             names: NDArray[Any] = np.array(self.machine.partition_names, dtype=object)
             return np.asarray(names[numbers])
-        if self.source_row is not None and (column == "user" or numbers is None):
+        in_log = column == "user" or (numbers is None and column != "array")
+        if self.source_row is not None and in_log:
             return np.asarray(self.source.named(_LOG_NAMES.get(column, column))[self.source_row])
         if numbers is None:
             return np.full(len(self), "", dtype=object)

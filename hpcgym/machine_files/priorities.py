@@ -65,29 +65,36 @@ def read_priorities(*paths: str | Path) -> dict[str, Any]:
     """
     stated: dict[str, Any] = {}
     for path in paths:
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
-        text = (
-            content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
-        )
+        text = text_of(path)
         first = text.lstrip("\n").partition("\n")[0]
         columns = [name.strip() for name in first.split("|")]
         if "Account" in columns and "User" in columns:
             stated["accounts"] = _accounts(text, str(path))
         elif "Name" in columns and "Priority" in columns:
             stated["qoses"] = {
-                cells["Name"].strip(): _read(
+                cells["Name"].strip(): read_cell(
                     count_of, cells["Priority"], f"{path}:{line}: Priority"
                 )
-                for line, cells in _rows(text, str(path))
+                for line, cells in rows_of(text, str(path))
             }
         elif _PAIR.search(text) or _PARTITION.search(text):
             stated |= _config(text, str(path))
         else:
             raise MachineError(f"{path}: nothing about priorities; print them by: {COMMANDS}")
     return stated
+
+
+def text_of(path: str | Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        MachineError: It cannot be read.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def _config(text: str, path: str) -> dict[str, Any]:
@@ -100,7 +107,7 @@ def _config(text: str, path: str) -> dict[str, Any]:
         where = f"{path}:{text.count(chr(10), 0, pair.start()) + 1}: {key}"
         stated |= _stated(key.casefold(), value, where)
     factors = {
-        partition[1]: _read(count_of, factor[1], f"{path}: PriorityJobFactor of {partition[1]}")
+        partition[1]: read_cell(count_of, factor[1], f"{path}: PriorityJobFactor of {partition[1]}")
         for partition in _PARTITION.finditer(text)
         if (factor := _FACTOR.search(partition[2])) is not None
     }
@@ -110,9 +117,9 @@ def _config(text: str, path: str) -> dict[str, Any]:
 def _stated(key: str, value: str, where: str) -> dict[str, Any]:
     """Return what a key of the configuration means."""
     if key in WEIGHTS:
-        return {WEIGHTS[key]: _read(count_of, value, where)}
+        return {WEIGHTS[key]: read_cell(count_of, value, where)}
     if key in SPANS:
-        return {SPANS[key]: _read(seconds_of, value, where)}
+        return {SPANS[key]: read_cell(seconds_of, value, where)}
     if key == "priorityfavorsmall":
         return {"favor_small": int(value.upper() in ("YES", "1", "TRUE"))}
     if key == "priorityflags":
@@ -136,7 +143,7 @@ def _flags(flags: list[str], where: str) -> dict[str, Any]:
     return dict(FLAGS[flag] for flag in flags if flag in FLAGS)
 
 
-def _read(read: Callable[[str], int], text: str, where: str) -> int:
+def read_cell(read: Callable[[str], int], text: str, where: str) -> int:
     """Read a value; an error says where it is."""
     try:
         return read(text.strip())
@@ -144,7 +151,7 @@ def _read(read: Callable[[str], int], text: str, where: str) -> int:
         raise MachineError(f"{where} is {text[:60]!r}; {error}") from None
 
 
-def _rows(text: str, path: str) -> Iterator[tuple[int, dict[str, str]]]:
+def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the line and the cells of each row of a table parted by "|"."""
     lines = [
         (number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()
@@ -159,28 +166,39 @@ def _rows(text: str, path: str) -> Iterator[tuple[int, dict[str, str]]]:
         yield number, dict(zip(names, cells, strict=True))
 
 
+def accounts_of_tree(
+    text: str, path: str
+) -> Iterator[tuple[int, dict[str, str], str, str, str]]:
+    """Yield line, cells, account, user and parent of each row; accounts are indented, or name it.
+
+    Raises:
+        MachineError: A row is about a user in a partition.
+    """
+    above: list[tuple[int, str]] = []  # the accounts above the line at hand, and their indents
+    for number, cells in rows_of(text, path):
+        if cells.get("Partition", "").strip():
+            raise MachineError(f"{path}:{number}: associations of a partition are not modelled")
+        account, user = cells["Account"].strip(), cells["User"].strip()
+        indent = len(cells["Account"]) - len(cells["Account"].lstrip())
+        parent = ""
+        if not user:
+            while above and above[-1][0] >= indent:
+                above.pop()
+            parent = cells.get("ParentName", cells.get("Par Name", "")).strip()
+            if not parent and above:
+                parent = above[-1][1]
+            above.append((indent, account))
+        yield number, cells, account, user, parent
+
+
 def _accounts(text: str, path: str) -> Accounts:
     """Read a tree of accounts: accounts are indented below their parents, or name them."""
     made: list[Association] = []
-    above: list[tuple[int, str]] = []  # the accounts above the line at hand, and their indents
-    for number, cells in _rows(text, path):
+    for number, cells, account, user, parent in accounts_of_tree(text, path):
         where = f"{path}:{number}"
-        if cells.get("Partition", "").strip():
-            raise MachineError(f"{where}: shares by partition are not modelled")
-        account, user = cells["Account"].strip(), cells["User"].strip()
-        indent = len(cells["Account"]) - len(cells["Account"].lstrip())
         shares = _shares(cells, where)
-        usage = float(_read(count_of, cells.get("RawUsage") or "0", f"{where}: RawUsage"))
-        if user:
-            made.append(Association(account, user, "", shares, usage))
-            continue
-        while above and above[-1][0] >= indent:
-            above.pop()
-        parent = cells.get("ParentName", cells.get("Par Name", "")).strip()
-        if not parent and above:
-            parent = above[-1][1]
-        above.append((indent, account))
-        made.append(Association(account, "", parent, shares))
+        usage = float(read_cell(count_of, cells.get("RawUsage") or "0", f"{where}: RawUsage"))
+        made.append(Association(account, user, parent, shares, usage if user else 0.0))
     try:
         return Accounts(tuple(_parents_first(made)))
     except PolicyError as error:
@@ -214,4 +232,4 @@ def _shares(cells: dict[str, str], where: str) -> int:
         raise MachineError(
             f"{where}: shares 'parent' are not modelled; give {cells['Account'].strip()!r} a number"
         )
-    return _read(count_of, text.strip() or "1", f"{where}: shares")
+    return read_cell(count_of, text.strip() or "1", f"{where}: shares")

@@ -243,7 +243,7 @@ def test_the_text_slurm_names_files():
         ("Account|User|Shares\nroot||1", "f:2: no column RawShares or Share"),
         ("Account|User|RawShares\nroot||1\n a|ana|parent", "f:3: shares 'parent' are not modelled"),
         ("Account|User|RawShares\nroot||1\n a|ana|1", "f: accounts: user 'ana' of account 'a'"),
-        ("Account|User|Partition|Share\nroot|ana|p|1", "f:2: shares by partition"),
+        ("Account|User|Partition|Share\nroot|ana|p|1", "f:2: associations of a partition"),
         ("Name|Priority\nhigh|much", "f:2: Priority is 'much'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Limits: what each user, account, QOS or partition may have at once: jobs, processors, GPUs.
+"""Limits: what each user, account, QOS, partition or array may have at once: jobs, cpus, GPUs.
 
 A waiting job that would go beyond a limit if it started now is passed over. It does not start, and
 no reservation is made for it: it can hold nobody up. Which limit held it last is kept.
@@ -11,14 +11,18 @@ ends makes a pass of every component, O(components). A start and an end cost O(l
 wait or run, the first in submission are within. The job of a group that comes next is looked for
 among all jobs behind the last, each at most once for a group.
 
+A site's limits are one event with levels. A job is in one group of a level at most, so it asks as
+many as there are levels, not as there are accounts.
+
 Source: Specification, section 16, "Limits".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,32 +41,110 @@ from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
+from hpcgym.machine_files.limits import read_limits
 
 HEARS = s.ON_SUBMIT | s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT | s.IS_BLOCKED
 
-MOST_JOBS, MOST_CPUS, MOST_GPUS, MOST_SUBMITTED, N_GROUPS = range(5)
-"""Numbers: jobs, processors and GPUs that a group may run, and jobs that may wait or run, -1 = no
-limit; groups."""
+N_GROUPS, N_LEVELS = 0, 1
+"""Numbers: groups in all, and levels."""
 
-GROUP, GPUS = 0, 1
-"""Columns of `Jobs.known`: the group of each job, -1 = none, and its GPUs."""
+GROUP, GPUS, MOST_JOBS, MOST_CPUS, MOST_GPUS, MOST_SUBMITTED, N_KNOWN = range(7)
+"""Columns of `Jobs.known`, for each level: the job's group, -1 = none, its GPUs, and what it goes
+by: jobs, processors and GPUs that the group may run, jobs that may wait or run, -1 = no limit."""
 
-SCOPES = ("user", "account", "qos", "partition")
+SCOPES = ("user", "account", "qos", "partition", "array")
 COUNTED = ("jobs", "cpus", "gpus", "submitted")
+
+IntTable: TypeAlias = NDArray[np.int64]
+Names: TypeAlias = Callable[[str], tuple[dict[str, int], NDArray[np.int64]]]
+"""Of a column the number of each name, and that of each job; the name "" is not known."""
+
+
+class LimitingEvent(Event):
+    """What limits of all forms share: jobs in groups, at most one on each level."""
+
+    KNOWS_JOBS: ClassVar[bool] = False
+    COUNTS_PROCESSORS: ClassVar[bool] = False
+    MAKES_PASSES: ClassVar[bool] = True
+    WITHHOLDS: ClassVar[bool] = True
+
+    def known_at(self, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:
+        """Return the columns of each level, and the limit that counts each job there, by text."""
+        raise NotImplementedError
+
+    def check_mode(self, mode: Mode) -> None:
+        """Refuse modes whose passes know no limits."""
+        is_plain = isinstance(mode, Easy) and not mode.part and mode.trial is None
+        if not is_plain and not (isinstance(mode, Backfill) and mode.KNOWS_LIMITS):
+            raise PolicyError(
+                f"event '{self}': passes know limits under backfill 'easy', 'none' and 'slurm'; "
+                f"got '{mode}'"
+            )
+
+    def of_jobs(self, workload: Workload) -> IntTable:
+        """Return the columns of `Jobs.known` of all levels.
+
+        Raises:
+            WorkloadError: A job alone is beyond a limit, so that it would wait for ever.
+        """
+        levels, texts = _kept(self, workload)
+        for known, text in zip(levels, texts, strict=True):
+            for what, most, needed in (
+                ("processors", known[:, MOST_CPUS], workload.processors),
+                ("GPUs", known[:, MOST_GPUS], known[:, GPUS]),
+            ):
+                beyond = np.flatnonzero((most >= 0) & (needed > most))
+                if len(beyond):
+                    row = int(beyond[0])
+                    raise WorkloadError(
+                        f"{workload.name}: job {workload.job_id[row]} (row {row}) needs "
+                        f"{needed[row]} {what}, and '{text[row]}' allows {most[row]}: it would "
+                        f"wait for ever ({len(beyond)} such jobs)"
+                    )
+        none: IntTable = np.empty((len(workload), 0), dtype=np.int64)
+        return np.concatenate([none, *levels], axis=1)
+
+    def numbers(self, workload: Workload) -> Sequence[int]:
+        """Return the number of groups, and of levels."""
+        return [self.n_shares(workload), len(_kept(self, workload)[0])]
+
+    def n_shares(self, workload: Workload) -> int:
+        """Return the number of groups."""
+        last = (int(known[:, GROUP].max(initial=-1)) for known in _kept(self, workload)[0])
+        return max(last, default=-1) + 1
+
+    def text_of(self, workload: Workload, rows: NDArray[np.int64], level: int) -> NDArray[Any]:
+        """Return the limits of a level that hold jobs, as texts."""
+        texts: NDArray[Any] = _kept(self, workload)[1][level][rows]
+        return texts
+
+
+_KEPT: WeakKeyDictionary[Workload, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def _kept(event: LimitingEvent, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:
+    """Return what an event knows of the jobs of a workload, computed once."""
+    kept = _KEPT.setdefault(workload, {})
+    if event not in kept:
+        kept[event] = event.known_at(workload)
+    found: tuple[list[IntTable], list[NDArray[Any]]] = kept[event]
+    return found
 
 
 @dataclass(frozen=True)
-class Limit(Event):
-    """Each user, or account, QOS or partition, may have so many jobs, processors, GPUs at once.
+class Limit(LimitingEvent):
+    """Each user, or account, QOS, partition or array, may have so many jobs, cpus, GPUs at once.
 
     Attributes:
-        per: Whom it counts: "user", "account", "qos" or "partition".
-        jobs: Running jobs at most; None = any number.
+        per: Whom it counts: "user", "account", "qos", "partition" or "array".
+        jobs: Running jobs at most; None = any number, or of arrays the column `array_limit`.
         cpus: Their processors at most, likewise.
         gpus: Their GPUs at most, likewise, on a machine of nodes.
         submitted: Jobs that wait or run at most; a further one waits until one of them ends.
         name: Whom alone it holds for, by name; "" = each.
-        user: Whose jobs alone it counts, by name; "" = anybody's. So are the other three.
+        user: Whose jobs alone it counts, by name; "" = anybody's. So are the other four.
+        below: Accounts that it counts as the one of `name`, by name.
+        spares: Qualities of service whose jobs it counts, but does not hold, by name.
 
     Raises:
         PolicyError: A value that is not allowed, or none of `COUNTED`.
@@ -75,10 +157,6 @@ class Limit(Event):
     """
 
     NAME: ClassVar[str] = "limit"
-    KNOWS_JOBS: ClassVar[bool] = False
-    COUNTS_PROCESSORS: ClassVar[bool] = False
-    MAKES_PASSES: ClassVar[bool] = True
-    WITHHOLDS: ClassVar[bool] = True
 
     per: str
     jobs: int | None = None
@@ -90,6 +168,9 @@ class Limit(Event):
     account: str = ""
     qos: str = ""
     partition: str = ""
+    array: str = ""
+    below: Any = ()
+    spares: Any = ()
 
     def __post_init__(self) -> None:
         """Refuse what is no limit."""
@@ -99,65 +180,159 @@ class Limit(Event):
             given = getattr(self, key)
             if given is not None and not is_whole(given, 1):
                 raise PolicyError(f"event 'limit': {key} must be whole, at least 1, got {given!r}")
-        if all(getattr(self, key) is None for key in COUNTED):
+        if self.per != "array" and all(getattr(self, key) is None for key in COUNTED):
             raise PolicyError(
                 "event 'limit': state jobs, cpus, gpus or submitted, as in per=user,jobs=4"
             )
         for key in ("name", *SCOPES):
             object.__setattr__(self, key, str(getattr(self, key)))
-
-    def check_mode(self, mode: Mode) -> None:
-        """Refuse modes whose passes know no limits."""
-        is_plain = isinstance(mode, Easy) and not mode.part and mode.trial is None
-        if not is_plain and not (isinstance(mode, Backfill) and mode.KNOWS_LIMITS):
+        for key in ("below", "spares"):
+            given = getattr(self, key)
+            names = given if isinstance(given, (tuple, list)) else (given,)
+            object.__setattr__(self, key, tuple(map(str, names)))
+        if self.below and (self.per != "account" or not self.name):
             raise PolicyError(
-                f"event '{self}': passes know limits under backfill 'easy', 'none' and 'slurm'; "
-                f"got '{mode}'"
+                "event 'limit': below names accounts below that of name, as in "
+                "per=account,name=physics,below=optics/lasers,cpus=64"
             )
+        if self.spares and self.submitted is not None:
+            raise PolicyError("event 'limit': submitted spares nobody; leave spares out")
 
-    def groups(self, workload: Workload) -> NDArray[np.int64]:
-        """Return the group of each job that it counts, shape (n_jobs,), -1 = none."""
-        named = workload.named(self.per)
-        counts = named == self.name if self.name else named != ""
-        for scope in SCOPES:
-            if getattr(self, scope):
-                counts &= workload.named(scope) == getattr(self, scope)
-        group: NDArray[np.int64] = np.full(len(workload), -1)
-        group[counts] = np.unique(named[counts].astype(str), return_inverse=True)[1]
-        return group
+    @property
+    def takes_own(self) -> bool:
+        """Tell whether each array has its own limit."""
+        return self.per == "array" and all(getattr(self, key) is None for key in COUNTED)
 
-    def of_jobs(self, workload: Workload) -> NDArray[np.int64]:
-        """Return the group and the GPUs of each job, shape (n_jobs, 2).
+    def known_at(self, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:
+        """Return what it knows of each job."""
+        known = self.known(workload, _names_in(workload))
+        return [known], [np.where(known[:, GROUP] >= 0, str(self), "").astype(object)]
+
+    def known(self, workload: Workload, names: Names) -> IntTable:
+        """Return its columns of `Jobs.known`, shape (n_jobs, N_KNOWN).
 
         Raises:
-            WorkloadError: A job alone is beyond the limit, so that it would wait for ever.
+            WorkloadError: Arrays whose own limits are not known.
         """
-        group, gpus = self.groups(workload), np.zeros(len(workload), dtype=np.int64)
+        numbers, of_job = names(self.per)
+        counts = of_job != numbers.get("", -1)
+        if self.name:
+            counted = [numbers[each] for each in (self.name, *self.below) if each in numbers]
+            counts = np.isin(of_job, counted)
+        for scope in SCOPES:
+            if getattr(self, scope):
+                numbered, alike = names(scope)
+                counts &= alike == numbered.get(getattr(self, scope), -1)
+        known: IntTable = np.full((len(workload), N_KNOWN), -1)
+        grouped = np.unique(of_job[counts], return_inverse=True)[1]
+        known[counts, GROUP] = 0 if self.below else grouped
+        known[:, GPUS] = 0
         if workload.gpus is not None and workload.chunks is not None:
-            gpus = workload.gpus * workload.chunks
-        for what, most, needed in (
-            ("processors", self.cpus, workload.processors),
-            ("GPUs", self.gpus, gpus),
-        ):
-            beyond = np.flatnonzero((group >= 0) & (needed > (np.inf if most is None else most)))
-            if len(beyond):
-                row = int(beyond[0])
+            known[:, GPUS] = workload.gpus * workload.chunks
+        for column, key in enumerate(COUNTED, start=MOST_JOBS):
+            if getattr(self, key) is not None:
+                known[counts, column] = getattr(self, key)
+        if self.takes_own:
+            if workload.array_limit is None:
                 raise WorkloadError(
-                    f"{workload.name}: job {workload.job_id[row]} (row {row}) needs "
-                    f"{needed[row]} {what}, and '{self}' allows {most}: it would wait for ever "
-                    f"({len(beyond)} such jobs)"
+                    f"{workload.name}: '{self}' takes each array's own limit, and the jobs have no "
+                    "column array_limit; state jobs, as in limit:per=array,jobs=2"
                 )
-        return np.stack([group, gpus], axis=1)
+            own = workload.array_limit
+            known[counts, MOST_JOBS] = np.where(own > 0, own, -1)[counts]
+        if self.spares:
+            numbered, of_job = names("qos")
+            spared = np.isin(of_job, [numbered[each] for each in self.spares if each in numbered])
+            known[spared, MOST_JOBS:] = -1
+        return known
 
-    def numbers(self, workload: Workload) -> Sequence[int]:
-        """Return the limits, and the number of groups."""
-        stated = (getattr(self, key) for key in COUNTED)
-        most = (-1 if each is None else int(each) for each in stated)
-        return [*most, self.n_shares(workload)]
 
-    def n_shares(self, workload: Workload) -> int:
-        """Return the number of groups."""
-        return int(self.groups(workload).max(initial=-1)) + 1
+def _names_in(workload: Workload) -> Names:
+    """Return the names of users, accounts and so on of a workload, each column read once."""
+    kept = _KEPT.setdefault(workload, {})
+
+    def names(scope: str) -> tuple[dict[str, int], NDArray[np.int64]]:
+        if scope not in kept:
+            distinct, of_job = np.unique(workload.named(scope).astype(str), return_inverse=True)
+            kept[scope] = {str(name): place for place, name in enumerate(distinct)}, of_job
+        found: tuple[dict[str, int], NDArray[np.int64]] = kept[scope]
+        return found
+
+    return names
+
+
+@dataclass(frozen=True)
+class Limits(LimitingEvent):
+    """The limits of a site, as its files have them: `limits:assoc.txt,qos.txt`.
+
+    Attributes:
+        files: What was read.
+        levels: Limits, of which those of a level never count one job twice.
+        accounts: Accounts of each user who has associations, by name.
+
+    Source: Specification, section 16, "Limits".
+    """
+
+    NAME: ClassVar[str] = "limits"
+
+    files: tuple[str, ...]
+    levels: tuple[tuple[Limit, ...], ...] = field(repr=False)
+    accounts: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def read(cls, text: str) -> Limits:
+        """Read files of a Slurm, parted by commas.
+
+        Raises:
+            MachineError: A file cannot be read, or states what is not modelled.
+        """
+        files = tuple(filter(None, map(str.strip, text.split(","))))
+        stated = read_limits(*files)
+        levels = (tuple(Limit(**keys) for keys in level) for level in stated.levels)
+        return cls(files, tuple(levels), tuple(stated.accounts.items()))
+
+    def __str__(self) -> str:
+        """Return its text."""
+        return f"{self.NAME}:{','.join(self.files)}"
+
+    def known_at(self, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:
+        """Return what each level knows of each job."""
+        names = self._names(workload)
+        tables, texts, first = [], [], 0
+        for level in self.levels:
+            table: IntTable = np.full((len(workload), N_KNOWN), -1)
+            text: NDArray[Any] = np.full(len(workload), "", dtype=object)
+            for limit in level:
+                known = limit.known(workload, names)
+                counts = known[:, GROUP] >= 0
+                known[:, GROUP] += first
+                first = max(first, int(known[counts, GROUP].max(initial=-1)) + 1)
+                table[counts], text[counts] = known[counts], str(limit)
+            tables.append(table)
+            texts.append(text)
+        return tables, texts
+
+    def _names(self, workload: Workload) -> Names:
+        """Return the names of a workload; users with one account are in it where none is stated.
+
+        Raises:
+            WorkloadError: No account is stated of a user with several.
+        """
+        names, accounts = _names_in(workload), dict(self.accounts)
+        numbers, of_job = names("account")
+        users, user_of_job = names("user")
+        numbers, of_job = dict(numbers), of_job.copy()
+        unknown = of_job == numbers.get("", -1)
+        for user, place in users.items():
+            lacks = np.flatnonzero(unknown & (user_of_job == place)) if user in accounts else ()
+            if len(lacks) and len(accounts[user]) > 1:
+                raise WorkloadError(
+                    f"{workload.name}: job {workload.job_id[lacks[0]]} (row {lacks[0]}) states no "
+                    f"account, and user {user!r} has several: {', '.join(accounts[user])}"
+                )
+            if len(lacks):
+                of_job[lacks] = numbers.setdefault(accounts[user][0], len(numbers))
+        return lambda scope: (numbers, of_job) if scope == "account" else names(scope)
 
 
 class LimitSim(Sim):
@@ -174,7 +349,7 @@ class LimitSim(Sim):
     group_outside: IntVector = empty("shares")  # jobs beyond it, which wait for one of them to end
     group_next: IntVector = empty("shares")  # jobs before this one are not outside
     limited_by: IntVector = empty("jobs")
-    """Place of the limit that held each job last, plus 1; 0 = none did."""
+    """Place of the limit that held each job last, plus 1 and `LIMIT_LEVEL` times its level; 0 = none did."""
 
 
 @kernel
@@ -195,45 +370,56 @@ def begin(jobs: Jobs, sim: LimitSim) -> None:
 
 
 @kernel(inlined=True)
-def known_of(jobs: Jobs, sim: LimitSim, job: int, column: int) -> int:
-    """Return what the limit that is asked knows of a job."""
-    return int(jobs.known[job, jobs.known_first[sim.event] + column])
+def known_of(jobs: Jobs, sim: LimitSim, job: int, level: int, column: int) -> int:
+    """Return what a level of the limit that is asked knows of a job."""
+    return int(jobs.known[job, jobs.known_first[sim.event] + level * N_KNOWN + column])
 
 
 @kernel(inlined=True)
-def row_of_group(jobs: Jobs, sim: LimitSim, job: int) -> int:
+def row_of_group(jobs: Jobs, sim: LimitSim, job: int, level: int) -> int:
     """Return the row of a job's group under the limit that is asked, -1 = it does not count."""
-    group = known_of(jobs, sim, job, GROUP)
+    group = known_of(jobs, sim, job, level, GROUP)
     return group if group < 0 else sim.group_first[sim.event] + group
+
+
+@kernel
+def exceeds_level(jobs: Jobs, sim: LimitSim, job: int, level: int) -> bool:
+    """Tell whether a waiting job would go beyond a level of the limit that is asked."""
+    at = row_of_group(jobs, sim, job, level)
+    if at < 0:
+        return False
+    most_jobs = known_of(jobs, sim, job, level, MOST_JOBS)
+    most_cpus = known_of(jobs, sim, job, level, MOST_CPUS)
+    most_gpus = known_of(jobs, sim, job, level, MOST_GPUS)
+    gpus = known_of(jobs, sim, job, level, GPUS)
+    return (
+        (most_jobs >= 0 and sim.group_jobs[at] >= most_jobs)
+        or (most_cpus >= 0 and sim.group_cpus[at] + jobs.processors[job] > most_cpus)
+        or (most_gpus >= 0 and sim.group_gpus[at] + gpus > most_gpus)
+        or (
+            known_of(jobs, sim, job, level, MOST_SUBMITTED) >= 0 and job >= sim.group_next[at]
+        )
+    )
 
 
 @kernel
 def exceeds(jobs: Jobs, sim: LimitSim, job: int) -> int:
     """Tell whether a waiting job would go beyond the limit that is asked; write `limited_by`."""
-    at = row_of_group(jobs, sim, job)
-    if at < 0:
-        return 0
-    most_jobs = event_number(jobs, sim, MOST_JOBS)
-    most_cpus = event_number(jobs, sim, MOST_CPUS)
-    most_gpus = event_number(jobs, sim, MOST_GPUS)
-    if (
-        (most_jobs >= 0 and sim.group_jobs[at] >= most_jobs)
-        or (most_cpus >= 0 and sim.group_cpus[at] + jobs.processors[job] > most_cpus)
-        or (most_gpus >= 0 and sim.group_gpus[at] + known_of(jobs, sim, job, GPUS) > most_gpus)
-        or (event_number(jobs, sim, MOST_SUBMITTED) >= 0 and job >= sim.group_next[at])
-    ):
-        sim.limited_by[job] = sim.event + 1
-        return 1
+    for level in range(event_number(jobs, sim, N_LEVELS)):
+        if exceeds_level(jobs, sim, job, level):
+            sim.limited_by[job] = sim.event + 1 + level * s.LIMIT_LEVEL
+            return 1
     return 0
 
 
 @kernel
-def come(jobs: Jobs, sim: LimitSim, job: int) -> None:
+def come(jobs: Jobs, sim: LimitSim, job: int, level: int) -> None:
     """Count a job that is submitted, within the limit of those that wait or run, or outside.
 
     Jobs are numbered by submission, so that `group_next` parts those within from those outside.
     """
-    at, most = row_of_group(jobs, sim, job), event_number(jobs, sim, MOST_SUBMITTED)
+    at = row_of_group(jobs, sim, job, level)
+    most = known_of(jobs, sim, job, level, MOST_SUBMITTED)
     if at < 0 or most < 0 or job < sim.group_next[at]:  # one that was taken off is within
         return
     if sim.group_within[at] < most:  # then nobody is outside
@@ -244,32 +430,44 @@ def come(jobs: Jobs, sim: LimitSim, job: int) -> None:
 
 
 @kernel
-def let_in(jobs: Jobs, sim: LimitSim, ended: int) -> None:
+def let_in(jobs: Jobs, sim: LimitSim, ended: int, level: int) -> None:
     """Let the first job outside in where one within has ended."""
-    at = row_of_group(jobs, sim, ended)
-    if at < 0 or event_number(jobs, sim, MOST_SUBMITTED) < 0:
+    at = row_of_group(jobs, sim, ended, level)
+    if at < 0 or known_of(jobs, sim, ended, level, MOST_SUBMITTED) < 0:
         return
     if sim.group_outside[at] == 0:
         sim.group_within[at] -= 1
         return
     sim.group_outside[at] -= 1
     job = sim.group_next[at]
-    while row_of_group(jobs, sim, job) != at:
+    while row_of_group(jobs, sim, job, level) != at:
         job += 1
     sim.group_next[at] = job + 1
 
 
 @kernel
-def count(jobs: Jobs, sim: LimitSim, job: int, sign: int) -> None:
+def count(jobs: Jobs, sim: LimitSim, job: int, level: int, sign: int) -> None:
     """Count a job that starts, or with `sign` -1 one that ends."""
-    at = row_of_group(jobs, sim, job)
+    at = row_of_group(jobs, sim, job, level)
     if at < 0:
         return
     sim.group_jobs[at] += sign
     sim.group_cpus[at] += sign * jobs.processors[job]
-    sim.group_gpus[at] += sign * known_of(jobs, sim, job, GPUS)
+    sim.group_gpus[at] += sign * known_of(jobs, sim, job, level, GPUS)
     if sign < 0 and has_nodes(jobs):
         sim.due[:] = 1  # those whom it held may wait for other nodes
+
+
+@kernel
+def count_everywhere(jobs: Jobs, sim: LimitSim, task: int, job: int) -> None:
+    """Count a job that comes, starts or leaves, on each level."""
+    for level in range(event_number(jobs, sim, N_LEVELS)):
+        if task == s.ON_SUBMIT:
+            come(jobs, sim, job, level)
+        else:
+            count(jobs, sim, job, level, 1 if task == s.ON_START else -1)
+            if task in (s.ON_END, s.ON_LOSE):
+                let_in(jobs, sim, job, level)
 
 
 @kernel(inlined=True)
@@ -343,14 +541,8 @@ def work(jobs: Jobs, sim: LimitSim, task: int, argument: int) -> int:
     """Do a task; `argument` is a job, an instant, or what a pass goes by."""
     if task == s.IS_BLOCKED:
         return exceeds(jobs, sim, argument)
-    if task == s.ON_START:
-        count(jobs, sim, argument, 1)
-    elif task in (s.ON_END, s.ON_LOSE, s.ON_EVICT):
-        count(jobs, sim, argument, -1)
-        if task != s.ON_EVICT:
-            let_in(jobs, sim, argument)
-    elif task == s.ON_SUBMIT:
-        come(jobs, sim, argument)
+    if task & (s.ON_SUBMIT | s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT) != 0:
+        count_everywhere(jobs, sim, task, argument)
     elif task == s.NEXT_INSTANT:
         if sim.limits_begun <= sim.event:  # events are asked in turn
             begin(jobs, sim)
