@@ -5,13 +5,19 @@ The four users are among those that every Debian has, since a job needs a user t
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
 from hpcgym.output import writing
+from hpcgym.schedule import simulate
+from hpcgym.trace import load_workload
 from research.toy_slurm import SleepingJob, printed, recorded_text, run_through
 
 SHARES = {"physics": 3, "chemistry": 1}
@@ -30,8 +36,13 @@ AccountingStorageEnforce=associations,limits,qos
 SCHEDULER = "bf_interval=1,bf_resolution=1,bf_continue,bf_max_job_test=5"
 """What must stand in SchedulerParameters, besides the cluster's own."""
 TREE = ["sacctmgr", "show", "assoc", "tree", "-P"]
-KEPT = {"config": ["scontrol", "show", "config"], "tree": TREE}
+KEPT = {
+    "config": ["scontrol", "show", "config"],
+    "tree": TREE,
+    "qos": ["sacctmgr", "show", "qos", "-P"],
+}
 """What is written beside the runs: how the scheduler was set."""
+IntArray = NDArray[np.int64]
 CPUS, CHANCES = (1, 2, 4, 8, 16), (0.3, 0.2, 0.2, 0.2, 0.1)
 
 
@@ -76,9 +87,9 @@ def drawn_jobs(seed: int, n_jobs: int = 80, within: float = 180.0) -> list[Sleep
         seconds = int(rng.integers(5, 21 if job in arrays else 61))
         if job in arrays:
             options += (f"--array=0-{N_TASKS - 1}%{MOST_TASKS}",)
-        cpus = int(rng.choice(CPUS[1:3] if job in arrays else CPUS, p=None if job in arrays else CHANCES))
+        cpus = rng.choice(CPUS[1:3]) if job in arrays else rng.choice(CPUS, p=CHANCES)
         limit = int(np.ceil(seconds * rng.uniform(1.0, 8.0) / 60.0))
-        jobs.append(SleepingJob(f"f{seed}-{job}", delay, 1, cpus, seconds, limit, options))
+        jobs.append(SleepingJob(f"f{seed}-{job}", delay, 1, int(cpus), seconds, limit, options))
     return jobs
 
 
@@ -97,23 +108,60 @@ def record_run(seed: int, folder: Path) -> Path:
     return path
 
 
-def table_of(path: Path) -> pd.DataFrame:
-    """Read a run as a table of jobs; waits count from the submission, for tasks of arrays too."""
+def jobs_of(path: Path, late: int = 0) -> Workload:
+    """Read a recorded run; waits count from the submission, for tasks of arrays too.
+
+    Args:
+        path: What `record_run` wrote.
+        late: How long after its end the cpus of a job are free, s.
+    """
     rows = pd.read_csv(path, sep="|", dtype=str)
-    number = {key: rows[key].astype(int) for key in ("Submit", "Start", "ElapsedRaw", "TimelimitRaw", "NCPUS")}
-    array = rows["JobID"].str.partition("_")
-    return pd.DataFrame(
+    submit, start, ran, minutes, cpus, job_id = (
+        rows[field].astype(int)
+        for field in ("Submit", "Start", "ElapsedRaw", "TimelimitRaw", "NCPUS", "JobIDRaw")
+    )
+    array, task = (rows["JobID"].str.partition("_")[part] for part in (0, 1))
+    table = pd.DataFrame(
         {
-            "job_id": rows["JobIDRaw"].astype(int),
-            "submit_time": number["Submit"],
-            "wait_time": number["Start"] - number["Submit"],
-            "run_time": number["ElapsedRaw"],
-            "requested_time": 60 * number["TimelimitRaw"],
-            "chunks": number["NCPUS"],
+            "job_id": job_id,
+            "submit_time": submit,
+            "wait_time": start - submit,
+            "run_time": ran + late,
+            "requested_time": 60 * minutes,
+            "chunks": cpus,
             "cpus": 1,
             "user": rows["User"],
             "group": rows["Account"],
             "queue": rows["QOS"],
-            "array": array[0].where(array[1] == "_", ""),
+            "array": array.where(task == "_", "-1").astype(int),
+            "array_limit": np.where(task == "_", MOST_TASKS, -1),
         }
-    ).sort_values(["submit_time", "job_id"])
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{path.stem}.csv"
+        table.sort_values(["submit_time", "job_id"]).to_csv(file, index=False)
+        return load_workload(file, machine_processors=N_CPUS)
+
+
+def simulated(path: Path) -> dict[str, dict[str, IntArray]]:
+    """Return the waits of a run, s, by user and setting: as recorded, then simulated.
+
+    Each setting adds one of Slurm's rules, as the files beside the run state them.
+    """
+    config, tree, qos = (path.with_name(f"{name}.txt") for name in KEPT)
+    fair = {"policy": f"slurm:{config},{tree}"}
+    limited = fair | {"events": [f"limits:{tree},{qos}", "limit:per=array"]}
+    settings: dict[str, dict[str, Any]] = {
+        "FCFS, EASY": {},
+        "fair share, EASY": fair,
+        "fair share and limits, EASY": limited,
+        "all three": limited | {"backfill": f"slurm:{config}"},
+    }
+    jobs = jobs_of(path)
+    waits = {"recorded": jobs.wait_time}
+    waits |= {name: simulate(jobs, **setting).wait_time for name, setting in settings.items()}
+    for late in (1, 2):
+        what = f"all three, cpus free {late} s late"
+        waits[what] = simulate(jobs_of(path, late), **settings["all three"]).wait_time
+    users = jobs.named("user")
+    return {user: {name: wait[users == user] for name, wait in waits.items()} for user in USERS}

@@ -1,0 +1,56 @@
+"""Run sleeping jobs of four users on a real Slurm under fair share and limits; compare waits.
+
+    python scripts/fair_share_fidelity.py --runs 10 --output runs/fair-share
+
+Slurm must be there, with one node of 32 CPUs and nobody else on it; the command says what its
+slurm.conf must state. Two accounts have shares 3 : 1. A user runs at most 6 jobs, the smaller
+account at most 16 CPUs, an array of six tasks two. A run of 80 submissions takes about seven
+minutes. Runs that are recorded already are not run again, so Ctrl-C loses one run at most; `--runs`
+of those needs no Slurm. Prints a table in Markdown: mean waits by user, over all runs.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError
+from hpcgym.progress import shown
+from research.fair_share_runs import USERS, record_run, simulated
+from research.slurm_fidelity import compared
+
+
+def main() -> None:
+    """Record, simulate, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=10, help="runs, of seeds 1, 2, ...; default 10")
+    parser.add_argument("--output", type=Path, default=Path("runs/fair-share"))
+    given = parser.parse_args()
+    try:
+        with shown():
+            paths = [record_run(seed, given.output) for seed in range(1, given.runs + 1)]
+            runs = {path.stem: simulated(path) for path in paths}
+    except HpcgymError as error:
+        sys.exit(f"fair_share_fidelity: {error}")
+    by_user = [compared({run: users[user] for run, users in runs.items()}) for user in USERS]
+    everybody = compared(
+        {
+            run: {
+                name: np.concatenate([users[user][name] for user in USERS]) for name in users["man"]
+            }
+            for run, users in runs.items()
+        }
+    )
+    print("| mean wait, s | " + " | ".join(USERS) + " | all | difference | 95 % |")
+    print("|---" * (len(USERS) + 4) + "|")
+    for name, row in everybody.iterrows():
+        means = " | ".join(f"{of.loc[name, 'mean']:.1f}" for of in [*by_user, everybody])
+        interval = f"{row['low']:+.1f} to {row['high']:+.1f}"
+        print(f"| {name} | {means} | {row['difference']:+.1f} | {interval} |")
+
+
+if __name__ == "__main__":
+    main()
