@@ -24,7 +24,8 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DPI = 90
 
 MODES = ["none", "easy", "depth:k=2", "conservative", "conservative:compress=shift", "look-ahead"]
-MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "gang:quantum=60"]
+MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "slurm:interval=120"]
+MODES += ["gang:quantum=60"]
 """Backfilling modes of docs/backfilling.md, in its order."""
 
 

@@ -6,6 +6,9 @@ Slurm must be there, with two nodes of 16 CPUs, FCFS (priority/basic) and sched/
 bf_interval=1, and nobody else on it. A run of 60 jobs takes about five minutes. Runs that are
 recorded already are not run again, so Ctrl-C loses one run at most; `--runs` of those needs no
 Slurm. Prints two tables in Markdown: by setting over all runs, and the mean wait of each run.
+
+With `--single` it has 16 nodes of one CPU and any SchedulerParameters. The mode `slurm` is then
+among the settings, with the parameters that Slurm says it has.
 """
 
 import argparse
@@ -16,7 +19,15 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import shown
-from research.slurm_fidelity import LATE_S, compared, markdown, means_by_run, punctual, simulated
+from research.slurm_fidelity import (
+    LATE_S,
+    compared,
+    counted,
+    markdown,
+    means_by_run,
+    punctual,
+    simulated,
+)
 from research.toy_slurm import record_run
 
 HEADS = ["waits, s", "mean", "difference", "low", "high", "ratio", "off", "correlation"]
@@ -27,12 +38,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=10, help="runs, of seeds 1, 2, ...; default 10")
+    parser.add_argument("--single", action="store_true", help="nodes have one CPU each")
     parser.add_argument("--output", type=Path, default=Path("runs/slurm"))
     given = parser.parse_args()
     try:
         with shown():
-            paths = [record_run(seed, given.output) for seed in range(1, given.runs + 1)]
-            found = {path.stem: simulated(path) for path in paths}
+            seeds = range(1, given.runs + 1)
+            paths = [record_run(seed, given.output, single=given.single) for seed in seeds]
+            waits = counted if given.single else simulated
+            found = {path.stem: waits(path) for path in paths}
     except HpcgymError as error:
         sys.exit(f"slurm_fidelity: {error}")
     print(markdown(compared(found), HEADS), "\n")
@@ -41,6 +55,8 @@ def main() -> None:
         float(path.with_name(f"load-{path.stem[4:]}.txt").read_text()) for path in paths
     ]
     print(markdown(means, ["run", *means]), "\n")
+    if given.single:
+        return
     for whole, what in ((True, "whole nodes"), (False, "the cpus they need")):
         share = np.mean([punctual(path, whole=whole) for path in paths])
         print(

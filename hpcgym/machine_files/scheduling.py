@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from hpcgym.errors import MachineError
 from hpcgym.machine_files.records import count_of
@@ -52,7 +53,7 @@ NO_LIMIT_AT_0 = (
 """Parameters that limit nothing where they are 0; other values are refused."""
 
 
-def read_backfilling(path: str | Path) -> dict[str, float]:
+def read_backfilling(path: str | Path) -> dict[str, Any]:
     """Read Slurm's backfilling, as keywords of the mode `slurm`.
 
     Raises:
@@ -63,7 +64,7 @@ def read_backfilling(path: str | Path) -> dict[str, float]:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
-    stated: dict[str, float] = {}
+    stated: dict[str, Any] = {}
     said = False
     for pair in _PAIR.finditer(text):
         said, where = True, f"{path}:{text.count(chr(10), 0, pair.start()) + 1}"

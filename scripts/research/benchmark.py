@@ -51,6 +51,7 @@ BACKFILLS = (
     "slack:c=1",
     "multi-queue",
     "multi-queue:delay=2500",
+    "slurm",
     "easy+trial",
 )
 """The backfilling modes to compare."""

@@ -23,7 +23,7 @@ from hpcgym.machine import Machine
 from hpcgym.schedule import simulate
 from hpcgym.trace import load_workload
 from hpcgym.trace.accounting import read_accounting
-from research.toy_slurm import CPUS_A_NODE, N_NODES
+from research.toy_slurm import CPUS_A_NODE, N_NODES, N_PROCESSORS
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "FCFS, EASY": {},
@@ -33,6 +33,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "FCFS, no backfilling": {"backfill": "none"},
     "SAF, EASY": {"policy": "SAF"},
 }
+COUNTED: dict[str, dict[str, Any]] = {
+    name: SETTINGS[name] for name in ("FCFS, EASY", "FCFS, conservative", "FCFS, no backfilling")
+}
+SLURMS = "FCFS, Slurm's backfilling"
 AS_IMPORTED = "FCFS, conservative, cpus on any node"
 WHOLE = "FCFS, conservative, whole nodes reserved"
 LATE = "the same, a cpu free 1 s after an end"
@@ -205,6 +209,28 @@ def simulated(path: Path) -> dict[str, IntArray]:
     anywhere = workload_of(path, on_one_node=False)
     found[AS_IMPORTED] = simulate(anywhere, backfill="conservative").wait_time
     return found | {WHOLE: Plan(jobs).waits(), LATE: Plan(jobs, lag=1).waits()}
+
+
+def counted(path: Path) -> dict[str, IntArray]:
+    """Return the waits of each job of a run on nodes of one cpu each, which are processors, s.
+
+    Slurm's backfilling is that of the configuration beside the run.
+    """
+    runs = read_accounting(path).runs.sort_values(["submit_time", "job_id"], kind="stable")
+    jobs = Workload.from_arrays(
+        runs["submit_time"] - runs["submit_time"].min(),
+        runs["run_time"],
+        runs["requested_time"],
+        runs["cpus"] * runs["chunks"],
+        wait_time=runs["wait_time"],
+        machine_processors=N_PROCESSORS,
+        name=path.stem,
+    )
+    slurms = {SLURMS: {"backfill": f"slurm:{path.with_name('config.txt')}"}}
+    found = {"recorded": jobs.wait_time}
+    for name, setting in (COUNTED | slurms).items():
+        found[name] = simulate(jobs, **setting).wait_time
+    return found
 
 
 def means_by_run(runs: Mapping[str, Mapping[str, IntArray]]) -> pd.DataFrame:

@@ -20,6 +20,10 @@ N_NODES, CPUS_A_NODE = 2, 16
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (1, 16), (2, 8), (2, 16))
 """Nodes and cpus of a job in all."""
 SHARES = (0.3, 0.2, 0.2, 0.15, 0.05, 0.05, 0.05)
+N_PROCESSORS = 16
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Nodes of a job where each has one cpu."""
+SHARES_OF_WIDTHS = (0.3, 0.2, 0.1, 0.15, 0.05, 0.1, 0.05, 0.05)
 TICK_S = 1.0
 
 
@@ -68,15 +72,21 @@ def printed(*command: str) -> str:
     return done.stdout
 
 
-def drawn_jobs(seed: int, n_jobs: int = 60, within: float = 120.0) -> list[SleepingJob]:
-    """Draw jobs of 5 to 60 s that ask for more minutes than they need."""
+def drawn_jobs(
+    seed: int, n_jobs: int = 60, within: float = 120.0, *, single: bool = False
+) -> list[SleepingJob]:
+    """Draw jobs of 5 to 60 s that ask for more minutes than they need.
+
+    With `single` each node has one cpu.
+    """
     rng = np.random.default_rng(seed)
     delays = np.sort(rng.uniform(0.0, within, n_jobs))
-    shapes = rng.choice(len(SHAPES), n_jobs, p=SHARES)
+    kinds = tuple((width, width) for width in WIDTHS) if single else SHAPES
+    shapes = rng.choice(len(kinds), n_jobs, p=SHARES_OF_WIDTHS if single else SHARES)
     seconds = rng.integers(5, 61, n_jobs)
     limits = np.ceil(seconds * rng.uniform(1.0, 8.0, n_jobs) / 60.0).astype(int)
     return [
-        SleepingJob(f"s{seed}-{job}", delay - delays[0], *SHAPES[shape], int(sleep), int(limit))
+        SleepingJob(f"s{seed}-{job}", delay - delays[0], *kinds[shape], int(sleep), int(limit))
         for job, (delay, shape, sleep, limit) in enumerate(
             zip(delays, shapes, seconds, limits, strict=True)
         )
@@ -127,12 +137,17 @@ def of_jobs(ids: Iterable[str]) -> list[str]:
     return ["sacct", "-a", "-X", "--duplicates", "-j", ",".join(ids)]
 
 
-def record_run(seed: int, folder: Path) -> Path:
-    """Run drawn jobs on the Slurm that is there and write its accounting, unless it is there."""
+def record_run(seed: int, folder: Path, *, single: bool = False) -> Path:
+    """Run drawn jobs on the Slurm that is there and write its accounting, unless it is there.
+
+    What Slurm says of its configuration is written beside it.
+    """
     path = folder / f"run-{seed}.txt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        ids, load = run_through(drawn_jobs(seed), f"run {seed}")
+        with writing(folder / "config.txt", force=True) as partial:
+            partial.write_text(printed("scontrol", "show", "config"))
+        ids, load = run_through(drawn_jobs(seed, single=single), f"run {seed}")
         with writing(folder / f"load-{seed}.txt", force=True) as partial:
             partial.write_text(f"{load:.2f}\n")
         with writing(path) as partial:

@@ -39,7 +39,7 @@ KINDS = ("ignore", "start", "feedback")
 ANY_MODE = (
     *("none", "easy", "easy:cap=0.5,long=10", "easy:cap=0.5,long=10,by=request", "depth:k=2"),
     *("conservative", "look-ahead", "relaxed:omega=0.5", "slack:c=1", "multi-queue:delay=7"),
-    *("cost-benefit", "easy+trial:limit=5,young=60,request=10"),
+    *("cost-benefit", "slurm:interval=7", "easy+trial:limit=5,young=60,request=10"),
 )
 
 

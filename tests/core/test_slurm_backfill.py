@@ -88,7 +88,7 @@ def test_a_job_planned_beyond_the_window_has_no_reservation():
 
 
 def test_a_cycle_tests_so_many_jobs_and_the_next_goes_on_behind_those_that_started():
-    """The second job waits for the machine. At 0 the third is tested, at the next cycle the last."""
+    """At 0 the second job, for which there is no room, and the third are tested; later the last."""
     rows = [(0, 100, 100, 6), (0, 9, 9, 8), (0, 90, 90, 1), (0, 80, 80, 1)]
     assert starts(rows, 8, "slurm") == [0, 100, 0, 0]
     assert starts(rows, 8, "slurm:max_job_test=2,resolution=1") == [0, 100, 0, 109]
@@ -133,6 +133,18 @@ def test_the_clock_stops_at_cycles_only_where_a_job_may_start(interval):
     simulator.run()
     assert simulator.start_time.tolist() == [0, week, 2 * week, 3 * week]
     assert simulator.counts()["passes"] <= 9
+
+
+@given(workloads(max_jobs=30), st.sampled_from(("FCFS", "SAF", "LPF", "SQF")), st.booleans())
+def test_without_limits_and_grid_it_is_conservative(workload, policy, exact):
+    """Jobs run for a second at least: those of no time make a second pass without a cycle."""
+    workload = replace(workload, run_time=np.maximum(workload.run_time, 1))
+    settings = {"estimates": "exact" if exact else "requested"}
+    text = f"slurm:max_job_test=inf,window=inf,{FINE}"
+    ours = hpcgym.simulate(workload, policy, backfill=text, **settings)
+    theirs = hpcgym.simulate(workload, policy, backfill="conservative", **settings)
+    assert ours.start_time.tolist() == theirs.start_time.tolist()
+    assert ours.backfilled.tolist() == theirs.backfilled.tolist()
 
 
 @given(workloads(max_jobs=30), modes, st.data())
@@ -264,5 +276,5 @@ def test_what_a_configuration_has_that_is_not_modelled_is_refused(tmp_path, text
 
 
 def test_a_file_that_is_not_there_is_refused():
-    with pytest.raises(MachineError, match="slurm.conf: cannot be read: No such file"):
+    with pytest.raises(MachineError, match="cannot be read: No such file"):
         as_backfill("slurm:nowhere/slurm.conf")

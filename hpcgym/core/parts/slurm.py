@@ -9,7 +9,8 @@ where a waiting job fits. Cycles at which none fits are not made: `pass_by` and 
 note that they were. So an event costs a constant, and no time passes in intervals.
 
 Cost of a cycle, with n waiting and m running jobs of which t are tested: O(n) to list, O(m) for the
-profile, O(m + t) for each tested job. A pass without a cycle costs what that of `none` does.
+profile, O(m + t) for each tested job. A pass without a cycle costs what one without
+backfilling does.
 
 Source: Specification, section 16, "Slurm's backfilling".
 """
@@ -48,14 +49,14 @@ HEARS = s.NEXT_INSTANT
 class Slurm(Backfill):
     """Every job that a cycle tests has a reservation; cycles come now and then, as Slurm's.
 
-    Its text may name a `slurm.conf`, or what `scontrol show config` prints: `"slurm:slurm.conf"`.
+    Its text may name a slurm.conf, or what "scontrol show config" prints: "slurm:slurm.conf".
 
     Attributes:
-        max_job_test: Jobs that a cycle tests, `bf_max_job_test`; `math.inf` = all.
-        max_job_user: Jobs of each user among them, `bf_max_job_user`; `math.inf` = all.
-        window: How far ahead reservations are made, in minutes, `bf_window`; `math.inf` = any time.
-        resolution: Grid of times of reservations, s, `bf_resolution`.
-        interval: Seconds from one cycle to the next, at the least, `bf_interval`.
+        max_job_test: Jobs that a cycle tests, bf_max_job_test; `math.inf` = all.
+        max_job_user: Jobs of each user among them, bf_max_job_user; `math.inf` = all.
+        window: How far ahead reservations are made, in minutes, bf_window; `math.inf` = any time.
+        resolution: Grid of times of reservations, s, bf_resolution.
+        interval: Seconds from one cycle to the next, at the least, bf_interval.
 
     Source: Specification, section 16, "Slurm's backfilling".
     """
