@@ -209,7 +209,7 @@ def _add_associations(
             alone: dict[str, int] = {}
             for each in reversed([row, *above(row)]):
                 alone |= each.limits["alone"]
-            whose = {"per": "user", "name": row.user, "account": row.account}
+            whose: Keys = {"per": "user", "name": row.user, "account": row.account}
             _add(levels, OF_USER, whose, alone, spared["alone"])
             _add(levels, OF_USER_GROUP, whose, row.limits["group"], spared["group"])
         else:

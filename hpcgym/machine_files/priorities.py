@@ -166,9 +166,7 @@ def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, str]]]:
         yield number, dict(zip(names, cells, strict=True))
 
 
-def accounts_of_tree(
-    text: str, path: str
-) -> Iterator[tuple[int, dict[str, str], str, str, str]]:
+def accounts_of_tree(text: str, path: str) -> Iterator[tuple[int, dict[str, str], str, str, str]]:
     """Yield line, cells, account, user and parent of each row; accounts are indented, or name it.
 
     Raises:

@@ -222,7 +222,9 @@ def text_of(rows, names):
     fields = list(next(iter(rows.values())))
     lines = ["|".join((*names, *fields))]
     for name, stated in rows.items():
-        cells = ("" if stated[f] is None else f"{'cpu=' * ('TRES' in f)}{stated[f]}" for f in fields)
+        cells = (
+            "" if stated[f] is None else f"{'cpu=' * ('TRES' in f)}{stated[f]}" for f in fields
+        )
         lines.append("|".join((*name, *cells)))
     return "\n".join(lines) + "\n"
 
@@ -244,9 +246,7 @@ def limits_of(site, jobs):
         of_user = [user if qos == name else None for _, user, qos in jobs]
         of_account = [account if qos == name else None for account, _, qos in jobs]
         found += [
-            reference.Limit(
-                group(mine), stated["GrpJobs"], stated["GrpTRES"], stated["GrpSubmit"]
-            ),
+            reference.Limit(group(mine), stated["GrpJobs"], stated["GrpTRES"], stated["GrpSubmit"]),
             reference.Limit(
                 of_user, stated["MaxJobsPU"], stated["MaxTRESPU"], stated["MaxSubmitPU"]
             ),
@@ -257,9 +257,7 @@ def limits_of(site, jobs):
         return [site.qualities[qos][field] is not None for _, _, qos in jobs]
 
     for (account, user), stated in site.associations.items():
-        counted = [
-            (a, u) == (account, user) if user else account in above(a) for a, u, _ in jobs
-        ]
+        counted = [(a, u) == (account, user) if user else account in above(a) for a, u, _ in jobs]
         found += [
             reference.Limit(
                 group(counted), jobs=stated["GrpJobs"], spared=stated_by_qos("GrpJobs")
@@ -292,7 +290,9 @@ def test_limits_of_drawn_sites_hold_as_in_the_reference(tmp_path_factory, worklo
     pairs = [name for name in site.associations if name[1]]
     n = len(workload)
     drawn = data.draw(
-        st.lists(st.tuples(st.sampled_from(pairs), one_of(("normal", "high"))), min_size=n, max_size=n)
+        st.lists(
+            st.tuples(st.sampled_from(pairs), one_of(("normal", "high"))), min_size=n, max_size=n
+        )
     )
     jobs = [(account, user, qos) for (account, user), qos in drawn]
     accounts, users, queues = (list(column) for column in zip(*jobs, strict=True))
@@ -322,8 +322,14 @@ def test_limits_of_files_stand_beside_others_and_in_scenarios(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Account|User|GrpTRES\nroot||node=3", r"f:2: GrpTRES has 'node', .*allowed: cpu, gres/gpu"),
-        ("Account|User|GrpTRESMins\nroot||cpu=9", "f:2: GrpTRESMins is 'cpu=9', which is not model"),
+        (
+            "Account|User|GrpTRES\nroot||node=3",
+            r"f:2: GrpTRES has 'node', .*allowed: cpu, gres/gpu",
+        ),
+        (
+            "Account|User|GrpTRESMins\nroot||cpu=9",
+            "f:2: GrpTRESMins is 'cpu=9', which is not model",
+        ),
         ("Account|User|MaxJobs\nroot||many", "f:2: MaxJobs is 'many'; allowed: a whole number"),
         ("Account|User|MaxJobs\nroot||0", "f:2: MaxJobs is 0, so that no job ever starts"),
         ("Account|User|Partition|MaxJobs\nroot|ana|p|1", "f:2: associations of a partition"),

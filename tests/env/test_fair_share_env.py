@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_fair_share
 import reference_limits
-from engines import jobs_of
 from env_cases import (
     Case,
     assert_vector_plays_alike,
@@ -183,10 +182,8 @@ def test_the_usual_action_within_limits_is_weights():
 
 # --- Fields ---------------------------------------------------------------------------------------
 
-TREE = Accounts.of(
-    [("a", "", 3), ("b", "", 1)]
-    + [("a", "0", 2), ("a", "1", 1), ("b", "2", 1), ("b", "3", 5), ("b", "4", 1)]
-)
+USERS = [("a", "0", 2), ("a", "1", 1), ("b", "2", 1), ("b", "3", 5), ("b", "4", 1)]
+TREE = Accounts.of([("a", "", 3), ("b", "", 1), *USERS])
 LINES = [reference_fair_share.Line(-1, False)]
 LINES += [reference_fair_share.Line(0, False, 3), reference_fair_share.Line(0, False, 1)]
 LINES += [reference_fair_share.Line(1, True, 2), reference_fair_share.Line(1, True, 1)]
@@ -292,8 +289,7 @@ def test_an_episode_pays_minus_the_root_mean_square_of_users(case):
     bsld, user = env.schedule().bsld(), case.workload.user
     means = [bsld[user == each].mean() for each in set(user.tolist())]
     assert metrics["user_rms_bsld"] == pytest.approx(np.sqrt(np.mean(np.square(means))))
-    scheduler = {key: value for key, value in case.rules.scheduler.items()}
-    saf = hpcgym.simulate(case.workload, "SAF", **scheduler).metrics()["mean_bsld"]
+    saf = hpcgym.simulate(case.workload, "SAF", **case.rules.scheduler).metrics()["mean_bsld"]
     assert total == pytest.approx(-metrics["user_rms_bsld"] / saf, rel=1e-9)
 
 

@@ -14,6 +14,7 @@ from hpcgym.registry import shelf_entries, shelf_folders
 from hpcgym.trace import check_log, entry, find_trace, load_workload, read_log, verify
 from hpcgym.trace.swf import read_bytes, write_swf
 
+SYNTHETIC = ("synthetic-256", "synthetic-busy-weeks", "synthetic-fair-share")
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_traces.py"
 
 
@@ -112,7 +113,7 @@ def test_orders_differ_clearly_on_the_synthetic_log():
     assert mean["FCFS"] > 1.05 * mean["SPF"] > 2 * mean["SAF"]
 
 
-@pytest.mark.parametrize("name", ["synthetic-256", "synthetic-busy-weeks"])
+@pytest.mark.parametrize("name", SYNTHETIC)
 def test_recorded_waits_of_a_synthetic_log_are_a_schedule(name):
     log = load_workload(name)
     assert isinstance(log, Workload)
@@ -128,9 +129,10 @@ def script():
     return script
 
 
-@pytest.mark.parametrize("name", ["synthetic-256", "synthetic-busy-weeks"])
+@pytest.mark.parametrize("name", SYNTHETIC)
 def test_script_makes_the_same_log_again(name, script, tmp_path):
-    write_swf(tmp_path / "again.swf.gz", getattr(script, name.replace("-", "_"))())
+    log = script.of_sessions(name) if name in script.SESSIONS else script.synthetic_256()
+    write_swf(tmp_path / "again.swf.gz", log)
     digest = hashlib.sha256(read_bytes(tmp_path / "again.swf.gz")).hexdigest()
     assert digest == entry(name).sha256
     bundled = shelf_folders("traces")[0] / f"{name}.swf.gz"

@@ -324,13 +324,13 @@ class Limits(LimitingEvent):
         numbers, of_job = dict(numbers), of_job.copy()
         unknown = of_job == numbers.get("", -1)
         for user, place in users.items():
-            lacks = np.flatnonzero(unknown & (user_of_job == place)) if user in accounts else ()
-            if len(lacks) and len(accounts[user]) > 1:
+            lacks = np.flatnonzero(unknown & (user_of_job == place))
+            if len(lacks) and len(accounts.get(user, ())) > 1:
                 raise WorkloadError(
                     f"{workload.name}: job {workload.job_id[lacks[0]]} (row {lacks[0]}) states no "
                     f"account, and user {user!r} has several: {', '.join(accounts[user])}"
                 )
-            if len(lacks):
+            if len(lacks) and user in accounts:
                 of_job[lacks] = numbers.setdefault(accounts[user][0], len(numbers))
         return lambda scope: (numbers, of_job) if scope == "account" else names(scope)
 
@@ -349,7 +349,8 @@ class LimitSim(Sim):
     group_outside: IntVector = empty("shares")  # jobs beyond it, which wait for one of them to end
     group_next: IntVector = empty("shares")  # jobs before this one are not outside
     limited_by: IntVector = empty("jobs")
-    """Place of the limit that held each job last, plus 1 and `LIMIT_LEVEL` times its level; 0 = none did."""
+    """Place of the limit that held each job last, plus 1, plus its level times `LIMIT_LEVEL`; 0 =
+    none did."""
 
 
 @kernel
@@ -396,9 +397,7 @@ def exceeds_level(jobs: Jobs, sim: LimitSim, job: int, level: int) -> bool:
         (most_jobs >= 0 and sim.group_jobs[at] >= most_jobs)
         or (most_cpus >= 0 and sim.group_cpus[at] + jobs.processors[job] > most_cpus)
         or (most_gpus >= 0 and sim.group_gpus[at] + gpus > most_gpus)
-        or (
-            known_of(jobs, sim, job, level, MOST_SUBMITTED) >= 0 and job >= sim.group_next[at]
-        )
+        or (known_of(jobs, sim, job, level, MOST_SUBMITTED) >= 0 and job >= sim.group_next[at])
     )
 
 

@@ -69,7 +69,8 @@ def as_log(accounting: Accounting, path: str | Path, machine: Machine | None = N
         listed = enumerate(names[key], start=1)
         header += [f"; {key.capitalize()}: {number} {' '.join(n.split())}" for number, n in listed]
     records = pd.DataFrame({field: known.get(field, -1) for field in FIELDS})
-    requests = runs[list(REQUESTS)].set_axis(accounting.lines, axis=0)
+    arrays = [key for key in ("array", "array_limit") if key in runs]
+    requests = runs[[*REQUESTS, *arrays]].set_axis(accounting.lines, axis=0)
     if machine is not None and not machine.has_partitions:
         requests["partition"] = ""
     name, said = Path(unpacked_name(path)).stem, accounting.in_short

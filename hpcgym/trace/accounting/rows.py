@@ -57,6 +57,8 @@ FIELDS: dict[str, Any] = {
     "used_memory_kb": UNKNOWN,  # of the whole job at its peak
     "spread": False,
     "exclusive": False,
+    "array": UNKNOWN,  # number of the array that the job is a task of
+    "array_limit": UNKNOWN,  # tasks of it that may run at once, below 1 = any number
     "limited": UNKNOWN,  # 1: a limit of users or accounts held the job back once, 0: none did
     "status": UNKNOWN,  # as SWF has it: 1 completed, 0 failed, 5 cancelled
     "retried": False,  # the job was put back, so another row of it may follow

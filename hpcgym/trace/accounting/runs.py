@@ -433,6 +433,10 @@ def _runs(table: pd.DataFrame, counted_from: str) -> tuple[pd.DataFrame, NDArray
     shown = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
     shown += ["gpus", "memory_mb", "spread", "exclusive", *NAMES, "used_memory_kb"]
     shown += ["status", "charged", "asked_memory_kb"]
+    if (table["array"] != UNKNOWN).any():  # Slurm states the limit at one task, and 0 at the others
+        table["array_limit"] = table.groupby("array")["array_limit"].transform("max")
+        table.loc[table["array"] == UNKNOWN, "array_limit"] = UNKNOWN
+        shown += ["array"] + ["array_limit"] * bool((table["array_limit"] > 0).any())
     return table[shown], table["line"].to_numpy()
 
 

@@ -41,6 +41,7 @@ PATHS = {
     "partition": ("partition",),
     "qos": ("qos",),
     "jobname": ("name",),
+    "arraylimit": ("array.limits.max.running.tasks", "array_max_tasks"),
 }
 """Where each field of sacct's text is found, the first that is there."""
 

@@ -148,6 +148,10 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     read["retried"] = [state in RETRIED for state in states]
     if "reason" in cells:
         read["limited"] = read_distinct(cells["reason"], _is_limit)[0]
+    parts = (text.partition("_") for text in read["job"])
+    read["array"] = [int(first) if parted else UNKNOWN for first, parted, _ in parts]
+    if "arraylimit" in cells:
+        read["array_limit"] = read_distinct(cells["arraylimit"], _known_whole)[0]
     given = cells.get("alloctres", ["?"] * n)
     has_start = "start" in cells
     unfinished = {state: _not_finished(state) for state in set(states)}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hpcgym.errors import TraceError
 from hpcgym.machine import Machine, NodeType, Partition
+from hpcgym.schedule import simulate
 from hpcgym.trace import load_workload, read_log
 from hpcgym.trace.accounting import read_accounting, write_accounting
 from hpcgym.trace.accounting.sacct_text import AMBIGUOUS
@@ -171,7 +172,7 @@ def test_what_a_real_slurm_printed_is_the_same_as_text_with_steps_and_as_json() 
     names = ("sacct-allocations.txt", "sacct-with-steps.txt", "sacct.json.gz")
     text, steps, jobs = (read_accounting(SLURM / name, timezone="UTC") for name in names)
     assert text.runs.equals(steps.runs)
-    assert text.runs.equals(jobs.runs)
+    assert text.runs.equals(jobs.runs.drop(columns="array_limit"))  # text has no limits of arrays
     counts = {reason: one.rows for reason, one in steps.ledger.left_out.items()}
     assert counts == {"step of a job": 119, "cancelled before its start": 2, "still waiting": 1}
     assert (text.machine_processors, text.is_guess) == (32, True)
@@ -191,6 +192,21 @@ def test_jobs_of_a_real_slurm_are_what_was_submitted() -> None:
     assert runs.loc[plain, "wait_time"].mean() == pytest.approx(189.6, abs=0.05)
     assert (runs.loc[plain, "memory_mb"] == 0).all()
     assert {116, 117, 118, 119, 91, 108, 109} <= set(runs.index)
+
+
+def test_tasks_of_arrays_and_their_limits_are_read() -> None:
+    """Array 92 was submitted with %2, array 91 without; 92_9 has the number of its array."""
+    runs = read_accounting(SLURM / "sacct.json.gz", timezone="UTC").runs
+    tasks = runs[runs["array"] >= 0]
+    assert sorted(set(zip(tasks["array"], tasks["array_limit"], strict=True))) == [(91, 0), (92, 2)]
+    assert (runs.loc[runs["array"] < 0, "array_limit"] == -1).all()
+    mine = tasks[tasks["array"] == 92]
+    begin = mine["submit_time"] + mine["wait_time"]
+    runs_at = [((begin <= at) & (begin + mine["run_time"] > at)).sum() for at in begin]
+    assert max(runs_at) == 2
+    workload = load_workload(SLURM / "sacct.json.gz", machine_processors=32, timezone="UTC")
+    held = simulate(workload, events="limit:per=array")
+    assert set(workload.array[held.limited_by != ""]) == {92}
 
 
 def test_waits_from_submission_count_what_a_job_was_not_eligible() -> None:

@@ -57,8 +57,8 @@ def keeps_orders(jobs: Jobs, sim: Sim) -> bool:
 def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) -> int:
     """Order this pass by ranks under a rule, `lowest` for the first job.
 
-    Return the first job that no limit holds, else the first. Ranks can be compared with the keys of an action, scores cannot. Writes keys of
-    `PASS_ORDER`, `ordered` and `scratch`.
+    Return the first job that no limit holds, else the first. Ranks can be compared with the keys
+    of an action, scores cannot. Writes keys of `PASS_ORDER`, `ordered` and `scratch`.
     """
     n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     is_kept = is_rule_of_base(sim, rule, weight)  # then `scratch` is in this order already

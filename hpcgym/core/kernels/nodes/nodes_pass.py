@@ -35,7 +35,7 @@ from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
 from hpcgym.core.engine.life import is_guaranteed, is_on_trial, promote, start_from
-from hpcgym.core.engine.moments import is_withheld, tell_events
+from hpcgym.core.engine.moments import is_withheld
 from hpcgym.core.kernels.nodes.bound import make_bound
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
