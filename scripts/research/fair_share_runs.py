@@ -83,7 +83,7 @@ def drawn_jobs(seed: int, n_jobs: int = 80, within: float = 180.0) -> list[Sleep
     arrays = set(rng.choice(n_jobs, n_jobs // 20, replace=False).tolist())
     jobs = []
     for job, (delay, user) in enumerate(zip(delays, users, strict=True)):
-        options = (f"--uid={user}", f"--account={USERS[user]}")
+        options: tuple[str, ...] = (f"--uid={user}", f"--account={USERS[user]}")
         seconds = int(rng.integers(5, 21 if job in arrays else 61))
         if job in arrays:
             options += (f"--array=0-{N_TASKS - 1}%{MOST_TASKS}",)
