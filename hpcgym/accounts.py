@@ -20,7 +20,8 @@ class Association(NamedTuple):
     Attributes:
         account: Name of the account.
         user: Name of its user, "" = the account itself.
-        parent: The account above an account, "" = it is the root; of a user nothing.
+        parent: The account above an account, "" = it is the root; of a user the account whose
+            shares it divides, "" = its own.
         shares: Shares that it was given among its siblings, >= 0.
         usage: What a user had used at time 0, decayed, in processors times s.
     """
@@ -30,6 +31,11 @@ class Association(NamedTuple):
     parent: str = ""
     shares: int = 1
     usage: float = 0.0
+
+    @property
+    def above(self) -> str:
+        """Return the account above, "" = it is the root."""
+        return (self.parent or self.account) if self.user else self.parent
 
     def __str__(self) -> str:
         """Return its name for messages."""
@@ -62,7 +68,7 @@ class Accounts:
             if n > 1:
                 raise PolicyError(f"accounts: {Association(account, user)} is there {n} times")
         for line in self.lines:
-            above = line.account if line.user else line.parent
+            above = line.above
             if above not in known and (known or line.user or above):
                 wrong = unknown_name("account", above, known)
                 raise PolicyError(f"accounts: {line} is below no account of a line before: {wrong}")
@@ -100,7 +106,7 @@ class Accounts:
     def parents(self) -> tuple[int, ...]:
         """Return the row of the account above each line, 0 for the root."""
         at = {line.account: row for row, line in enumerate(self.lines) if not line.user}
-        return tuple(at.get(line.account if line.user else line.parent, 0) for line in self.lines)
+        return tuple(at.get(line.above, 0) for line in self.lines)
 
     def row_of(self, account: str, user: str) -> int | None:
         """Return the row of a user; of one with a single account also where none is known."""

@@ -432,8 +432,8 @@ class Simulator:
         held = self.by_row(self.state.limited_by[0, : len(self.workload)])
         texts: NDArray[Any] = np.full(len(held), "", dtype=object)
         for number in np.unique(held[held > 0]).tolist():
-            level, place = divmod(number, s.LIMIT_LEVEL)
-            event, rows = as_events(self.settings.events)[place - 1], np.flatnonzero(held == number)
+            level, after = divmod(number, s.LIMIT_LEVEL)
+            event, rows = as_events(self.settings.events)[after - 1], np.flatnonzero(held == number)
             texts[rows] = event.text_of(self.workload, rows, level)
         return texts
 

@@ -218,7 +218,17 @@ def _table_of(fields: type[ObservationField]) -> str:
     return "\n".join(rows)
 
 
+def _table_of_named() -> str:
+    """Return the fields that ship and are shown if they are named, likewise."""
+    rows = ["| name | meaning | formula | min | max |", "|---|---|---|---|---|"]
+    for field in map(OWN_FIELDS.__getitem__, OWN_FIELDS.shipped):
+        cells = (field.meaning, field.formula, field.low, field.high)
+        rows.append(f"| `{field.field_name}` | {' | '.join(map(str, cells))} |")
+    return "\n".join(rows)
+
+
 FIELD_TABLES = {kind.__name__: _table_of(kind) for kind in ObservationField.__subclasses__()}
+FIELD_TABLES["shares"] = _table_of_named()
 """Tables of the data sheet."""
 
 

@@ -142,7 +142,14 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
-        Fields of your own (`fields`) come last in each row, or last in `cluster`.
+        Fields that the keyword `fields` names come last in each row, or last in `cluster`. Beside
+        your own there are three of the job's user, as of the begin of the period of the policy that
+        goes by usage; without one, of 300 s with a half-life of usage of a week.
+
+        TABLE OF shares
+
+        Where the scenario states limits, a job beyond one is out of sight: it has no slot and
+        counts nowhere as waiting.
 
     Rewards:
         N is the number of jobs in the episode. b_j(t) is the bounded slowdown of job j if it
@@ -155,7 +162,8 @@ see `hpcgym.env.reward.as_reward` |
         `"bsld"`, `"bsld_start"` and `"bsld_end"` sum to minus the mean bsld, `"ratio"` to minus
         the agent's mean over SAF's: -1 is SAF. With a `baseline` the rewards sum to baseline minus
         agent: each step subtracts the baseline's own reward over the same interval, and the last
-        step subtracts the rest of it. Infos hold both terms.
+        step subtracts the rest of it. Infos hold both terms. `"user_ratio"` takes no baseline; it
+        sums to minus the metric `user_rms_bsld` over SAF's mean bsld, and jobs to come count 1.
 
     Info:
         Most keys are there when an episode ends, so that steps stay quick.

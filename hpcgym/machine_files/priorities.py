@@ -190,13 +190,26 @@ def accounts_of_tree(text: str, path: str) -> Iterator[tuple[int, dict[str, str]
 
 
 def _accounts(text: str, path: str) -> Accounts:
-    """Read a tree of accounts: accounts are indented below their parents, or name them."""
+    """Read a tree of accounts: accounts are indented below their parents, or name them.
+
+    Those below an account with shares "parent" are below the account above it.
+    """
     made: list[Association] = []
+    passed: dict[str, str] = {}  # the account above each account with such shares
     for number, cells, account, user, parent in accounts_of_tree(text, path):
         where = f"{path}:{number}"
+        if not user and parent and _stated_shares(cells, where).casefold() == "parent":
+            passed[account] = parent
+            continue
         shares = _shares(cells, where)
         usage = float(read_cell(count_of, cells.get("RawUsage") or "0", f"{where}: RawUsage"))
         made.append(Association(account, user, parent, shares, usage if user else 0.0))
+    for row, line in enumerate(made):
+        above = line.above
+        while above in passed:
+            above = passed[above]
+        if above != line.above:
+            made[row] = line._replace(parent=above)
     try:
         return Accounts(tuple(_parents_first(made)))
     except PolicyError as error:
@@ -208,11 +221,7 @@ def _parents_first(lines: Iterable[Association]) -> list[Association]:
     rest, done = list(lines), set()
     placed: list[Association] = []
     while rest:
-        ready = [
-            line
-            for line in rest
-            if (line.account in done if line.user else not line.parent or line.parent in done)
-        ]
+        ready = [line for line in rest if line.above in done or not line.above]
         if not ready:
             return [*placed, *rest]
         placed += ready
@@ -221,13 +230,21 @@ def _parents_first(lines: Iterable[Association]) -> list[Association]:
     return placed
 
 
-def _shares(cells: dict[str, str], where: str) -> int:
-    """Read the shares of a line; the root has none."""
+def _stated_shares(cells: dict[str, str], where: str) -> str:
+    """Return what a line states as shares."""
     text = next((cells[key] for key in ("RawShares", "Share") if key in cells), None)
     if text is None:
         raise MachineError(f"{where}: no column RawShares or Share; print it by: sshare -l -a -P")
-    if text.strip().casefold() == "parent":
+    return text.strip()
+
+
+def _shares(cells: dict[str, str], where: str) -> int:
+    """Read the shares of a line; the root has none."""
+    text = _stated_shares(cells, where)
+    if text.casefold() == "parent":
+        who = cells["User"].strip() or cells["Account"].strip()
         raise MachineError(
-            f"{where}: shares 'parent' are not modelled; give {cells['Account'].strip()!r} a number"
+            f"{where}: shares 'parent' of {who!r} are not modelled, but of accounts below others; "
+            "give a number"
         )
-    return read_cell(count_of, text.strip() or "1", f"{where}: shares")
+    return read_cell(count_of, text or "1", f"{where}: shares")

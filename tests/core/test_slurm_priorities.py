@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hpcgym
-from fair_share_cases import state_at_0, with_names
+from fair_share_cases import factors_of, state_at_0, with_names
 from hpcgym.accounts import Accounts
 from hpcgym.cli import app
 from hpcgym.core import constants as s
@@ -211,6 +211,20 @@ def test_classic_shares_are_those_that_sshare_prints(name):
             assert float(row["FairShare"]) == pytest.approx(state.factor[0, place], abs=4e-6)
 
 
+def test_those_below_an_account_with_shares_parent_are_below_the_account_above_it(tmp_path):
+    """optics and lasers pass their users on to physics, where ben and cem stand beside ana."""
+    text = "Account|User|RawShares|RawUsage\nroot|||\n physics||{0}|\n  physics|ana|1|60\n"
+    nested = "  optics||parent|\n   optics|ben|2|20\n   lasers||parent|\n    lasers|cem|3|40\n"
+    (tmp_path / "f").write_text(text.format(4) + nested + " other||4|\n  other|dee|1|9\n")
+    tree = read_priorities(tmp_path / "f")["accounts"]
+    lines = [("physics", "", 4), ("physics", "ana", 1, 60), ("physics", "ben", 2, 20)]
+    lines += [("physics", "cem", 3, 40), ("other", "", 4), ("other", "dee", 1, 9)]
+    alike = {pair[1]: factor for pair, factor in factors_of(Accounts.of(lines)).items()}
+    assert {pair[1]: factor for pair, factor in factors_of(tree).items()} == alike
+    assert tree.row_of("lasers", "cem") is not None
+    assert tree.row_of("physics", "cem") is None
+
+
 def test_a_tree_may_name_parents_or_be_indented():
     by_parent = read_priorities(FILES / "assoc-parent.txt")["accounts"]
     indented = read_priorities(FILES / "assoc-tree.txt")["accounts"]
@@ -241,7 +255,7 @@ def test_the_text_slurm_names_files():
         ("NodeName=c1", "f: nothing about priorities; print them by: scontrol show config"),
         ("Account|User|RawShares\nroot|", "f:2: 2 cells, and the first line names 3"),
         ("Account|User|Shares\nroot||1", "f:2: no column RawShares or Share"),
-        ("Account|User|RawShares\nroot||1\n a|ana|parent", "f:3: shares 'parent' are not modelled"),
+        ("Account|User|RawShares\nroot||1\n a|ana|parent", "f:3: shares 'parent' of 'ana' are not"),
         ("Account|User|RawShares\nroot||1\n a|ana|1", "f: accounts: user 'ana' of account 'a'"),
         ("Account|User|Partition|Share\nroot|ana|p|1", "f:2: associations of a partition"),
         ("Name|Priority\nhigh|much", "f:2: Priority is 'much'"),

@@ -70,7 +70,7 @@ class LimitingEvent(Event):
 
     def known_at(self, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:
         """Return the columns of each level, and the limit that counts each job there, by text."""
-        raise NotImplementedError
+        return [], []
 
     def check_mode(self, mode: Mode) -> None:
         """Refuse modes whose passes know no limits."""
@@ -127,8 +127,8 @@ def _kept(event: LimitingEvent, workload: Workload) -> tuple[list[IntTable], lis
     kept = _KEPT.setdefault(workload, {})
     if event not in kept:
         kept[event] = event.known_at(workload)
-    found: tuple[list[IntTable], list[NDArray[Any]]] = kept[event]
-    return found
+    known: tuple[list[IntTable], list[NDArray[Any]]] = kept[event]
+    return known
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,8 @@ class Limit(LimitingEvent):
                     f"{workload.name}: '{self}' takes each array's own limit, and the jobs have no "
                     "column array_limit; state jobs, as in limit:per=array,jobs=2"
                 )
-            own = workload.array_limit
-            known[counts, MOST_JOBS] = np.where(own > 0, own, -1)[counts]
+            most = workload.array_limit
+            known[counts, MOST_JOBS] = np.where(most > 0, most, -1)[counts]
         if self.spares:
             numbered, of_job = names("qos")
             spared = np.isin(of_job, [numbered[each] for each in self.spares if each in numbered])
@@ -254,16 +254,16 @@ def _names_in(workload: Workload) -> Names:
     def names(scope: str) -> tuple[dict[str, int], NDArray[np.int64]]:
         if scope not in kept:
             distinct, of_job = np.unique(workload.named(scope).astype(str), return_inverse=True)
-            kept[scope] = {str(name): place for place, name in enumerate(distinct)}, of_job
-        found: tuple[dict[str, int], NDArray[np.int64]] = kept[scope]
-        return found
+            kept[scope] = {str(name): number for number, name in enumerate(distinct)}, of_job
+        numbered: tuple[dict[str, int], NDArray[np.int64]] = kept[scope]
+        return numbered
 
     return names
 
 
 @dataclass(frozen=True)
 class Limits(LimitingEvent):
-    """The limits of a site, as its files have them: `limits:assoc.txt,qos.txt`.
+    """The limits of a site, as its files have them: "limits:assoc.txt,qos.txt".
 
     Attributes:
         files: What was read.
@@ -323,8 +323,8 @@ class Limits(LimitingEvent):
         users, user_of_job = names("user")
         numbers, of_job = dict(numbers), of_job.copy()
         unknown = of_job == numbers.get("", -1)
-        for user, place in users.items():
-            lacks = np.flatnonzero(unknown & (user_of_job == place))
+        for user, number in users.items():
+            lacks = np.flatnonzero(unknown & (user_of_job == number))
             if len(lacks) and len(accounts.get(user, ())) > 1:
                 raise WorkloadError(
                     f"{workload.name}: job {workload.job_id[lacks[0]]} (row {lacks[0]}) states no "
