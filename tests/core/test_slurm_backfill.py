@@ -116,6 +116,17 @@ def test_a_reservation_begins_on_the_grid_and_leaves_what_is_left_at_its_start(
     assert starts(rows, 5, f"slurm:{FINE}") == [0, 100, 0]
 
 
+def test_what_one_reservation_leaves_another_of_the_same_minute_does_not_give_back():
+    """The third job is planned at 70 and leaves none from 60 on, the fourth at 90 and leaves one.
+
+    So the last may start if it ends at 60, and not if it runs on.
+    """
+    rows = [(0, 70, 70, 4), (0, 90, 90, 4), (0, 100, 100, 6), (0, 40, 40, 3)]
+    assert starts([*rows, (0, 60, 60, 1)], 10, "slurm") == [0, 0, 70, 90, 0]
+    assert starts([*rows, (0, 65, 65, 1)], 10, "slurm") == [0, 0, 70, 90, 90]
+    assert starts([*rows, (0, 65, 65, 1)], 10, f"slurm:{FINE}") == [0, 0, 70, 90, 0]
+
+
 def test_a_reservation_ends_on_the_grid_so_that_the_next_is_planned_sooner():
     """From 100 to 199 at four processors; the grid ends it at 180, and the fourth job plans so."""
     rows = [(0, 100, 100, 3), (0, 99, 99, 4), (0, 50, 50, 4), (1, 185, 185, 1)]
