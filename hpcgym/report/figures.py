@@ -58,7 +58,7 @@ def evaluation_figure(evaluation: Evaluation) -> Figure:
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = style.blank_figure(11.0, rows_in + weeks_in + 0.9)
+    figure = style.blank_figure(style.WIDTH_IN, rows_in + weeks_in + 0.9)
     style.write_title(figure, evaluation.conditions)
     colours = _colours(ranked, evaluation.baseline)
     if not has_weeks:
@@ -170,7 +170,7 @@ def _note(
     axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **how: Any
 ) -> None:
     """Write small words beside a place; the shift is in points."""
-    axes.annotate(text, at, shift, textcoords="offset points", fontsize=8, **how)
+    axes.annotate(text, at, shift, textcoords="offset points", fontsize=9, **how)
 
 
 def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:

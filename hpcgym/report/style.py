@@ -40,6 +40,8 @@ ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
 """Box behind a word that may be on a line."""
 
 DPI = 160
+WIDTH_IN = 9.5
+"""Width of most figures, inches: words of 9 points can still be read at half of 990 pixels."""
 
 _MINUTE, _HOUR, _DAY, _WEEK = 60, 3_600, 86_400, 604_800
 UNITS = ((1, "seconds"), (_MINUTE, "minutes"), (_HOUR, "hours"), (_DAY, "days"), (_WEEK, "weeks"))

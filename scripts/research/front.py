@@ -45,7 +45,7 @@ def front_figure(
     Raises:
         HpcgymError: matplotlib is not installed.
     """
-    figure = blank_figure(9.0, 5.6)
+    figure = blank_figure(8.0, 5.2)
     axes = figure.subplots()
     places = [[one.price.value for one in curve], [one.mean_bsld.value for one in curve]]
     if curve:
@@ -60,7 +60,7 @@ def front_figure(
     axes.set_xlabel(price_name)
     axes.set_ylabel("mean bounded slowdown, ratio (lower is better)")
     axes.set_title(title, loc="left", fontsize=10)
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=10)
     plain_axes(axes)
     return figure
 
@@ -84,6 +84,6 @@ def _write(axes: Axes, one: FrontPoint, text: str, colour: str) -> None:
         (one.price.value, one.mean_bsld.value),
         xytext=(6, 5),
         textcoords="offset points",
-        fontsize=8,
+        fontsize=9,
         color=colour,
     )
