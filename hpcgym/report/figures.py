@@ -1,4 +1,4 @@
-"""Figures of an evaluation: ratios with their intervals, and what happened week by week."""
+"""Pictures of an evaluation: ratios with their intervals, and what happened week by week."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a schedule on a machine of nodes: what each node held, and what no job could use.
+"""Pictures of a schedule on a machine of nodes: what each node held, and what no job could use.
 
 Source: Specification, section 13, "Metrics".
 """
