@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 app = typer.Typer(
-    help="Records of agents on frozen logs, which anybody can replay.", no_args_is_help=True
+    help="Records of agents on frozen logs, which anybody can replay.",
+    epilog="Example: hpcgym suite table",
+    no_args_is_help=True,
 )
 
 

@@ -16,7 +16,9 @@ _SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
 """What a log's jobs state, short enough for 80 columns."""
 
 app = typer.Typer(
-    help="Logs: list, download, verify, check, statistics, import.", no_args_is_help=True
+    help="Logs: list, download, verify, check, statistics, import.",
+    epilog="Example: hpcgym traces check mine.swf.gz",
+    no_args_is_help=True,
 )
 
 
