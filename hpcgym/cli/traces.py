@@ -90,8 +90,8 @@ def download_traces(
         path = download(known.name, unverified=unverified, mirror=mirror, folder=folder)
         echo(f"{known.name}: {path}")
         if known.acknowledge:
-            echo(f"  please acknowledge: {known.acknowledge}")
-    echo(f"Please {ARCHIVE_REQUEST}")
+            echo_prose(f"  please acknowledge: {known.acknowledge}")
+    echo_prose(f"Please {ARCHIVE_REQUEST}")
 
 
 @app.command("verify", epilog="Example: hpcgym traces verify")
