@@ -58,7 +58,7 @@ def evaluation_figure(evaluation: Evaluation) -> Figure:
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = style.blank_figure(style.WIDTH_IN, rows_in + weeks_in + 0.9)
+    figure = style.blank_figure(style.WIDTH_IN, rows_in + weeks_in + 1.1)
     style.write_title(figure, evaluation.conditions)
     colours = _colours(ranked, evaluation.baseline)
     if not has_weeks:
@@ -95,7 +95,7 @@ def _draw_ratios(
 
 
 def _explain_marks(figure: Figure) -> None:
-    """Say what the marks mean, beside the title."""
+    """Say what the marks mean, below the panels."""
     from matplotlib.lines import Line2D
 
     marks = [
@@ -104,7 +104,7 @@ def _explain_marks(figure: Figure) -> None:
     ]
     figure.legend(
         handles=marks,
-        loc="upper right",
+        loc="outside lower left",
         ncols=len(marks),
         frameon=False,
         fontsize=9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -40,6 +41,8 @@ ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
 """Box behind a word that may be on a line."""
 
 DPI = 160
+TITLE_LETTERS = 84
+"""Letters of a line of the title."""
 WIDTH_IN = 9.5
 """Width of most pictures, inches: words of 9 points can be read at half of 990 pixels."""
 
@@ -267,7 +270,8 @@ def blank_figure(width_in: float, height_in: float) -> Figure:
 
 def write_title(figure: Figure, title: str) -> None:
     """Write what a picture shows above it, to the left."""
-    figure.suptitle(printable(title), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    lines = textwrap.wrap(printable(title), TITLE_LETTERS)
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=12, fontweight="bold")
 
 
 DURATIONS = (1, 10, _MINUTE, 10 * _MINUTE, _HOUR, 10 * _HOUR, 2 * _DAY, 14 * _DAY, 90 * _DAY)

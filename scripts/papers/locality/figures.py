@@ -54,7 +54,7 @@ def _draw_makespans(rerun: Rerun, path: Path) -> Path:
         finish(one, variant if place < len(VARIANTS) else "", name if first else "")
         one.set_ylim(0, 1.05 * _highest(rerun, name) / MAKESPAN_S)
     axes[len(VARIANTS)].legend(frameon=False, fontsize=9, markerscale=5, loc="upper left")
-    return save(figure, path, dpi=75)
+    return save(figure, path, dpi=87)
 
 
 def _draw_runs(axes: Axes, rerun: Rerun, name: str, variant: str) -> None:

@@ -50,7 +50,7 @@ def draw_search(tables: Tables, search: Search, folder: Path) -> list[Path]:
 
 def _draw_readings(tables: Tables, path: Path) -> Path:
     """Draw our sums over the printed ones, in both readings."""
-    figure = figure_of(7.0, 2.6, "Sums of RR-9212, ours over the printed ones")
+    figure = figure_of(7.0, 3.2, "Sums of RR-9212, ours over the printed ones")
     logs = list(sums(tables, PLAIN.name))
     for one, reading in zip(figure.subplots(1, 2, sharey=True), (PLAIN, SIMULATOR), strict=True):
         for colour, log in zip((BLACK, *LINES), logs, strict=False):
