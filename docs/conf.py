@@ -7,6 +7,7 @@ leads to the repository where [project.urls] has one; else the file is named.
 
 import importlib
 import inspect
+import os
 import re
 from importlib.metadata import metadata
 from pathlib import Path
@@ -48,7 +49,9 @@ SHORT_TYPES = (
 DOCS = Path(__file__).parent
 INTERVAL = re.compile(r"(?<=\d) (?=\[[-+]?\d)|(?<=\d,) (?=[-+]?\d[\d.]*\])")
 """Blanks within a number and its interval, such as 0.758 [0.703, 0.821]."""
-LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)")
+README = DOCS.parent / "README.md"
+"""A page of its own, readme.md, which includes it."""
 
 
 class DataSheet(SphinxDirective):
@@ -72,17 +75,30 @@ def as_markdown(docstring):
 
 def resolve_links(app, docname, source):
     """Replace links of a page to files outside docs/."""
+    source[0] = resolved(source[0], (DOCS / docname).parent)
+
+
+def resolve_included(app, path, docname, source):
+    """Replace such links of a file that a page includes."""
+    source[0] = resolved(source[0], DOCS.joinpath(path).resolve().parent)
+
+
+def resolved(text, folder):
+    """Return a text of a folder with links that lead somewhere from the site."""
 
     def resolve(link):
-        target = (DOCS / docname).parent.joinpath(link[2]).resolve()
+        target = folder.joinpath(link[2]).resolve()
         if target.is_relative_to(DOCS):
             return link[0]
+        if target == README:
+            page = os.path.relpath(DOCS / "readme.md", folder)
+            return f"[{link[1]}]({page}{link[3] or ''})"
         path = target.relative_to(DOCS.parent).as_posix()
         if "Repository" in urls:
             return f"[{link[1]}]({urls['Repository']}/blob/main/{path})"
         return f"`{path}`" if link[1].strip("`") in path else f"{link[1]} (`{path}`)"
 
-    source[0] = LINK.sub(resolve, source[0])
+    return LINK.sub(resolve, text)
 
 
 def refer_to_data_sheet(app, what, name, obj, options, lines):
@@ -129,6 +145,7 @@ def setup(app):
     """Register what this page defines; tables come before napoleon sorts the sections."""
     app.add_directive("data-sheet", DataSheet)
     app.connect("source-read", resolve_links)
+    app.connect("include-read", resolve_included)
     app.connect("doctree-resolved", keep_intervals_whole)
     app.connect("autodoc-process-signature", shorten_types)
     app.connect("autodoc-process-docstring", refer_to_data_sheet, priority=100)

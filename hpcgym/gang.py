@@ -29,7 +29,7 @@ from hpcgym.schedule import Schedule
 class Gang(OwnSimulator):
     """How gangs share the machine.
 
-    Jobs are placed in order of arrival, so the policy must be FCFS; estimates and the threshold
+    Jobs are placed in order of submission, so the policy must be FCFS; estimates and the threshold
     have no effect.
 
     Attributes:
@@ -65,8 +65,8 @@ class Gang(OwnSimulator):
         """Raise a PolicyError for any policy but FCFS."""
         if name != "FCFS":
             raise PolicyError(
-                f"backfill '{self}' places jobs in order of arrival: the policy must be FCFS, got "
-                f"{name}"
+                f"backfill '{self}' places jobs in order of submission: the policy must be FCFS, "
+                f"got {name}"
             )
 
     def simulate(self, workload: Workload, settings: SchedulerSettings) -> Schedule:
@@ -116,7 +116,7 @@ def share_in_time(
 
     A job starts when it gets its row; its end is rounded up to a whole second.
 
-    At an instant, ends come first, then submissions, then jobs are placed in order of arrival. A
+    At an instant, ends come first, then submissions, then jobs are placed in order of submission. A
     job without room does not block later ones. O(log n) for each of n jobs in the matrix, and a
     look at each row for each job that is placed or waits at an end.
 

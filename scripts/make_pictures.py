@@ -21,7 +21,7 @@ from research.films import film_environment, film_two_clusters
 from research.gain import gain_figure
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-DPI = 90
+DPI = 104
 
 MODES = ["none", "easy", "depth:k=2", "conservative", "conservative:compress=shift", "look-ahead"]
 MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "slurm:interval=120"]

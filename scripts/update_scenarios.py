@@ -30,7 +30,7 @@ shows all that a scenario states.
 Copy the nearest of these files, change it, and name it by its path. A file is read
 strictly: a key that is not known, or one that contradicts another, is an error. The
 table lists the keys with their defaults. A key without a default is required, except
-that a trace has either a name or a file. `hpcgym/scenario/spec.py` explains the keys.
+that a log has either a name or a file. `hpcgym/scenario/spec.py` explains the keys.
 
 | table | keys |
 |---|---|

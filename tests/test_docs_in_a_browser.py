@@ -27,6 +27,8 @@ pytestmark = [
 LINKS = "[...document.querySelectorAll('a[href]')].map((a) => a.href)"
 ANCHORS = "[...document.querySelectorAll('[id], a[name]')].map((e) => e.id || e.name)"
 BROKEN = "[...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)"
+DOORS = """[...[...document.querySelectorAll('article table')]
+  .find((e) => e.textContent.includes('run a cluster')).querySelectorAll('a')].map((a) => a.href)"""
 WIDTHS = "[document.documentElement.scrollWidth, innerWidth]"
 SCROLLS = "(() => { scrollTo(9999, 0); const x = scrollX; scrollTo(0, 0); return x; })()"
 CUT_OFF = """[...document.querySelectorAll('article *')].filter((e) => {
@@ -99,6 +101,15 @@ def test_every_link_within_the_pages_leads_to_a_page_and_an_anchor_of_it(page, s
                 wrong.append((path.relative_to(site).as_posix(), target))
     assert not wrong
     assert sum(map(len, links.values())) > 1_000
+
+
+def test_index_has_the_doors_of_the_page_that_shows_readme(page, site):
+    doors = []
+    for name in ("readme", "index"):
+        page.open(site / f"{name}.html")
+        doors.append(page.run(DOORS))
+    assert doors[0] == doors[1]
+    assert len(doors[0]) > 20 and all(door.endswith(".html") for door in doors[0])
 
 
 def test_text_and_ground_of_a_page_are_told_apart_in_light_and_in_dark(page, site):

@@ -740,6 +740,25 @@ def test_prose_is_plain():
             assert not found, f"{label(path)}: {found.group()!r}"
 
 
+OTHER_WORDS = re.compile(
+    r"starvation threshold|order of (?:their )?arrival|\bheuristics?\b"
+    r"|\bsynthetic (?:logs?|jobs|weeks?)\b"
+    r"|response time|flow time|execution time|\b(?:per|every|each|all) traces?\b",
+    re.IGNORECASE,
+)
+"""Other words for things that have one in the table of words, hpcgym/README.md."""
+
+
+def test_prose_has_one_word_per_thing():
+    for path in project_files():
+        if path.suffix in (".md", ".py", ".toml") and path not in (
+            Path(__file__),
+            PACKAGE / "README.md",
+        ):
+            found = OTHER_WORDS.search(path.read_text(encoding="utf-8"))
+            assert not found, f"{label(path)}: {found.group()!r}"
+
+
 def prose_of(path):
     """Return the comments and strings of a file."""
     with path.open("rb") as file:

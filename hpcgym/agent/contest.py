@@ -1,4 +1,4 @@
-"""Contests: whether an agent keeps the starvation threshold, or treats it as it likes.
+"""Contests: whether an agent keeps the threshold, or treats it as it likes.
 
 It follows from the backfilling mode and the estimates that an agent states, never from what a card
 says of itself. The order does not matter: under any policy and any action of the environment jobs

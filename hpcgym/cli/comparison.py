@@ -221,7 +221,7 @@ def show_and_write(
 ) -> None:
     """Print the tables, or the summary for a program; write to the folder, if there is one.
 
-    Writes the frames and the figures, by file name.
+    Writes the frames and the pictures, by file name.
     """
     from hpcgym.evaluation.results import Evaluation, write_csv
     from hpcgym.evaluation.short_tables import overview
@@ -259,7 +259,7 @@ def _draw(evaluation: Evaluation, path: Path, *, how: str, force: bool) -> None:
     from hpcgym.report import draw_evaluation
 
     if find_spec("matplotlib") is None:
-        say("no figure: matplotlib is not installed (pip install matplotlib)", how)
+        say("no picture: matplotlib is not installed (pip install matplotlib)", how)
         return
     with steps(1, f"drawing {path.name}"):
         draw_evaluation(evaluation, path, force=force)

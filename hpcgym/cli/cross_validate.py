@@ -9,8 +9,8 @@ import typer
 from hpcgym.cli import comparison, options
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
-"""Files in the output folder: every run, one line per agent, every training, the figure; of several
-logs a figure each, such as comparison-tiny.png."""
+"""Files in the output folder: every run, one line per agent, every training, the picture; of
+several logs a picture each, such as comparison-tiny.png."""
 
 
 @options.with_options(comparison.OPTIONS, jitter=600, replicas=10)

@@ -10,7 +10,7 @@ from hpcgym.cli import comparison, options
 from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "comparison.png")
-"""Files in the output folder: every run, one line per agent, the figure."""
+"""Files in the output folder: every run, one line per agent, the picture."""
 
 
 @options.with_options(comparison.OPTIONS)

@@ -254,7 +254,7 @@ def read_machine(path: Path | None) -> Machine | None:
 
 
 def parse_threshold(text: str) -> int | None:
-    """Return the starvation threshold of `--threshold`, s; None = no threshold.
+    """Return the threshold of `--threshold`, s; None = no threshold.
 
     Raises:
         HpcgymError: It is neither whole seconds nor "none".

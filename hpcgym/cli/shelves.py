@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from hpcgym.agent.rule import RuleAgent
     from hpcgym.agent.training_weeks import Training
 
-agents = typer.Typer(help="Agents to evaluate: rules and learned ones.", no_args_is_help=True)
-scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is_help=True)
+agents = typer.Typer(
+    help="Agents to evaluate: rules and learned ones.",
+    epilog="Example: hpcgym agents info SAF",
+    no_args_is_help=True,
+)
+scenarios = typer.Typer(
+    help="Named settings to evaluate agents in.",
+    epilog="Example: hpcgym scenarios info tiny",
+    no_args_is_help=True,
+)
 
 
 @agents.command("list", epilog="Example: hpcgym agents list")

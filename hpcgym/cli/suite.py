@@ -10,14 +10,18 @@ import typer
 
 from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.options import Force, On, Resume
-from hpcgym.cli.show import echo, show_frame
+from hpcgym.cli.show import Format, echo, echo_prose, show_rows
 from hpcgym.errors import EvaluationError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.text_table import Kind
+
 app = typer.Typer(
-    help="Records of agents on frozen logs, which anybody can replay.", no_args_is_help=True
+    help="Records of agents on frozen logs, which anybody can replay.",
+    epilog="Example: hpcgym suite run SAF --part bundled",
+    no_args_is_help=True,
 )
 
 
@@ -77,7 +81,9 @@ def run_on_suite(
         with writing(path, force=force or resume) as file:
             file.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     weeks = sum(len(log["weeks"]) for log in record["logs"].values())
-    echo(f"{record['agent']['name']}: {weeks} weeks of {len(record['logs'])} logs; wrote {path}")
+    echo_prose(
+        f"{record['agent']['name']}: {weeks} weeks of {len(record['logs'])} logs; wrote {path}"
+    )
 
 
 @app.command("verify", epilog="Example: hpcgym suite verify saf.json --weeks 20 --seed 7")
@@ -110,7 +116,7 @@ def verify_on_suite(
         what += f"; not here, so not replayed: {', '.join(verdict.not_here)}"
     if not verdict.holds:
         raise EvaluationError(f"{record}: {len(verdict.wrong)} differences; {what}")
-    echo(f"{what}: every start and metric is as the record says")
+    echo_prose(f"{what}: every start and metric is as the record says")
 
 
 @app.command("table", epilog="Example: hpcgym suite table saf.json fcfs.json")
@@ -125,6 +131,7 @@ def table_of_suite(
     by_log: Annotated[
         bool, typer.Option("--by-log", help="Show each log, in place of parts.")
     ] = False,
+    how: Format = "table",
     force: Force = False,
 ) -> None:
     """Show records side by side: ratios to SAF by part of the suite, and what they cost.
@@ -138,7 +145,11 @@ def table_of_suite(
     loaded = [read_record(path) for path in records]
     frame = suite_frame(loaded, by_log=by_log)
     if output is None:
-        show_frame(frame, "markdown")
+        ranks = {"contest": 4, "wasted, %": 3, "killed, %": 3, "mean wait": 2}
+        rows = [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+        others = dict.fromkeys(frame.columns[3:], 1)  # the first of the parts stays
+        kinds: dict[str, Kind] = {"agent": "name", "contest": "word"}
+        show_rows(rows, how, kinds=kinds, ranks={**others, **ranks})
         return
     with writing(output, force=force) as file:
         file.write_text(_as(frame, output, loaded[0].suite.name), "utf-8")

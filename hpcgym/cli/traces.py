@@ -16,7 +16,9 @@ _SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
 """What a log's jobs state, short enough for 80 columns."""
 
 app = typer.Typer(
-    help="Logs: list, download, verify, check, statistics, import.", no_args_is_help=True
+    help="Logs: list, download, verify, check, statistics, import.",
+    epilog="Example: hpcgym traces check mine.swf.gz",
+    no_args_is_help=True,
 )
 
 
@@ -88,8 +90,8 @@ def download_traces(
         path = download(known.name, unverified=unverified, mirror=mirror, folder=folder)
         echo(f"{known.name}: {path}")
         if known.acknowledge:
-            echo(f"  please acknowledge: {known.acknowledge}")
-    echo(f"Please {ARCHIVE_REQUEST}")
+            echo_prose(f"  please acknowledge: {known.acknowledge}")
+    echo_prose(f"Please {ARCHIVE_REQUEST}")
 
 
 @app.command("verify", epilog="Example: hpcgym traces verify")

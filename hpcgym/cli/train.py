@@ -13,7 +13,7 @@ import typer
 
 from hpcgym.cli.options import Force, On, Resume, group_of, with_options
 from hpcgym.cli.seeds import has_seeds, make_seeds
-from hpcgym.cli.show import echo
+from hpcgym.cli.show import echo, echo_prose
 from hpcgym.errors import HpcgymError, OutputError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def train_agent(context: typer.Context, **given: Any) -> None:
     options = TrainOptions(**given)
     if has_seeds(context, options):
         for line in make_seeds(options, command_line(context), train_one):
-            echo(line)
+            echo_prose(line)
         return
     trained, card = train_and_write(options, command_line(context))
     for done, ratio, _ in trained.history:
@@ -124,14 +124,14 @@ def train_agent(context: typer.Context, **given: Any) -> None:
     rate = trained.steps / trained.seconds
     echo(f"{trained.seconds:.0f} s, {rate:.0f} steps/s, best {trained.ratio:.3f}; wrote {card}")
     if trained.ended_at_constant:
-        echo(
+        echo_prose(
             f"{given['name']} takes one constant action, found by a search: {trained.steps:,} "
             "decisions of PPO gave nothing better on the validation weeks"
         )
     if trained.ended_at_start:
         is_stale = 0 < trained.config.patience < len(trained.history)
         longer = "--minutes or --steps" + (", --set patience=0" if is_stale else "")
-        echo(
+        echo_prose(
             f"{given['name']} ended where it began, as {trained.start}: {trained.steps:,} "
             "decisions of PPO gave nothing better. On the validation weeks it has "
             f"{trained.found}. Try more {longer}, a higher --set learning_rate, or other weeks"

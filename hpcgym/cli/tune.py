@@ -13,7 +13,7 @@ import typer
 from hpcgym.cli.comparison import results_folder, store_in
 from hpcgym.cli.options import group_of, with_options
 from hpcgym.cli.seeds import has_seeds, make_seeds
-from hpcgym.cli.show import echo
+from hpcgym.cli.show import echo_prose
 from hpcgym.cli.train import AgentOptions, command_line, version_of_code
 from hpcgym.errors import HpcgymError
 
@@ -58,10 +58,10 @@ def tune_agent(context: typer.Context, **given: Any) -> None:
     options, command = TuneOptions(**given), command_line(context)
     if has_seeds(context, options):
         for line in make_seeds(options, command, tune_one):
-            echo(line)
+            echo_prose(line)
         return
     for line in tune_and_write(options, command):
-        echo(line)
+        echo_prose(line)
 
 
 def tune_one(given: TuneOptions, command: str) -> str:

@@ -55,12 +55,12 @@ class JobColumns:
     """What a job table knows of each job; shape (n_jobs,), times in s.
 
     Attributes:
-        job_id: Id of the job in its trace.
+        job_id: Id of the job in its log.
         submit_time: Time the job enters the queue, >= 0, ascending.
         run_time: Real duration, >= 0; the scheduler must not see it before the end.
         requested_time: The user's limit, >= 1.
         processors: Processors requested, 1 to those of the machine.
-        user: User id as in the trace, -1 = unknown; all unknown users count as one.
+        user: User id as in the log, -1 = unknown; all unknown users count as one.
         wait_time: Wait in the log, -1 = not recorded.
         chunks: Chunks of each job, >= 1; they divide its processors, the cpus of all chunks.
         gpus: GPUs of each chunk.

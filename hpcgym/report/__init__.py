@@ -1,4 +1,4 @@
-"""Figures of evaluations and of schedules."""
+"""Pictures of evaluations and of schedules."""
 
 from hpcgym.report.figures import draw_evaluation, evaluation_figure
 from hpcgym.report.plots import plot_schedules

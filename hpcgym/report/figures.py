@@ -1,4 +1,4 @@
-"""Figures of an evaluation: ratios with their intervals, and what happened week by week."""
+"""Pictures of an evaluation: ratios with their intervals, and what happened week by week."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def evaluation_figure(evaluation: Evaluation) -> Figure:
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = style.blank_figure(11.0, rows_in + weeks_in + 0.9)
+    figure = style.blank_figure(style.WIDTH_IN, rows_in + weeks_in + 1.1)
     style.write_title(figure, evaluation.conditions)
     colours = _colours(ranked, evaluation.baseline)
     if not has_weeks:
@@ -95,7 +95,7 @@ def _draw_ratios(
 
 
 def _explain_marks(figure: Figure) -> None:
-    """Say what the marks mean, beside the title."""
+    """Say what the marks mean, below the panels."""
     from matplotlib.lines import Line2D
 
     marks = [
@@ -104,7 +104,7 @@ def _explain_marks(figure: Figure) -> None:
     ]
     figure.legend(
         handles=marks,
-        loc="upper right",
+        loc="outside lower left",
         ncols=len(marks),
         frameon=False,
         fontsize=9,
@@ -170,7 +170,7 @@ def _note(
     axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **how: Any
 ) -> None:
     """Write small words beside a place; the shift is in points."""
-    axes.annotate(text, at, shift, textcoords="offset points", fontsize=8, **how)
+    axes.annotate(text, at, shift, textcoords="offset points", fontsize=9, **how)
 
 
 def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:

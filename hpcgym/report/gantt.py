@@ -69,7 +69,7 @@ def draw_gantt(schedules: Labelled, view: View) -> Figure:
     sizes = [schedule.workload.machine_processors for schedule in schedules.values()]
     heights = [2.2 if len(sizes) > 2 else float(np.clip(0.35 * n, 1.6, 4.2)) for n in sizes]
     calendar = common_calendar(schedules.values())
-    figure = style.blank_figure(11.0, sum(heights) + 0.9)
+    figure = style.blank_figure(style.WIDTH_IN, sum(heights) + 0.9)
     style.write_title(figure, view.title(schedules))
     charts = figure.subplots(len(schedules), 1, squeeze=False, sharex=True, height_ratios=heights)
     for axes, (label, schedule) in zip(charts[:, 0], schedules.items(), strict=True):
@@ -148,7 +148,7 @@ def _draw_processors(axes: Axes, schedule: Schedule, jobs: IntArray, scale: Time
     axes.set_ylim(0, schedule.workload.machine_processors)
     axes.set_ylabel("processors")
     style.whole_marks(axes, "y")
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=8)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=9)
     for job in jobs.tolist() if is_few else []:
         for low, high in held.of(job):
             _name(axes, schedule, job, (low + high) / 2, unit)
@@ -180,7 +180,7 @@ def _draw_rows(axes: Axes, schedule: Schedule, jobs: IntArray, scale: TimeScale)
     axes.set_ylim(len(jobs) - 0.5, -0.5)
     axes.set_ylabel("jobs")
     axes.set_yticks([])
-    axes.set_title("jobs take turns on the processors: a row each", loc="right", fontsize=8)
+    axes.set_title("jobs take turns on the processors: a row each", loc="right", fontsize=9)
     if len(jobs) <= NAMED_JOBS:
         for row, job in enumerate(jobs.tolist()):
             _name(axes, schedule, job, row, unit)

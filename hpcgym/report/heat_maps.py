@@ -111,7 +111,7 @@ def _panels(n: int, title: str, size_in: tuple[float, float]) -> tuple[Figure, l
     """
     columns, n_wide = min(n, 2), n % 2 if n > 1 else 0
     rows = (n + n_wide) // columns
-    figure = style.blank_figure(11.0 if n > 1 else 8.0, rows * size_in[1] + 0.7)
+    figure = style.blank_figure(style.WIDTH_IN if n > 1 else 8.0, rows * size_in[1] + 0.7)
     style.write_title(figure, title)
     grid = figure.add_gridspec(rows, columns)
     charts = [figure.add_subplot(grid[0, :])] if n_wide else []
@@ -146,15 +146,15 @@ def _draw_means(figure: Figure, charts: list[Axes], means: dict[str, style.Float
     for axes, (label, values) in zip(charts, means.items(), strict=True):
         image = _draw_cells(axes, values, "YlOrRd", norm)
         axes.set_title(style.shortened(label), loc="left", fontsize=9)
-        bar = figure.colorbar(image, ax=axes, pad=0.01, label="mean bounded slowdown")
-        style.plain_numbers(bar.ax, "y")
+    bar = figure.colorbar(image, ax=charts, pad=0.01, label="mean bounded slowdown")
+    style.plain_numbers(bar.ax, "y")
 
 
 def _draw_cells(axes: Axes, values: style.FloatArray, colours: str, norm: Any) -> Any:
     """Draw a table as colours, NaN in grey."""
     axes.set_facecolor(NO_JOB)
     if np.isnan(values).any():
-        axes.set_title("grey: no job", loc="right", fontsize=8, color=style.FAINT)
+        axes.set_title("grey: no job", loc="right", fontsize=9, color=style.FAINT)
     return axes.imshow(values, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
 
 
@@ -165,7 +165,7 @@ def _write_cells(axes: Axes, means: style.FloatArray, counts: style.FloatArray) 
         mean = means[row, column]
         colour = "white" if mean > middle * 2 else "black"
         text = f"{_short(mean)}\n{_short(counts[row, column])}"
-        axes.text(column, row, text, ha="center", va="center", fontsize=6.5, color=colour)
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
 
 
 def _short(value: float) -> str:

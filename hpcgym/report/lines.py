@@ -29,7 +29,7 @@ N_POINTS = 400
 
 def draw_usage(schedules: Labelled, view: View) -> Figure:
     """Draw the waiting jobs, and below the share of the processors held, over time."""
-    figure = style.blank_figure(11.0, 5.4)
+    figure = style.blank_figure(style.WIDTH_IN, 5.4)
     style.write_title(figure, view.title(schedules))
     queue, held = figure.subplots(2, 1, sharex=True, height_ratios=(1.4, 1.0))
     is_alone = len(schedules) == 1
@@ -55,7 +55,7 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     stretch = (scale.last - scale.first) / (len(edges) - 1)
     if stretch > 1:
         text = f"each step is the mean of {style.duration_text(stretch)}"
-        queue.set_title(text, loc="right", fontsize=8, color=style.FAINT)
+        queue.set_title(text, loc="right", fontsize=9, color=style.FAINT)
     if not is_alone:
         columns = max(1, LETTERS // (10 + max(len(style.shortened(label)) for label in schedules)))
         queue.legend(
@@ -66,7 +66,7 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
 
 def draw_distribution(schedules: Labelled, view: View) -> Figure:
     """Draw the share of jobs with more than some bounded slowdown, and with more than some wait."""
-    figure = style.blank_figure(11.0, 4.6)
+    figure = style.blank_figure(style.WIDTH_IN, 4.6)
     style.write_title(figure, view.title(schedules))
     left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.06})
     for number, (label, schedule) in enumerate(schedules.items()):
@@ -81,7 +81,7 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
         axes.set_xscale("log")
         axes.set_xlim(left=1.0)
         style.plain_axes(axes)
-        axes.legend(loc="lower left", fontsize=8, framealpha=0.9, edgecolor="none")
+        axes.legend(loc="lower left", fontsize=9, framealpha=0.9, edgecolor="none")
     left.set_yscale("log")
     left.set_ylim(top=1.0)
     style.plain_numbers(left, "y", _share)
@@ -103,7 +103,7 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
             ha="right",
             va="top",
             rotation=90,
-            fontsize=8,
+            fontsize=9,
             color=style.FAINT,
         )
     return figure

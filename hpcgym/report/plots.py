@@ -63,7 +63,7 @@ def plot_schedules(
             waited then, the others the jobs submitted then.
         jobs: Jobs of a Gantt chart at most, the first to start; default 2,000.
         force: Whether to replace a file that is there.
-        dpi: Dots per inch of a .png; the figure is 11 inches wide.
+        dpi: Dots per inch of a .png; the picture is 9.5 inches wide.
 
     Raises:
         HpcgymError: An unknown kind, an unfinished schedule, too many schedules or jobs, no job in

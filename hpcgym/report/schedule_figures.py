@@ -1,4 +1,4 @@
-"""Figures of a schedule on a machine of nodes: what each node held, and what no job could use.
+"""Pictures of a schedule on a machine of nodes: what each node held, and what no job could use.
 
 Source: Specification, section 13, "Metrics".
 """
@@ -81,9 +81,9 @@ def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) 
         )
     usage = node_metrics.usage(*schedule.on_nodes())
     scale = style.time_scale(*(between or (int(usage["time"][0]), int(usage["time"][-1]))))
-    bands = 0.14 * min(len(machine.partitions), DRAWN_PARTITIONS)
+    bands = 0.19 * min(len(machine.partitions), DRAWN_PARTITIONS)
     nodes_in = min(max(0.06 * machine.n_nodes, 2.2), 5.5)
-    figure = style.blank_figure(11.0, nodes_in + 4.2)
+    figure = style.blank_figure(style.WIDTH_IN, nodes_in + 4.2)
     title = schedule.workload.name
     if schedule.settings is not None:
         title += f": {label_of(schedule)}, placement {schedule.settings.placement}"
@@ -130,7 +130,7 @@ def draw_occupation(
         image, cax=axes.inset_axes((0.75, 1.02, 0.25, 0.025)), orientation="horizontal"
     )
     bar.set_ticks([0.0, 0.5, 1.0], labels=["0 %", "50 %", "100 %"])
-    bar.ax.tick_params(labelsize=8, labeltop=True, labelbottom=False, length=0)
+    bar.ax.tick_params(labelsize=9, labeltop=True, labelbottom=False, length=0)
     title = "share of each node's cpus held"
     if _draw_downtimes(axes, schedule, order, scale):
         title += "; hatched: down"
@@ -189,7 +189,7 @@ def draw_partitions(axes: Axes, machine: Machine) -> None:
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(machine.n_nodes, 0)
     if len(names) < len(machine.partitions):
-        axes.set_xlabel(f"of {len(machine.partitions):,} partitions", fontsize=8)
+        axes.set_xlabel(f"of {len(machine.partitions):,} partitions", fontsize=9)
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.tick_params(axis="x", labelsize=9, length=0, labeltop=True, labelbottom=False)
     axes.set_yticks([])

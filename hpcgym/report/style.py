@@ -1,7 +1,8 @@
-"""What all figures share: colours, marks, scales of time and of ratios, and how they are saved."""
+"""What all pictures share: colours, marks, scales of time and of ratios, and how they are saved."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 SUFFIXES = (".png", ".pdf", ".svg")
-"""Endings of a figure's file name."""
+"""Endings of a picture's file name."""
 
 LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
 """Colours of lines, far apart for colour-blind readers as well."""
@@ -40,6 +41,10 @@ ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
 """Box behind a word that may be on a line."""
 
 DPI = 160
+TITLE_LETTERS = 84
+"""Letters of a line of the title."""
+WIDTH_IN = 9.5
+"""Width of most pictures, inches: words of 9 points can be read at half of 990 pixels."""
 
 _MINUTE, _HOUR, _DAY, _WEEK = 60, 3_600, 86_400, 604_800
 UNITS = ((1, "seconds"), (_MINUTE, "minutes"), (_HOUR, "hours"), (_DAY, "days"), (_WEEK, "weeks"))
@@ -223,14 +228,14 @@ def plain_numbers(axes: Axes, which: str, write: Callable[[float], str] = number
 
 
 def format_of(path: str | Path) -> str:
-    """Return the format that the name of a figure ends in, such as "png".
+    """Return the format that the name of a picture ends in, such as "png".
 
     Raises:
         HpcgymError: It ends otherwise.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise HpcgymError(f"{path}: the name of a figure must end in {', '.join(SUFFIXES)}")
+        raise HpcgymError(f"{path}: the name of a picture must end in {', '.join(SUFFIXES)}")
     return suffix.removeprefix(".")
 
 
@@ -264,8 +269,9 @@ def blank_figure(width_in: float, height_in: float) -> Figure:
 
 
 def write_title(figure: Figure, title: str) -> None:
-    """Write what a figure shows above it, to the left."""
-    figure.suptitle(printable(title), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    """Write what a picture shows above it, to the left."""
+    lines = textwrap.wrap(printable(title), TITLE_LETTERS)
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=12, fontweight="bold")
 
 
 DURATIONS = (1, 10, _MINUTE, 10 * _MINUTE, _HOUR, 10 * _HOUR, 2 * _DAY, 14 * _DAY, 90 * _DAY)

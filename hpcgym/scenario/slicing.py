@@ -27,7 +27,7 @@ Cleaned: TypeAlias = tuple[Workload, CleaningReport]
 
 
 class Takes(NamedTuple):
-    """What decides which jobs of a log are taken, and what of each, besides the trace itself.
+    """What decides which jobs of a log are taken, and what of each, besides the log itself.
 
     Attributes:
         processors: Those of the machine; None = what its nodes have, or the log states.

@@ -237,7 +237,7 @@ class RandomWindowEpisodes(_Table):
 
 @dataclass(frozen=True)
 class ResampledEpisodes(_Table):
-    """Synthetic logs of each user's real weeks in another order, without warm history.
+    """Generated logs of each user's real weeks in another order, without warm history.
 
     Attributes:
         episodes: Number of fixed logs for evaluation, numbered from 1; a draw makes a new one.

@@ -22,7 +22,7 @@ from hpcgym.ranges import number_ranges
 Group: TypeAlias = Literal["order", "mode", "limits", "machine", "simulated only"]
 
 GUARD_S = 200_000
-"""Threshold of an order other than arrival, where today's setting has none, s."""
+"""Threshold of an order other than that of submission, where today's setting has none, s."""
 
 BY_USER = "SMITH-REG"
 ORDERS = {

@@ -1,4 +1,4 @@
-"""A synthetic log of users who work in sessions: heavy weeks, habits, requests in round times.
+"""A generated log of users who work in sessions: heavy weeks, habits, requests in round times.
 
 Each week has a load of its own, tied to that of the week before. Sessions are drawn until their
 work reaches it. Sizes and the daily cycle are those of the Lublin-Feitelson model; all else is our

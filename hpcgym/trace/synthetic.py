@@ -1,6 +1,6 @@
-"""A whole synthetic log: Lublin-Feitelson jobs, users with habits, and Tsafrir's estimates.
+"""A whole generated log: Lublin-Feitelson jobs, users with habits, and Tsafrir's estimates.
 
-Source: Specification, section 9, "Synthetic log".
+Source: Specification, section 9, "Generated log".
 """
 
 from __future__ import annotations

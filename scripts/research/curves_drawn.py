@@ -61,7 +61,7 @@ def table_of(folder: Path, scenario: str, learners: list[str]) -> pd.DataFrame:
 
 def draw(folder: Path, scenario: str, learners: list[str]) -> None:
     """Draw the ratio of each learner by time: the mean of its seeds, and each."""
-    figure = blank_figure(9.5, 4.6)
+    figure = blank_figure(9.0, 4.6)
     axes = figure.subplots()
     rules = pd.read_csv(folder / f"{scenario} rules.csv")
     end = 0.0
@@ -88,12 +88,12 @@ def draw(folder: Path, scenario: str, learners: list[str]) -> None:
                 xytext=(4, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=7,
+                fontsize=9,
                 color="0.4",
             )
     axes.set_xlim(0, 1.01 * end / 60)
     axes.set_xlabel("training, minutes")
     axes.set_ylabel("bounded slowdown on test weeks, ratio to SAF's")
     plain_axes(axes)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=10)
     save(figure, folder / f"{scenario}.png", force=True)

@@ -143,7 +143,7 @@ def planned(week: Week, futures: Sequence[Future]) -> float:
 
 
 def ladder(weeks: Sequence[Week], samples: int, seed: int = 0) -> pd.DataFrame:
-    """Return the planner's ratio by what it knows of run times (rows) and arrivals (columns)."""
+    """Return the planner's ratio by what it knows of run times (rows) and submissions (columns)."""
     base = sum(week.base for week in weeks)
     rows = []
     for known, run_times in RUN_TIMES.items():
@@ -152,7 +152,7 @@ def ladder(weeks: Sequence[Week], samples: int, seed: int = 0) -> pd.DataFrame:
             n = 1 if run_times == "exact" and not jitter else samples
             futures = [Future(run_times, jitter, seed + sample) for sample in range(n)]
             reached = sum(planned(week, futures) for week in weeks)
-            row[f"arrivals {named}"] = round(reached / base, 3)
+            row[f"submissions {named}"] = round(reached / base, 3)
         rows.append(row)
     return pd.DataFrame(rows)
 

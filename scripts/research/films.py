@@ -25,7 +25,7 @@ Run: TypeAlias = tuple[int, int, int, NDArray[np.int64]]
 SCENARIO, WEEK = "synthetic-busy-weeks", 1
 FROM_H, N_FRAMES, FRAME_S, FRAME_MS = 98, 72, 1_200, 150
 EPISODE_SEED, EPISODE_FRAMES, EPISODE_FRAME_S, EPISODE_FRAME_MS = 1, 45, 7_200, 250
-EPISODE_SIZE, EPISODE_COLOURS = (784, 448), 64
+EPISODE_COLOURS = 64
 SIDES = {"FCFS": "first come, first served", "URGENT-YOUNG": "best rules known, with trials"}
 WIDTH, HEIGHT, COLUMNS, CELL = 380, 420, 16, 22
 BACK, IDLE, INK, WAITING = "#10131a", "#262c38", "#ffffff", "#ff4f5e"
@@ -77,11 +77,7 @@ def film_environment(path: Path) -> None:
         if terminated or truncated:
             break
         if env.unwrapped.schedule().start_time.max() >= len(frames) * EPISODE_FRAME_S:
-            frames.append(
-                Image.fromarray(np.asarray(env.render())).resize(
-                    EPISODE_SIZE, Image.Resampling.LANCZOS
-                )
-            )
+            frames.append(Image.fromarray(np.asarray(env.render())))
     sample = np.vstack([np.asarray(frame) for frame in frames[::6]])
     palette = Image.fromarray(sample).quantize(EPISODE_COLOURS)
     first, *others = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]

@@ -45,14 +45,14 @@ def front_figure(
     Raises:
         HpcgymError: matplotlib is not installed.
     """
-    figure = blank_figure(9.0, 5.6)
+    figure = blank_figure(8.0, 5.2)
     axes = figure.subplots()
     places = [[one.price.value for one in curve], [one.mean_bsld.value for one in curve]]
     if curve:
         axes.plot(*places, "-", color=FAINT, marker=".", linewidth=1.2, label=curve_name)
         axes.axvline(1.0, color=FAINT, linewidth=0.6, zorder=0)
     for one in curve:
-        _write(axes, one, one.label, FAINT)
+        _write(axes, one)
     for number, one in enumerate(points, 1):
         _draw_point(axes, one, number)
     axes.axhline(1.0, color=FAINT, linewidth=0.6, zorder=0)
@@ -60,7 +60,7 @@ def front_figure(
     axes.set_xlabel(price_name)
     axes.set_ylabel("mean bounded slowdown, ratio (lower is better)")
     axes.set_title(title, loc="left", fontsize=10)
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=10)
     plain_axes(axes)
     return figure
 
@@ -73,17 +73,18 @@ def _draw_point(axes: Axes, one: FrontPoint, number: int) -> None:
     if y.low is not None and y.high is not None:
         axes.vlines(x.value, y.low, y.high, colors=colour, linewidth=1.0, alpha=0.35)
     label = f"{number} {one.label} ({one.contest})"
-    axes.plot(x.value, y.value, MARKS[one.contest], color=colour, markersize=7, label=label)
-    _write(axes, one, str(number), colour)
+    axes.plot(x.value, y.value, MARKS[one.contest], color=colour, markersize=12, label=label)
+    text = axes.text(x.value, y.value, str(number), ha="center", va="center_baseline", zorder=3)
+    text.set(fontsize=8, fontweight="bold", color="white")
 
 
-def _write(axes: Axes, one: FrontPoint, text: str, colour: str) -> None:
-    """Write beside a mark."""
+def _write(axes: Axes, one: FrontPoint) -> None:
+    """Write beside a point of the curve."""
     axes.annotate(
-        text,
+        one.label,
         (one.price.value, one.mean_bsld.value),
         xytext=(6, 5),
         textcoords="offset points",
-        fontsize=8,
-        color=colour,
+        fontsize=9,
+        color=FAINT,
     )

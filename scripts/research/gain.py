@@ -34,7 +34,7 @@ def gain_figure(scenario: str = "synthetic-busy-weeks") -> Figure:
     weeks = Episodes(scenario)
     jobs = [weeks.workload(week) for week in range(len(weeks))]
     edges = np.arange(0.0, N_DAYS * DAY_S + 1, STEP_S)
-    figure = style.blank_figure(11.0, 3.2)
+    figure = style.blank_figure(style.WIDTH_IN, 3.2)
     charts = figure.subplots(1, len(AGENTS), sharey=True)
     for axes, (name, words) in zip(charts, AGENTS.items(), strict=True):
         agent = load_agent(name)

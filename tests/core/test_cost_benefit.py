@@ -203,7 +203,7 @@ def test_a_capped_job_waits_though_all_jobs_fit():
 
 @pytest.mark.parametrize(("policy", "backfilled"), [("FCFS", True), ("LCFS", False)])
 def test_a_job_that_starts_ahead_of_a_blocked_one_counts_as_backfilled(policy, backfilled):
-    """The second long job is blocked; in order of arrival it is before the short one."""
+    """The second long job is blocked; in order of submission it is before the short one."""
     table = [(0, 9_000, 9_000, 2, 0), (1, 9_000, 9_000, 2, 1), (2, 60, 60, 1, 2)]
     schedule = hpcgym.simulate(workload_of(table, 5), policy, backfill="easy:cap=0.5")
     assert schedule.start_time.tolist() == [0, 9_000, 2]

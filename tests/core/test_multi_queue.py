@@ -246,7 +246,7 @@ def test_early_end_may_move_a_pivot_behind_one_that_came_before_it():
     """M=3: A 1p asks 3 s but ends at 0, C 1p x 1 runs; P 3p x 1 (short), L 1p x 2 (long) wait.
 
     At first P is promised 3, when A should end, and L 1, behind C. A ends at once: P moves ahead to
-    1, and leaves L nothing before 2. Reservations are made anew at each pass, in order of arrival.
+    1, and leaves L nothing before 2. Each pass makes reservations anew, in order of submission.
     """
     table = [(0, 0, 3, 1), (0, 1, 1, 1), (0, 1, 1, 1), (0, 1, 1, 3), (0, 2, 2, 1)]
     workload = workload_of(table, 3)

@@ -424,6 +424,10 @@ def test_the_commands_write_replay_and_compare(tmp_path: Path) -> None:
     paths[1].write_text(text, encoding="utf-8")
     bad = run(app, ["suite", "verify", str(paths[1]), "--weeks", "1"])
     assert bad.exit_code == 2 and "the contest is guarded, not open" in bad.stdout
+    command = ["suite", "table", *map(str, paths)]
+    shown = run(app, command, env={"COLUMNS": "60"}).stdout.splitlines()
+    assert max(map(len, shown)) <= 60 and shown[1].split()[:2] == ["SAF", "1.000"]
+    assert "| FCFS | guarded, open |" in run(app, [*command, "--format", "markdown"]).stdout
     page = tmp_path / "table.html"
     table = run(app, ["suite", "table", *map(str, paths), "-o", str(page)])
     assert table.exit_code == 0 and "<td>FCFS</td>" in page.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The synthetic log: busy, with users whose past is informative."""
+"""The generated log: busy, with users whose past is informative."""
 
 import numpy as np
 import pytest

@@ -53,7 +53,7 @@ from hpcgym.core.parts import waiting_cost
 
 @kernel
 def cross_threshold(jobs: Jobs, sim: Sim, first: int) -> bool:
-    """Move waiting jobs beyond the starvation threshold to the front of every order.
+    """Move waiting jobs beyond the threshold to the front of every order.
 
     `first` is the first job that is in no queue yet. Return True if a job moved. Writes keys,
     queues, `n_overdue` and `next_overdue`.

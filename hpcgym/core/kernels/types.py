@@ -155,7 +155,7 @@ class Sim(Columned):
     # Fixed for an episode.
     n_jobs: Setting
     machine_processors: Setting
-    threshold: Setting  # starvation threshold, s, -1 = none
+    threshold: Setting  # of waits, s, -1 = none
     backfill: Setting  # BACKFILL_*
     hears: Setting  # moments that the mode's part hears of, bits of ON_* and what follows these
     events_hear: Setting  # moments that any event hears of, likewise; 0 = there are no events

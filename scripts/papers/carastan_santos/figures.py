@@ -58,7 +58,7 @@ def _draw_weekly(rerun: Rerun, reading: Reading, logs: list[str], path: Path) ->
             one.set_ylim(bottom=0)
             finish(one, log if row == 0 else "", TITLES[metric] if column == 0 else "")
     axes[-1, 0].set_xlabel("week")
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    axes[0, 0].legend(frameon=False, fontsize=9)
     return save(figure, path)
 
 
@@ -86,7 +86,7 @@ def _draw_classes(rerun: Rerun, reading: Reading, logs: list[str], path: Path) -
             one.bar(at, heights, width=0.2, color=COLOURS[policy], label=policy)
         one.set_xticks(range(len(SHARES)), SHARES)
         finish(one, log, "% of jobs" if log == logs[0] else "")
-    one.legend(frameon=False, fontsize=8)
+    one.legend(frameon=False, fontsize=9)
     return save(figure, path)
 
 

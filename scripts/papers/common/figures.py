@@ -39,9 +39,9 @@ def finish(
     axes: Axes, title: str, label: str = "", loc: Literal["center", "left"] = "center"
 ) -> None:
     """Give axes their title and the label of y, and draw two of the four sides."""
-    axes.set_title(title, fontsize=9, loc=loc)
+    axes.set_title(title, fontsize=10, loc=loc)
     axes.set_ylabel(label, fontsize=9)
-    axes.tick_params(labelsize=7)
+    axes.tick_params(labelsize=9)
     axes.spines[["top", "right"]].set_visible(False)
 
 

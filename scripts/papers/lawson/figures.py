@@ -53,7 +53,7 @@ def _draw_classes(rerun: Rerun, reading: Reading, path: Path) -> Path:
             one.bar(at, heights, width=0.38, color=colour, label=SCHEDULERS[mode])
         one.set_xticks(range(len(logs)), logs)
         _finish(one, name)
-    axes[0].legend(frameon=False, fontsize=7)
+    axes[0].legend(frameon=False, fontsize=9)
     return save(figure, path)
 
 

@@ -39,7 +39,7 @@ def _draw_factors(rerun: Rerun, path: Path) -> Path:
             axes.axhline(user, color=colour, linestyle=":", label=f"{label}, users' estimates")
         axes.set_xticks(at, [f"f = {f}" for f in FACTORS])
         finish(axes, "mean response, s" if column == 0 else "mean bounded slowdown")
-    figure.axes[0].legend(frameon=False, fontsize=7)
+    figure.axes[0].legend(frameon=False, fontsize=9)
     return save(figure, path)
 
 
@@ -58,5 +58,5 @@ def _draw_doubling(rerun: Rerun, path: Path) -> Path:
         axes.axhline(0.0, color=BLACK, linewidth=0.6)
         axes.set_xticks(at, logs)
         finish(axes, f"{column} (black: published)")
-    figure.axes[0].legend(frameon=False, fontsize=7)
+    figure.axes[0].legend(frameon=False, fontsize=9)
     return save(figure, path)

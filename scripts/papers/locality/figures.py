@@ -44,7 +44,7 @@ def _draw_makespans(rerun: Rerun, path: Path) -> Path:
     Source: Dutot, Poquet and Trystram, figures 1 and 3.
     """
     title = "Makespan (10⁶ s) over F_comm (10⁸ byte/s), every run; black: linear trend"
-    figure = figure_of(11.0, 6.6, title)
+    figure = figure_of(9.5, 6.6, title)
     axes = panels(figure, len(NAMES), len(VARIANTS))
     for place, one in enumerate(axes):
         name = NAMES[place // len(VARIANTS)]
@@ -53,8 +53,8 @@ def _draw_makespans(rerun: Rerun, path: Path) -> Path:
         first = place % len(VARIANTS) == 0
         finish(one, variant if place < len(VARIANTS) else "", name if first else "")
         one.set_ylim(0, 1.05 * _highest(rerun, name) / MAKESPAN_S)
-    axes[len(VARIANTS)].legend(frameon=False, fontsize=7, markerscale=5, loc="upper left")
-    return save(figure, path, dpi=75)
+    axes[len(VARIANTS)].legend(frameon=False, fontsize=9, markerscale=5, loc="upper left")
+    return save(figure, path, dpi=87)
 
 
 def _draw_runs(axes: Axes, rerun: Rerun, name: str, variant: str) -> None:
@@ -94,7 +94,7 @@ def _draw_trends(rerun: Rerun, path: Path) -> Path:
             mean = makespans(rerun, name, variant).mean().groupby("f_comm").mean() / MAKESPAN_S
             axes.plot(mean.index / FACTOR, mean, color=colour, label=variant)
         finish(axes, name)
-    figure.axes[0].legend(frameon=False, fontsize=7)
+    figure.axes[0].legend(frameon=False, fontsize=9)
     return save(figure, path)
 
 
@@ -111,5 +111,5 @@ def _draw_layouts(rerun: Rerun, path: Path) -> Path:
                 factors = mean.index.get_level_values("f_comm") / FACTOR
                 one.plot(factors, mean, color=colour, linewidth=1.0, label=layout)
             finish(one, variant if name == NAMES[1] else "", name if variant == BASIC else "")
-    figure.axes[0].legend(frameon=False, fontsize=7)
+    figure.axes[0].legend(frameon=False, fontsize=9)
     return save(figure, path)

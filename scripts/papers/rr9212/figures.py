@@ -50,7 +50,7 @@ def draw_search(tables: Tables, search: Search, folder: Path) -> list[Path]:
 
 def _draw_readings(tables: Tables, path: Path) -> Path:
     """Draw our sums over the printed ones, in both readings."""
-    figure = figure_of(7.0, 2.6, "Sums of RR-9212, ours over the printed ones")
+    figure = figure_of(7.0, 3.2, "Sums of RR-9212, ours over the printed ones")
     logs = list(sums(tables, PLAIN.name))
     for one, reading in zip(figure.subplots(1, 2, sharey=True), (PLAIN, SIMULATOR), strict=True):
         for colour, log in zip((BLACK, *LINES), logs, strict=False):
@@ -66,8 +66,8 @@ def _draw_readings(tables: Tables, path: Path) -> Path:
         one.set_xticks((200, 500, 1000, 2000, 5000), ("200", "500", "1000", "2000", "5000"))
         one.minorticks_off()
         finish(one, f"{reading.name} reading")
-        one.set_xlabel("printed sum", fontsize=8)
-    one.legend(frameon=False, fontsize=7)
+        one.set_xlabel("printed sum", fontsize=9)
+    one.legend(frameon=False, fontsize=9)
     return save(figure, path, dpi=100)
 
 
@@ -93,7 +93,7 @@ def _draw_best(tables: Tables, path: Path) -> Path:
         one.bar(frame.index - 0.2, frame["SAF"], width=0.4, color=LINES[0], label="SAF")
         one.bar(frame.index + 0.2, frame.min(axis=1), width=0.4, color=LINES[1], label="best")
         finish(one, log)
-    one.legend(frameon=False, fontsize=8)
+    one.legend(frameon=False, fontsize=9)
     return save(figure, path)
 
 
@@ -121,7 +121,7 @@ def _draw_weekly(tables: Tables, search: Search, path: Path) -> Path:
             one.plot(at + 1, line, color=colour, linewidth=1.0, label=name)
         one.set_yscale("log")
         finish(one, f"{log}, {reading} reading")
-    one.legend(frameon=False, fontsize=7, ncols=5)
+    one.legend(frameon=False, fontsize=9, ncols=5)
     return save(figure, path)
 
 
@@ -147,8 +147,8 @@ def _draw_maps(search: Search, path: Path) -> Path:
                 one.plot(best[2] - best[1], best[2] + best[1], "o", color="blue", markersize=4)
             one.set_aspect("equal")
             finish(one, f"week {week}, q {'<=' if side < 0 else '>='} 0")
-            one.set_xlabel("wait - e", fontsize=7)
-            one.set_ylabel("wait + e", fontsize=7)
+            one.set_xlabel("wait - e", fontsize=9)
+            one.set_ylabel("wait + e", fontsize=9)
         figure.colorbar(picture, ax=list(row), label="log10 bsld", shrink=0.8)
     return save(figure, path, dpi=80)
 
@@ -164,7 +164,7 @@ def _draw_xnes(search: Search, path: Path) -> Path:
             one.plot(rows["week"], rows[name] / best, ".-", color=colour, linewidth=0.8, label=name)
         one.axhline(1.0, color=BLACK, linewidth=0.8)
         finish(one, log)
-    one.legend(frameon=False, fontsize=8)
+    one.legend(frameon=False, fontsize=9)
     return save(figure, path)
 
 
@@ -177,6 +177,6 @@ def _draw_months(search: Search, path: Path) -> Path:
         one.plot(at, search.months[name], ".-", color=colour, linewidth=1.0, label=name)
     one.plot(at, search.covers[PLAIN.name, MONTHS].min(axis=1), ".-", color=LINES[3], label="w*")
     one.set_yscale("log")
-    one.legend(frameon=False, fontsize=8)
+    one.legend(frameon=False, fontsize=9)
     finish(one, "", "mean bounded slowdown")
     return save(figure, path)

@@ -83,7 +83,7 @@ def leave_entry(sim: Sim, job: int) -> None:
 
 @kernel(inlined=True)
 def is_overdue(sim: Sim, job: int) -> bool:
-    """Tell whether a waiting job is known to be beyond the starvation threshold."""
+    """Tell whether a waiting job is known to be beyond the threshold."""
     # Jobs cross it in order of submission, so one number divides them. Crossing is noticed at
     # passes only.
     return job < sim.next_overdue
