@@ -17,6 +17,7 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
     from typer.core import TyperGroup
 
     from hpcgym.cli import (
+        advise,
         cross_validate,
         evaluate,
         plot,
@@ -171,6 +172,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "plot": plot.plot_log,
         "report": report.write_report,
     },
+    "Advise a live queue": {"advise": advise.advise_queue},
     "Compare agents": {
         "evaluate": evaluate.evaluate_agents,
         "cross-validate": cross_validate.cross_validate_agents,

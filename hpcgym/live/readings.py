@@ -343,12 +343,8 @@ def rows_of(name: str, source: Text) -> Iterator[tuple[str, dict[str, Any]]]:
         yield where, values
 
 
-def read_queue(squeue: Text, sprio: Text, sinfo: Text, *, jobs_before: int = 0) -> Reading:
+def read_queue(squeue: Text, sprio: Text, sinfo: Text) -> Reading:
     """Read a queue of three texts, and refuse it where they contradict each other.
-
-    Args:
-        jobs_before: Jobs that the reading before this had; a queue that is empty after one with
-            jobs is no answer.
 
     Raises:
         LiveError: A line cannot be read, a job comes twice, or the queue is empty though it should
@@ -374,7 +370,7 @@ def read_queue(squeue: Text, sprio: Text, sinfo: Text, *, jobs_before: int = 0) 
         else:
             running.append(_running(values, where))
     reading = Reading(_now(waiting, running), tuple(waiting), tuple(running), nodes)
-    _refuse_empty(reading, squeue, sites, jobs_before)
+    _refuse_empty(reading, squeue, len(sites))
     return reading
 
 
@@ -404,22 +400,18 @@ def _now(waiting: list[WaitingJob], running: list[QueuedJob]) -> int:
     return max(known, default=0)
 
 
-def _refuse_empty(
-    reading: Reading, squeue: Text, sites: Mapping[int, int], jobs_before: int
-) -> None:
-    """Refuse a queue that is empty though other readings, or the last, say that there are jobs."""
+def _refuse_empty(reading: Reading, squeue: Text, n_priorities: int) -> None:
+    """Refuse a queue that is empty though other readings say that there are jobs."""
     if reading.waiting or reading.running:
         return
     held = sum({node.name: node.held for node in reading.nodes}.values())
     against = {
         f"sinfo says that jobs hold {held} cpus": held,
-        f"sprio lists {len(sites)} jobs": len(sites),
-        f"the last reading had {jobs_before} jobs": jobs_before,
+        f"sprio lists {n_priorities} jobs": n_priorities,
     }
     for why, count in against.items():
         if count:
             raise LiveError(
-                f"{squeue.where}: no jobs, but {why}; nothing is advised on it. If the queue is "
-                "truly empty, there is nothing to advise either; else ask the controller: "
-                "scontrol ping"
+                f"{squeue.where}: no jobs, but {why}; nothing is advised on readings that "
+                "contradict each other. Read all three again, or ask the controller: scontrol ping"
             )

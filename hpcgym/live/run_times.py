@@ -6,12 +6,13 @@ Source: Tsafrir, Etsion and Feitelson 2007: the mean of a user's last two jobs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.live.readings import Text, printed
+from hpcgym.live.readings import printed
 from hpcgym.text_table import duration
 from hpcgym.trace.accounting import read_accounting
 from hpcgym.trace.accounting.slurm import COMMAND
@@ -61,7 +62,7 @@ class Past:
 def no_past() -> Past:
     """Return what is known without accounting: jobs run until their limits."""
     none = np.zeros(0, dtype=np.int64)
-    says = "run times are the limits, as no accounting was read: jobs that end earlier, start others earlier"
+    says = "run times are the limits, as no accounting was read; so expected starts are late ones"
     return Past(np.zeros(0, dtype=object), none, none, none, none, none, False, says)
 
 
@@ -72,10 +73,7 @@ def ask_accounting(days: int, now: int) -> str:
         LiveError: It fails.
     """
     fields = COMMAND.partition(" -o ")[2]
-    since = f"{(now - days * 86_400)}"
-    from datetime import datetime
-
-    begin = datetime.fromtimestamp(int(since)).isoformat(timespec="seconds")
+    begin = datetime.fromtimestamp(now - days * 86_400).isoformat(timespec="seconds")
     return printed("sacct", "-a", "-X", "-P", "--duplicates", "-S", begin, "-o", fields)
 
 

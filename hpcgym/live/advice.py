@@ -1,0 +1,234 @@
+"""What an order would do to a live queue: each waiting job's rank and start, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.live.readings import WaitingJob
+from hpcgym.live.stage import Stage
+from hpcgym.text_table import duration
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AdvisedJob:
+    """A waiting job, or the waiting tasks of an array.
+
+    Attributes:
+        rank_now: Its place in the queue as Slurm takes it; None where no order can help it now.
+        rank: Its place in the advised order, likewise.
+        start_now: When it, or its first task, is expected to start as things are, Unix s; None
+            where that is not known.
+        start: The same under the advised order.
+        why: In words.
+    """
+
+    job: WaitingJob
+    rank_now: int | None
+    rank: int | None
+    start_now: int | None
+    start: int | None
+    why: str
+
+    def row(self) -> dict[str, Any]:
+        """Return it as a row of a table for programs."""
+        job = self.job
+        return {
+            "job": job.array_id,
+            "user": job.user,
+            "account": job.account,
+            "partition": job.partition,
+            "cpus": job.cpus,
+            "limit_s": job.limit_s,
+            "tasks": job.tasks,
+            "submit_time": job.submit_time,
+            "priority": job.priority,
+            "rank_now": self.rank_now,
+            "rank": self.rank,
+            "start_now": self.start_now,
+            "start": self.start,
+            "slurm_start": job.start_time,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What an order would do on one machine.
+
+    Attributes:
+        now: The instant of the snapshot, Unix s.
+        jobs: Those that an order can help, best first; then those that none can help now.
+        notes: What is simplified, and where run times come from, in sentences.
+        totals: What changes over all, in sentences.
+    """
+
+    now: int
+    jobs: tuple[AdvisedJob, ...]
+    notes: tuple[str, ...]
+    totals: tuple[str, ...]
+
+
+def advise(stage: Stage, settings: SchedulerSettings, name: str, backfill: str = "easy") -> Advice:
+    """Compare a live queue in Slurm's order with the same queue in another.
+
+    Args:
+        settings: The order: a policy, and the estimates that it goes by.
+        name: What the order is called.
+        backfill: Slurm's backfilling, as of `hpcgym.simulate`.
+
+    Raises:
+        PolicyError: What is no single order.
+        LiveError: A mode that would not run the jobs that are running.
+    """
+    now_order, order = stage.slurm_order(), stage.wanted_order(settings)
+    starts_now, starts = (stage.starts(each, backfill) for each in (now_order, order))
+    first_now, first = _first_starts(stage, starts_now), _first_starts(stage, starts)
+    ranks_now, ranks = _ranks(stage, now_order), _ranks(stage, order)
+    why = _Reasons(stage, ranks_now, order, first)
+    waiting = stage.snapshot.waiting
+    jobs = [
+        AdvisedJob(
+            waiting[at], ranks_now.get(at), ranks.get(at), first_now[at], first[at], why.of(at)
+        )
+        for at in order
+    ]
+    jobs.sort(key=lambda job: job.rank is None)
+    jobs += [
+        AdvisedJob(kept.job, None, None, None, None, kept.why) for kept in stage.snapshot.kept_out
+    ]
+    notes = (*stage.snapshot.notes, f"{stage.idle} cpus are idle; {stage.past.says}")
+    return Advice(
+        stage.snapshot.now, tuple(jobs), notes, tuple(_totals(stage, starts_now, starts, name))
+    )
+
+
+def _first_starts(stage: Stage, starts: IntArray) -> list[int]:
+    """Return when the first task of each waiting job starts, Unix s."""
+    first = np.full(len(stage.snapshot.waiting), np.iinfo(np.int64).max)
+    np.minimum.at(first, stage.tasks, starts)
+    return [int(start) for start in first]
+
+
+def _ranks(stage: Stage, order: Sequence[int]) -> dict[int, int]:
+    """Return the place in line, from 1, of each job that may be scheduled now."""
+    snapshot = stage.snapshot
+    begun = [at for at in order if snapshot.begins(snapshot.waiting[at]) <= snapshot.now]
+    return {at: rank for rank, at in enumerate(begun, start=1)}
+
+
+_COMPARED: dict[str, Callable[[WaitingJob], float]] = {
+    "less work": lambda job: job.cpus * job.limit_s,
+    "shorter": lambda job: job.limit_s,
+    "fewer cpus": lambda job: job.cpus,
+    "older": lambda job: job.submit_time,
+    "more cpus": lambda job: -job.cpus,
+    "longer": lambda job: -job.limit_s,
+}
+"""In what a job may be ahead of others, if its value is lower than that of each."""
+
+
+class _Reasons:
+    """Why each job stands and starts where it does, in words."""
+
+    def __init__(
+        self, stage: Stage, ranks_now: dict[int, int], order: Sequence[int], first: Sequence[int]
+    ) -> None:
+        self.stage, self.ranks_now, self.first = stage, ranks_now, first
+        self.order = [at for at in order if at in ranks_now]
+        now = stage.snapshot.now
+        waits = (at for at in self.order if first[at] > now)
+        self.head = next(waits, None)
+        self.idle = stage.idle - sum(
+            stage.snapshot.waiting[at].cpus for at in self.order if first[at] == now
+        )
+
+    def of(self, at: int) -> str:
+        """Return the reason of the job at a position in `snapshot.waiting`."""
+        return "; ".join(filter(None, (self._moves(at), self._starts(at))))
+
+    def _moves(self, at: int) -> str:
+        """Say which jobs it passes, or which pass it."""
+        if at not in self.ranks_now:
+            return ""
+        here, rank = self.order.index(at), self.ranks_now[at]
+        passed = [other for other in self.order[here + 1 :] if self.ranks_now[other] < rank]
+        passing = [other for other in self.order[:here] if self.ranks_now[other] > rank]
+        if len(passed) > len(passing):
+            return f"passes {_counted(passed)}{self._ahead([at], passed)}"
+        if len(passing) > len(passed):
+            return f"lets {_counted(passing)} pass{self._ahead(passing, [at])}"
+        return ""
+
+    def _ahead(self, winners: Sequence[int], losers: Sequence[int]) -> str:
+        """Say in what all of some jobs are ahead of all of others, "" if in nothing."""
+        waiting = self.stage.snapshot.waiting
+        for words, value in _COMPARED.items():
+            if max(value(waiting[at]) for at in winners) < min(value(waiting[at]) for at in losers):
+                return f" ({words})"
+        return ""
+
+    def _starts(self, at: int) -> str:
+        """Say when it starts, and what it waits for."""
+        snapshot = self.stage.snapshot
+        job, now = snapshot.waiting[at], snapshot.now
+        if at not in self.ranks_now:
+            return f"may begin in {duration(snapshot.begins(job) - now)}"
+        if self.first[at] == now:
+            some = f" task of {job.tasks}" if job.tasks > 1 else ""
+            return f"fits now{f', a{some}' if some else ''}"
+        if job.at_once is not None and job.reason == "JobArrayTaskLimit":
+            return f"at most {job.at_once} of its tasks run at once"
+        needs = f"needs {job.cpus} cpus, {self.idle} stay idle"
+        if at == self.head:
+            return f"first in line: {needs}; enough in {duration(self.first[at] - now)}"
+        assert self.head is not None  # it is the first that does not start now
+        first = snapshot.waiting[self.head].array_id
+        if job.cpus <= self.idle:
+            return f"fits, but would delay job {first}, which is first in line"
+        return f"{needs}; job {first} is first in line"
+
+
+def _counted(jobs: Sequence[int]) -> str:
+    """Count jobs."""
+    return "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
+
+
+def _totals(stage: Stage, starts_now: IntArray, starts: IntArray, name: str) -> Iterator[str]:
+    """Say what changes over all tasks."""
+    n_tasks, waiting = len(stage.tasks), stage.snapshot.waiting
+    if not n_tasks:
+        yield "No job waits that an order can help."
+        return
+    earlier, later = (int((change > 0).sum()) for change in (starts_now - starts, starts - starts_now))
+    now = stage.snapshot.now
+    yield (
+        f"Of {n_tasks:,} waiting jobs, tasks of arrays counted one by one, {name} starts {earlier:,}"
+        f" earlier and {later:,} later, if nobody submits more."
+    )
+    left = [duration(float(np.mean(each - now))) for each in (starts_now, starts)]
+    begins = np.array([stage.snapshot.begins(waiting[at]) for at in stage.tasks])
+    runs = np.array([stage.past.expected(waiting[at].user, waiting[at].limit_s) for at in stage.tasks])
+    slowdowns = [
+        float(np.mean(np.maximum((each - begins + runs) / np.maximum(runs, BSLD_BOUND_S), 1.0)))
+        for each in (starts_now, starts)
+    ]
+    yield (
+        f"Mean time until the start: {left[0]} now, {left[1]} under {name}. Mean bounded slowdown: "
+        f"{slowdowns[0]:.2f} now, {slowdowns[1]:.2f} under {name}."
+    )
+    if later:
+        worst = int(np.argmax(starts - starts_now))
+        delayed = waiting[stage.tasks[worst]]
+        yield (
+            f"Delayed most: job {delayed.array_id} of {delayed.user}, by "
+            f"{duration(float(starts[worst] - starts_now[worst]))}."
+        )
