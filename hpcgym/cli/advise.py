@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from hpcgym.live.readings import Reading
     from hpcgym.live.run_times import Past
 
+BACKFILL = "conservative"
+"""As of `hpcgym.live.stage`, which takes long to import."""
+
 _FILES = "Files in place of commands"
 
 
@@ -40,8 +43,10 @@ def advise_queue(
     ] = "SAF",
     backfill: Annotated[
         str,
-        typer.Option(metavar="KIND", help="Slurm's backfilling: easy, conservative or depth:k=3."),
-    ] = "easy",
+        typer.Option(
+            metavar="KIND", help="How Slurm backfills: conservative, easy, depth:k=3 or none."
+        ),
+    ] = BACKFILL,
     partition: Annotated[
         list[str] | None,
         typer.Option(

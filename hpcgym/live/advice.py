@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.live.readings import WaitingJob
-from hpcgym.live.stage import Stage
+from hpcgym.live.readings import UNLIMITED_S, WaitingJob
+from hpcgym.live.stage import BACKFILL, Stage
 from hpcgym.text_table import duration
 
 IntArray = NDArray[np.int64]
@@ -77,7 +77,9 @@ class Advice:
     totals: tuple[str, ...]
 
 
-def advise(stage: Stage, settings: SchedulerSettings, name: str, backfill: str = "easy") -> Advice:
+def advise(
+    stage: Stage, settings: SchedulerSettings, name: str, backfill: str = BACKFILL
+) -> Advice:
     """Compare a live queue in Slurm's order with the same queue in another.
 
     Args:
@@ -105,7 +107,11 @@ def advise(stage: Stage, settings: SchedulerSettings, name: str, backfill: str =
     jobs += [
         AdvisedJob(kept.job, None, None, None, None, kept.why) for kept in stage.snapshot.kept_out
     ]
-    notes = (*stage.snapshot.notes, f"{stage.idle} cpus are idle; {stage.past.says}")
+    notes = (
+        *stage.snapshot.notes,
+        f"{stage.idle} cpus are idle; {stage.past.says}",
+        *_no_limit(stage),
+    )
     return Advice(
         stage.snapshot.now, tuple(jobs), notes, tuple(_totals(stage, starts_now, starts, name))
     )
@@ -144,12 +150,11 @@ class _Reasons:
     ) -> None:
         self.stage, self.ranks_now, self.first = stage, ranks_now, first
         self.order = [at for at in order if at in ranks_now]
-        now = stage.snapshot.now
-        waits = (at for at in self.order if first[at] > now)
-        self.head = next(waits, None)
-        self.idle = stage.idle - sum(
-            stage.snapshot.waiting[at].cpus for at in self.order if first[at] == now
+        waiting, now = stage.snapshot.waiting, stage.snapshot.now
+        self.head = next(
+            (at for at in self.order if first[at] > now and not _at_its_limit(waiting[at])), None
         )
+        self.idle = stage.idle - sum(waiting[at].cpus for at in self.order if first[at] == now)
 
     def of(self, at: int) -> str:
         """Return the reason of the job at a position in `snapshot.waiting`."""
@@ -183,18 +188,27 @@ class _Reasons:
         if at not in self.ranks_now:
             return f"may begin in {duration(snapshot.begins(job) - now)}"
         if self.first[at] == now:
-            some = f" task of {job.tasks}" if job.tasks > 1 else ""
-            return f"fits now{f', a{some}' if some else ''}"
-        if job.at_once is not None and job.reason == "JobArrayTaskLimit":
+            return "starts now" if job.tasks == 1 else f"starts now, a task of {job.tasks}"
+        if _at_its_limit(job):
             return f"at most {job.at_once} of its tasks run at once"
-        needs = f"needs {job.cpus} cpus, {self.idle} stay idle"
+        needs = f"needs {job.cpus} cpus, {max(self.idle, 0)} stay idle"
         if at == self.head:
             return f"first in line: {needs}; enough in {duration(self.first[at] - now)}"
-        assert self.head is not None  # it is the first that does not start now
-        first = snapshot.waiting[self.head].array_id
         if job.cpus <= self.idle:
-            return f"fits, but would delay job {first}, which is first in line"
-        return f"{needs}; job {first} is first in line"
+            return "the idle cpus suffice, but it would delay a job before it"
+        return needs
+
+
+def _at_its_limit(job: WaitingJob) -> bool:
+    """Tell whether as many tasks of an array run as may."""
+    return job.at_once is not None and job.reason == "JobArrayTaskLimit"
+
+
+def _no_limit(stage: Stage) -> Iterator[str]:
+    """Say how many jobs have no limit."""
+    jobs = (*stage.snapshot.waiting, *(job for job, _ in stage.snapshot.running))
+    if n_jobs := sum(job.limit_s >= UNLIMITED_S for job in jobs):
+        yield f"{n_jobs} jobs have no limit; Slurm plans with a year for each, and so does this"
 
 
 def _counted(jobs: Sequence[int]) -> str:
@@ -208,7 +222,9 @@ def _totals(stage: Stage, starts_now: IntArray, starts: IntArray, name: str) -> 
     if not n_tasks:
         yield "No job waits that an order can help."
         return
-    earlier, later = (int((change > 0).sum()) for change in (starts_now - starts, starts - starts_now))
+    earlier, later = (
+        int((change > 0).sum()) for change in (starts_now - starts, starts - starts_now)
+    )
     now = stage.snapshot.now
     yield (
         f"Of {n_tasks:,} waiting jobs, tasks of arrays counted one by one, {name} starts {earlier:,}"
@@ -216,7 +232,9 @@ def _totals(stage: Stage, starts_now: IntArray, starts: IntArray, name: str) -> 
     )
     left = [duration(float(np.mean(each - now))) for each in (starts_now, starts)]
     begins = np.array([stage.snapshot.begins(waiting[at]) for at in stage.tasks])
-    runs = np.array([stage.past.expected(waiting[at].user, waiting[at].limit_s) for at in stage.tasks])
+    runs = np.array(
+        [stage.past.expected(waiting[at].user, waiting[at].limit_s) for at in stage.tasks]
+    )
     slowdowns = [
         float(np.mean(np.maximum((each - begins + runs) / np.maximum(runs, BSLD_BOUND_S), 1.0)))
         for each in (starts_now, starts)

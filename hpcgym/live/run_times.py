@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,18 @@ class Past:
 
     def expected(self, user: str, limit_s: int) -> int:
         """Return how long a job of a user is expected to run, s, at most its limit."""
-        last = self.run_time[self.user == user][-LAST:] if self.predicts else ()
-        return limit_s if len(last) == 0 else int(np.clip(np.mean(last), 1, limit_s))
+        last = self._last.get(user)
+        return limit_s if last is None else int(np.clip(last, 1, limit_s))
+
+    @cached_property
+    def _last(self) -> dict[str, float]:
+        """Return the mean of each user's last jobs, s; none where limits are nearer."""
+        runs: dict[str, list[int]] = {}
+        for user, run_time in zip(self.user, self.run_time, strict=True):
+            runs.setdefault(user, []).append(int(run_time))
+        return {
+            user: float(np.mean(of_user[-LAST:])) for user, of_user in runs.items() if self.predicts
+        }
 
     def expected_left(self, user: str, limit_s: int, elapsed_s: int) -> int:
         """Return how long a running job is expected to go on, s, >= 1.

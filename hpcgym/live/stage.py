@@ -1,8 +1,9 @@
-"""A snapshot as a workload: the machine is full until now, and then goes on from the snapshot.
+"""A snapshot as a workload: simulations begin with the jobs that run, and with those that wait.
 
-Time 0 is before the first submission of a waiting job. There the running jobs start, and beside
-them a job that holds all idle cpus until now. So no waiting job starts earlier, each waits since it
-was submitted, and the first pass with room for one is now.
+To forecast, time 0 is now: running jobs come first in the queue and start, and the others wait.
+
+To order, waits must be as long as they are. So time 0 is before the first submission of a waiting
+job. There the running jobs start, and beside them a job that holds all idle cpus until now.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from hpcgym.schedule import simulate
 
 IntArray = NDArray[np.int64]
 
+BACKFILL = "conservative"
+"""The mode nearest to Slurm's backfilling, which plans every job, in order, anew each time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Stage:
@@ -49,7 +53,7 @@ class Stage:
 
     @property
     def lead(self) -> int:
-        """Return what the workload's clock says now, s."""
+        """Return what the clock of `queue_with_past` says now, s."""
         begins = (self.snapshot.begins(job) for job in self.snapshot.waiting)
         return self.snapshot.now - min((*begins, self.snapshot.now)) + 1
 
@@ -58,42 +62,66 @@ class Stage:
         """Return the cpus that no job holds now."""
         return self.snapshot.cpus - sum(cpus for _, cpus in self.snapshot.running)
 
-    def workload(self, *, all_begun: bool = False) -> Workload:
-        """Return the jobs: one for the idle cpus if there are any, the running ones, the tasks.
+    def queue(self) -> Workload:
+        """Return the jobs from now on: the running ones, then the tasks."""
+        now = self.snapshot.now
+        begins = [
+            max(self.snapshot.begins(self.snapshot.waiting[at]) - now, 0) for at in self.tasks
+        ]
+        first = len(self.snapshot.running)
+        return self._workload(self._running(0), begins, 0, after=self._after(first))
 
-        Args:
-            all_begun: Whether jobs that begin later are submitted by now, too.
+    def queue_with_past(self) -> Workload:
+        """Return the jobs since before the first submission, with what is known of their users.
+
+        Jobs whose begin time is to come are submitted now, so that they are ordered, too.
         """
-        lead, now = self.lead, self.snapshot.now
-        rows: list[tuple[int, int, int, int, str]] = []
-        if self.idle:
-            rows.append((0, lead, lead, self.idle, ""))
+        lead = self.lead
+        begins = [
+            min(self.snapshot.begins(self.snapshot.waiting[at]) - self.snapshot.now, 0) + lead
+            for at in self.tasks
+        ]
+        held = [(lead, lead, self.idle, "")] if self.idle else []
+        return self._workload([*held, *self._running(lead)], begins, lead, past=self.past)
+
+    def _running(self, lead: int) -> list[tuple[int, int, int, str]]:
+        """Return what is left of the run time and the limit of running jobs, cpus and user."""
+        rows = []
         for job, cpus in self.snapshot.running:
-            left = max(job.limit_s - job.elapsed_s, 1)
-            if job.state == "COMPLETING":
-                left = 1
+            left = max(job.limit_s - job.elapsed_s, 1) if job.state != "COMPLETING" else 1
             runs = min(self.past.expected_left(job.user, job.limit_s, job.elapsed_s), left)
-            rows.append((0, lead + runs, lead + left, cpus, job.user))
-        for at in self.tasks:
-            waiting = self.snapshot.waiting[at]
-            begins = self.snapshot.begins(waiting) - now + lead
-            runs = self.past.expected(waiting.user, waiting.limit_s)
-            submit = min(begins, lead) if all_begun else begins
-            rows.append((submit, runs, waiting.limit_s, waiting.cpus, waiting.user))
-        submit_time, run_time, requested_time, processors, users = zip(*rows, strict=True)
-        names = sorted(set(users))
+            rows.append((lead + runs, lead + left, cpus, job.user))
+        return rows
+
+    def _workload(
+        self,
+        running: list[tuple[int, int, int, str]],
+        begins: list[int],
+        lead: int,
+        *,
+        after: list[int] | None = None,
+        past: Past | None = None,
+    ) -> Workload:
+        """Make a job table of the jobs that start at 0, and the tasks."""
+        waiting = [self.snapshot.waiting[at] for at in self.tasks]
+        rows = running + [
+            (self.past.expected(job.user, job.limit_s), job.limit_s, job.cpus, job.user)
+            for job in waiting
+        ]
+        run_time, requested_time, processors, users = zip(*rows, strict=True)
+        names, user = np.unique(np.array(users, dtype=str), return_inverse=True)
         made = Workload.from_arrays(
-            submit_time,
+            [0] * len(running) + begins,
             run_time,
             requested_time,
             processors,
             machine_processors=self.snapshot.cpus,
             name="+".join(self.snapshot.partitions),
-            unix_start=now - lead,
-            user=[names.index(user) for user in users],
-            after=None if all_begun else self._after(len(rows) - len(self.tasks)),
+            unix_start=self.snapshot.now - lead,
+            user=user,
+            after=after,
         )
-        return replace(made, user_index=made.user_index, history=self._history(names))
+        return made if past is None else replace(made, history=self._history(names.tolist()))
 
     def _history(self, names: Sequence[str]) -> History:
         """Return what is known of users' past jobs at time 0; later ends count as there, too."""
@@ -119,17 +147,16 @@ class Stage:
         for at, job in enumerate(self.snapshot.waiting):
             if job.at_once is None:
                 continue
-            begun = first - len(self.snapshot.running)
             running = [
-                (other.limit_s - other.elapsed_s, begun + row)
+                (other.limit_s - other.elapsed_s, row)
                 for row, (other, _) in enumerate(self.snapshot.running)
                 if other.array_id.startswith(f"{job.job_id}_")
             ]
             rows = [row for _, row in sorted(running)]
             rows += [first + int(row) for row in np.flatnonzero(self.tasks == at)]
-            for place_in_line, row in enumerate(rows[job.at_once :]):
+            for earlier, row in zip(rows, rows[job.at_once :], strict=False):
                 if row >= first:
-                    after[row] = rows[place_in_line]
+                    after[row] = earlier
         return after if max(after) >= 0 else None
 
     def slurm_order(self) -> list[int]:
@@ -166,7 +193,7 @@ class Stage:
             raise PolicyError(
                 f"{policy.name} chooses between orders as it goes; name one order, such as SAF"
             )
-        workload = self.workload(all_begun=True)
+        workload = self.queue_with_past()
         first, lead = len(workload) - len(self.tasks), self.lead
         if policy.formula is not None:
             listed = workload.columns(slice(first, None))
@@ -180,7 +207,7 @@ class Stage:
         score[simulator.waiting - first] = simulator.scores()
         return score
 
-    def starts(self, order: Sequence[int], backfill: str = "easy") -> IntArray:
+    def starts(self, order: Sequence[int], backfill: str = BACKFILL) -> IntArray:
         """Return when each task starts, Unix s, if the queue keeps an order and nobody comes.
 
         Args:
@@ -190,7 +217,7 @@ class Stage:
         Raises:
             LiveError: Under the mode the running jobs would not be running.
         """
-        workload = self.workload()
+        workload = self.queue()
         first = len(workload) - len(self.tasks)
         rank = np.empty(len(order))
         rank[list(order)] = np.arange(len(order))
@@ -202,12 +229,12 @@ class Stage:
             backfill=backfill,
             dependencies="ignore" if workload.after is None else "start",
         )
-        if schedule.start_time[:first].any() or (schedule.start_time[first:] < self.lead).any():
+        if schedule.start_time[:first].any():
             raise LiveError(
                 f"backfill {backfill!r} would not run the jobs that are running; choose easy, "
                 "conservative, depth or none"
             )
-        starts: IntArray = schedule.start_time[first:] - self.lead + self.snapshot.now
+        starts: IntArray = schedule.start_time[first:] + self.snapshot.now
         return starts
 
 
