@@ -220,6 +220,8 @@ class Stage:
         Raises:
             LiveError: Under the mode the running jobs would not be running.
         """
+        if not len(self.tasks):
+            return np.zeros(0, dtype=np.int64)
         workload = self.queue()
         first = len(workload) - len(self.tasks)
         rank = np.empty(len(order))

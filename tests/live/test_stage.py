@@ -4,14 +4,14 @@ import random
 
 import numpy as np
 import pytest
-from live_queues import NOW, nodes, reading, runs, waits
-from reference_queue import Runs, Waits, starts_of
 
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import LiveError, PolicyError
 from hpcgym.live.run_times import Past, no_past
 from hpcgym.live.snapshot import snapshots_of
 from hpcgym.live.stage import Stage, wanted_jobs
+from live_queues import NOW, nodes, reading, runs, waits
+from reference_queue import Runs, Waits, starts_of
 
 
 def stage_of(read, past=None):
@@ -105,9 +105,7 @@ def test_expected_starts_are_those_of_plain_python(mode):
 SCORES = {
     "SAF": lambda job: job.cpus * job.limit_s,
     "LQF": lambda job: -job.cpus,
-    "WFP3": lambda job: (
-        -((max(NOW - job.eligible_time, 0) / job.limit_s) ** 3) * job.cpus
-    ),
+    "WFP3": lambda job: -((max(NOW - job.eligible_time, 0) / job.limit_s) ** 3) * job.cpus,
 }
 
 
