@@ -150,10 +150,9 @@ def _read(files: dict[str, Path | None]) -> Reading:
 
     missing = [name for name, path in files.items() if path is None]
     if missing:
-        lines = "\n".join(f"  {shell_line(name)}" for name in missing)
         raise HpcgymError(
-            f"--{missing[0]} is missing: squeue, sprio and sinfo are read together; print by:\n"
-            f"{lines}"
+            f"--{missing[0]} is missing: squeue, sprio and sinfo are read together; print it by: "
+            f"{shell_line(missing[0])}"
         )
     texts = [
         text_of(name, path) if (path := files.get(name)) else asked(name)
