@@ -84,7 +84,8 @@ class Stage:
         """
         lead, now, waiting = self.lead, self.snapshot.now, self.snapshot.waiting
         begins = [min(self.snapshot.begins(waiting[at]) - now, 0) + lead for at in self.tasks]
-        running = self._running(lead)
+        # Without names, so that nothing is predicted of them: they do not end before now.
+        running = [(runs, left, cpus, "") for runs, left, cpus, _ in self._running(lead)]
         running += [(lead, lead, self.idle, "")] if self.idle else []
         submit_time = [*[0] * len(running), *begins, lead]
         rows = [*running, *self._waiting(), (1, 1, 1, "")]
@@ -199,9 +200,15 @@ class Stage:
         workload = self.queue_with_past()
         first, lead = len(workload) - len(self.tasks) - 1, self.lead
         if policy.formula is not None:
-            listed = workload.columns(slice(first, -1))
-            seen = (listed[key] for key in ("processors", "requested_time", "submit_time", "user"))
-            return np.asarray(policy.formula(features_of(*seen, lead)), dtype=np.float64)
+            tasks = slice(first, -1)
+            features = features_of(
+                workload.processors[tasks],
+                workload.requested_time[tasks],
+                workload.submit_time[tasks],
+                workload.user_index[tasks],
+                lead,
+            )
+            return np.asarray(policy.formula(features), dtype=np.float64)
         simulator = Simulator(workload, settings, decide="event")
         while simulator.run() and simulator.now < lead:
             simulator.order_by_keys(simulator.waiting)

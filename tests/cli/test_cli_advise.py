@@ -135,7 +135,7 @@ def test_idle_cluster_has_nothing_to_advise(run: Command, files: Path, kept: Pat
     [
         (["--policy", "SFA"], "did you mean 'SAF'"),
         (["--policy", "URGENT-CAP"], "URGENT-CAP is more than an order (backfill"),
-        (["--policy", "PPO-ORDER"], "PPO-ORDER is more than an order (answers at each pass)"),
+        (["--policy", "PPO-ORDER"], "PPO-ORDER is more than an order (it answers at each pass)"),
         (["--policy", "DYNP"], "chooses between orders"),
         (["--partition", "bach"], "unknown partition 'bach'; did you mean 'batch'"),
         (["--days", "3"], "--days has no effect beside files; give --sacct FILE"),
