@@ -217,19 +217,22 @@ class Stage:
         score[simulator.waiting] = simulator.scores()
         return score[first:-1]
 
-    def starts(self, order: Sequence[int], backfill: str = BACKFILL) -> IntArray:
+    def starts(
+        self, order: Sequence[int], backfill: str = BACKFILL, *, queue: Workload | None = None
+    ) -> IntArray:
         """Return when each task starts, Unix s, if the queue keeps an order and nobody comes.
 
         Args:
             order: Positions in `snapshot.waiting`, best first.
             backfill: As of `hpcgym.simulate`.
+            queue: `queue()` with other run times.
 
         Raises:
             LiveError: Under the mode the running jobs would not be running.
         """
         if not len(self.tasks):
             return np.zeros(0, dtype=np.int64)
-        workload = self.queue()
+        workload = queue or self.queue()
         first = len(workload) - len(self.tasks)
         rank = np.empty(len(order))
         rank[list(order)] = np.arange(len(order))
