@@ -61,6 +61,10 @@ class EvaluationError(HpcgymError, ValueError):
     """An evaluation that compares nothing, or cannot be paired."""
 
 
+class LiveError(HpcgymError, ValueError):
+    """A reading of a live cluster that is cut short, contradicts itself or is no answer."""
+
+
 class ActionError(HpcgymError, ValueError):
     """An action outside the action space."""
 

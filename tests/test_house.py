@@ -47,7 +47,7 @@ FLOORS = [
     {"env"},
     {"agent"},
     {"evaluation"},
-    {"report", "suite", "site"},
+    {"report", "suite", "site", "live"},
     {"", "cli", "__main__"},
 ]
 """Lowest first; a room imports itself, its own floor and the floors below. "" is the face."""

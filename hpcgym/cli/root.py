@@ -17,6 +17,7 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
     from typer.core import TyperGroup
 
     from hpcgym.cli import (
+        advise,
         cross_validate,
         evaluate,
         plot,
@@ -166,10 +167,11 @@ app = HouseApp(
     pretty_exceptions_enable=False,
 )
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Schedule a log": {
+    "Schedule a log, or a live queue": {
         "simulate": simulate.simulate_log,
         "plot": plot.plot_log,
         "report": report.write_report,
+        "advise": advise.advise_queue,
     },
     "Compare agents": {
         "evaluate": evaluate.evaluate_agents,

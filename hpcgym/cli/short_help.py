@@ -50,6 +50,7 @@ SHORT_HELP = {
         f"--folds --seeds {_COMPARED}",
     ),
     "report": ShortHelp("hpcgym report accounting.txt --machine nodes.txt"),
+    "advise": ShortHelp("hpcgym advise --policy SAF"),
     "train": ShortHelp(
         "hpcgym train --scenario synthetic-busy-weeks --minutes 3", f"--action --minutes {_MADE}"
     ),

@@ -204,6 +204,24 @@ class Simulator:
             self._jobs.address, self._sim.address, s.PASS_ORDER, waiting, array
         )
 
+    def scores(self) -> NDArray[np.float64]:
+        """Decide this pass's primary order by the policy itself, and return its scores.
+
+        Returns:
+            Shape (n_waiting,), of the jobs in `waiting`, lowest first.
+
+        Raises:
+            PolicyError: The policy is Python, which scores no jobs of its own.
+        """
+        policy, waiting = self.episode.policy, self._waiting
+        if policy.is_python:
+            raise PolicyError(f"{policy.name} orders the queue in Python; it has no scores here")
+        weight = np.array(policy.parameters)  # writable, as in `order_by`
+        entry_points.order_by_rule(self._jobs.address, self._sim.address, policy.rule, weight)
+        entries = s.FIRST_ENTRY - self.state.start_time[0, waiting]
+        scored: NDArray[np.float64] = self.state.key[0, s.PASS_ORDER, entries]
+        return scored
+
     def _follow(self, policy: Policy) -> None:
         """Let a policy order this pass, or all passes until the next decision of an interval."""
         if self.episode.setting.decide != s.DECIDE_INTERVAL:

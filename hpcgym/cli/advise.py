@@ -1,0 +1,213 @@
+"""`hpcgym advise`: what another order would do to the queue of a live Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcgym.cli import options
+from hpcgym.cli.show import Format, echo_prose, show, show_rows
+from hpcgym.errors import HpcgymError
+from hpcgym.text_table import Column, TextTable, duration
+
+if TYPE_CHECKING:
+    from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.live.advice import Advice, AdvisedJob
+    from hpcgym.live.readings import Reading
+    from hpcgym.live.run_times import Past
+
+BACKFILL = "conservative"
+"""As of `hpcgym.live.stage`, which takes long to import."""
+
+_FILES = "Files in place of commands"
+
+
+def _printed_by(name: str) -> str:
+    """Return the help of an option that takes what a command printed."""
+    return f"What {name} printed in the pinned format; docs/advise.md has the line to type."
+
+
+def advise_queue(
+    context: typer.Context,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            "-p",
+            help="The order to compare with Slurm's: a policy, or an agent that is no more than an "
+            "order; also q=..,e=.. or one of your own.",
+        ),
+    ] = "SAF",
+    backfill: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="How Slurm backfills: conservative, easy, depth:k=3 or none."
+        ),
+    ] = BACKFILL,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only machines with this partition; may be given several times."
+        ),
+    ] = None,
+    days: Annotated[
+        int, typer.Option(help="Days of accounting that tell run times; 0 = run times are limits.")
+    ] = 14,
+    squeue: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=_printed_by("squeue"), rich_help_panel=_FILES),
+    ] = None,
+    sprio: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=_printed_by("sprio"), rich_help_panel=_FILES),
+    ] = None,
+    sinfo: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=_printed_by("sinfo"), rich_help_panel=_FILES),
+    ] = None,
+    sacct: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Accounting, as hpcgym traces import reads it.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(metavar="N", help="Jobs that the table shows; 0 = all.")] = 30,
+    how: Format = "table",
+) -> None:
+    """Say what another order would do to the queue of a live Slurm; nothing is changed.
+
+    Shows each waiting job's rank and expected start, in Slurm's order and in the other, and why.
+    Reads squeue, sprio, sinfo and sacct, or files that these printed.
+    """
+    from hpcgym.live.advice import advise
+    from hpcgym.live.last_reading import check_against_last
+    from hpcgym.live.snapshot import snapshots_of
+    from hpcgym.live.stage import Stage
+
+    if top < 0 or days < 0:
+        raise HpcgymError(f"--top and --days must be 0 or more, got {min(top, days)}")
+    files = {"squeue": squeue, "sprio": sprio, "sinfo": sinfo}
+    from_files = any(path is not None for path in files.values())
+    idle = {"days": "beside files; give --sacct FILE" if from_files else None}
+    idle["sacct"] = None if from_files else "without --squeue, --sprio and --sinfo; give --days"
+    idle["top"] = None if how == "table" else "with this --format, which has all"
+    options.refuse_idle(context, idle)
+    name, settings = _order_of(policy)
+    reading = _read(files if from_files else {})
+    check_against_last(reading)
+    machines = snapshots_of(reading, partition or ())
+    past = _past(sacct, 0 if from_files else days, reading.now)
+    advices = [advise(Stage(machine, past), settings, name, backfill) for machine in machines]
+    for advice in advices:
+        if how == "table":
+            _show(advice, name, top)
+    if how != "table":
+        rows = [job.row() for advice in advices for job in advice.jobs]
+        show_rows(rows, how, kinds={})
+        for advice in advices:
+            for sentence in (*advice.notes, *advice.totals):
+                echo_prose(sentence, err=True)
+
+
+def _order_of(policy: str) -> tuple[str, SchedulerSettings]:
+    """Return the name and the settings of an order, by a policy or by an agent that is one.
+
+    Raises:
+        HpcgymError: There is no such policy or agent, or it is more than an order.
+    """
+    from hpcgym.agent import RuleAgent
+    from hpcgym.agent.shelf import load_agent
+    from hpcgym.core.setting_list import settings_of_rules
+    from hpcgym.core.settings import SchedulerSettings
+
+    agent = load_agent(policy)
+    more = ["it answers at each pass"]
+    if isinstance(agent, RuleAgent):
+        more = [key for key in settings_of_rules("environment") if key in agent.stated]
+    if more:
+        raise HpcgymError(
+            f"--policy {policy}: {agent.name} is more than an order ({', '.join(more)}), and Slurm "
+            "can be told orders only; choose one such as SAF, SPF, SMITH or SAF-RECENT"
+        )
+    assert isinstance(agent, RuleAgent)
+    return agent.name, agent.settings(SchedulerSettings())
+
+
+def _read(files: dict[str, Path | None]) -> Reading:
+    """Read a queue by commands, or of files.
+
+    Raises:
+        HpcgymError: A file is missing beside others, or a reading is no answer.
+    """
+    from hpcgym.live.readings import asked, read_queue, shell_line, text_of
+
+    missing = [name for name, path in files.items() if path is None]
+    if missing:
+        raise HpcgymError(
+            f"--{missing[0]} is missing: squeue, sprio and sinfo are read together; print it by: "
+            f"{shell_line(missing[0])}"
+        )
+    texts = [
+        text_of(name, path) if (path := files.get(name)) else asked(name)
+        for name in ("squeue", "sprio", "sinfo")
+    ]
+    return read_queue(*texts)
+
+
+def _past(sacct: Path | None, days: int, now: int) -> Past:
+    """Return what is known of past jobs: of a file, of the last days, or nothing."""
+    from hpcgym.live.run_times import ask_accounting, no_past, read_past
+
+    if sacct is not None:
+        return read_past(sacct, now)
+    if not days:
+        return no_past()
+    with TemporaryDirectory(prefix="hpcgym-") as folder:
+        path = Path(folder, "sacct.txt")
+        path.write_text(ask_accounting(days, now), encoding="utf-8")
+        return read_past(path, now)
+
+
+def _show(advice: Advice, name: str, top: int) -> None:
+    """Print advice for a person: times from now on."""
+    for note in advice.notes:
+        echo_prose(note)
+    shown = advice.jobs[: top or None]
+    if shown:
+        more = len(advice.jobs) - len(shown)
+        notes = [f"{more} more jobs; --top 0 shows all"] if more else []
+        show("")
+        show(TextTable(_columns(advice, shown, name), notes=notes))
+        show("")
+    for sentence in advice.totals:
+        echo_prose(sentence)
+
+
+def _columns(advice: Advice, jobs: Sequence[AdvisedJob], name: str) -> list[Column]:
+    """Return the columns of the table."""
+
+    def cell(value: int | None) -> str:
+        return "-" if value is None else str(value)
+
+    def after(start: int | None) -> str:
+        if start is None:
+            return "-"
+        return "now" if start == advice.now else duration(start - advice.now)
+
+    return [
+        Column("job", [each.job.array_id for each in jobs], "name"),
+        Column("user", [each.job.user for each in jobs], "name", 5),
+        Column("cpus", [str(each.job.cpus) for each in jobs], rank=2),
+        Column("limit", [duration(each.job.limit_s) for each in jobs], rank=3),
+        Column("rank\nSlurm", [cell(each.rank_now) for each in jobs]),
+        Column(f"rank\n{name}", [cell(each.rank) for each in jobs]),
+        Column("starts in\nSlurm", [after(each.start_now) for each in jobs], rank=1),
+        Column(f"starts in\n{name}", [after(each.start) for each in jobs]),
+        Column("why", [each.why for each in jobs], "prose"),
+    ]
