@@ -57,7 +57,7 @@ class Bounds:
     cycle: int
 
 
-def planned(wanted: Sequence[MovableJob], bounds: Bounds) -> dict[int, int]:
+def planned(lines: Sequence[Sequence[MovableJob]], bounds: Bounds) -> dict[int, int]:
     """Return the site factor by job id of each job whose own is to change.
 
     Jobs that stand in order already keep theirs: of all ways to get the order, the fewest jobs
@@ -65,31 +65,33 @@ def planned(wanted: Sequence[MovableJob], bounds: Bounds) -> dict[int, int]:
     between those that keep theirs. Where bounds forbid the order, jobs go as far as they may.
 
     Args:
-        wanted: The jobs, best first.
+        lines: Jobs, best first, of each line: those that compete by priority.
     """
-    low = [max(job.base - bounds.job, min(job.base, FLOOR)) for job in wanted]
-    high = [job.base + bounds.job for job in wanted]
-    highest = list(accumulate(high, lambda before, own_high: min(before - GAP, own_high)))
-    lowest = list(accumulate(reversed(low), lambda after, own_low: max(after + GAP, own_low)))[::-1]
-    priority = [job.priority for job in wanted]
-    if all(least <= most for least, most in zip(lowest, highest, strict=True)):
-        kept = _longest_in_order(priority, lowest, highest)
-        values = _between(priority, kept, lowest, highest, _ranked(wanted))
-    else:  # bounds are left to the end, so that a job that cannot rise does not press all others
-        kept = _longest_in_order(priority, low, high)
-        far = [_FAR] * len(wanted)
-        values = _between(priority, kept, [-end for end in far], far, _ranked(wanted))
-    sites = [
-        min(max(value, least), most) - job.base
-        for job, value, least, most in zip(wanted, values, low, high, strict=True)
-    ]
+    wanted = [job for line in lines for job in line]
+    sites = [site for line in lines for site in _sites(line, bounds.job)]
     _bound(wanted, sites, bounds)
     return {job.job_id: site for job, site in zip(wanted, sites, strict=True) if site != job.site}
 
 
-def _ranked(wanted: Sequence[MovableJob]) -> list[int]:
-    """Return the priority that the job of each rank has without site factors."""
-    return sorted((job.base for job in wanted), reverse=True)
+def _sites(line: Sequence[MovableJob], most: int) -> list[int]:
+    """Return the site factor of each job of a line, `most` up or down."""
+    low = [max(job.base - most, min(job.base, FLOOR)) for job in line]
+    high = [job.base + most for job in line]
+    highest = list(accumulate(high, lambda before, own_high: min(before - GAP, own_high)))
+    lowest = list(accumulate(reversed(low), lambda after, own_low: max(after + GAP, own_low)))[::-1]
+    priority = [job.priority for job in line]
+    ranked = sorted((job.base for job in line), reverse=True)
+    if all(least <= best for least, best in zip(lowest, highest, strict=True)):
+        kept = _longest_in_order(priority, lowest, highest)
+        values = _between(priority, kept, lowest, highest, ranked)
+    else:  # bounds are left to the end, so that a job that cannot rise does not press all others
+        kept = _longest_in_order(priority, low, high)
+        far = [_FAR] * len(line)
+        values = _between(priority, kept, [-end for end in far], far, ranked)
+    return [
+        min(max(value, least), best) - job.base
+        for job, value, least, best in zip(line, values, low, high, strict=True)
+    ]
 
 
 def _longest_in_order(

@@ -34,6 +34,7 @@ class Journal:
         sites: By job id, the site factors that may be in force by these changes, the last one last.
         expires: Until when they hold, Unix s.
         unread: Lines that are no entries, as of a full disk; Slurm was not told of those.
+        descriptors: What a process must inherit to keep the journal locked.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -41,7 +42,7 @@ class Journal:
         self.sites: dict[int, list[int]] = {}
         self.expires = 0
         self.unread = 0
-        self._descriptor = descriptor
+        self.descriptors = (descriptor,)
         text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
         self._torn = bool(text) and not text.endswith(b"\n")
         for entry in _entries(text):
@@ -78,8 +79,8 @@ class Journal:
         try:
             left = b"\n" * self._torn + line
             while left:
-                left = left[os.write(self._descriptor, left) :]
-            os.fsync(self._descriptor)
+                left = left[os.write(self.descriptors[0], left) :]
+            os.fsync(self.descriptors[0])
         except OSError as error:
             self._torn = True
             raise OutputError(f"{self.path}: {error.strerror}; Slurm is told nothing") from error
