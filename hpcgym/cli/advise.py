@@ -207,9 +207,9 @@ def _columns(advice: Advice, jobs: tuple, name: str) -> list[Column]:
         Column("user", [each.job.user for each in jobs], "name", 5),
         Column("cpus", [str(each.job.cpus) for each in jobs], rank=2),
         Column("limit", [duration(each.job.limit_s) for each in jobs], rank=3),
-        Column("rank\nnow", [cell(each.rank_now) for each in jobs]),
+        Column("rank\nSlurm", [cell(each.rank_now) for each in jobs]),
         Column(f"rank\n{name}", [cell(each.rank) for each in jobs]),
-        Column("starts in\nnow", [after(each.start_now) for each in jobs], rank=1),
+        Column("starts in\nSlurm", [after(each.start_now) for each in jobs], rank=1),
         Column(f"starts in\n{name}", [after(each.start) for each in jobs]),
         Column("why", [each.why for each in jobs], "prose"),
     ]

@@ -95,7 +95,7 @@ def advise(
     starts_now, starts = (stage.starts(each, backfill) for each in (now_order, order))
     first_now, first = _first_starts(stage, starts_now), _first_starts(stage, starts)
     ranks_now, ranks = _ranks(stage, now_order), _ranks(stage, order)
-    why = _Reasons(stage, ranks_now, order, first)
+    why = _Reasons(stage, ranks_now, order, starts)
     waiting = stage.snapshot.waiting
     jobs = [
         AdvisedJob(
@@ -131,7 +131,7 @@ def _ranks(stage: Stage, order: Sequence[int]) -> dict[int, int]:
     return {at: rank for rank, at in enumerate(begun, start=1)}
 
 
-_COMPARED: dict[str, Callable[[WaitingJob], float]] = {
+_COMPARED: dict[str, Callable[[WaitingJob], int]] = {
     "less work": lambda job: job.cpus * job.limit_s,
     "shorter": lambda job: job.limit_s,
     "fewer cpus": lambda job: job.cpus,
@@ -143,18 +143,30 @@ _COMPARED: dict[str, Callable[[WaitingJob], float]] = {
 
 
 class _Reasons:
-    """Why each job stands and starts where it does, in words."""
+    """Why each job stands and starts where it does, in words.
+
+    Args:
+        order: Positions in `snapshot.waiting` in the advised order.
+        starts: When each task starts in it, Unix s.
+    """
 
     def __init__(
-        self, stage: Stage, ranks_now: dict[int, int], order: Sequence[int], first: Sequence[int]
+        self, stage: Stage, ranks_now: dict[int, int], order: Sequence[int], starts: IntArray
     ) -> None:
-        self.stage, self.ranks_now, self.first = stage, ranks_now, first
-        self.order = [at for at in order if at in ranks_now]
+        self.stage, self.first = stage, _first_starts(stage, starts)
         waiting, now = stage.snapshot.waiting, stage.snapshot.now
+        order = [at for at in order if at in ranks_now]
+        self.here = {at: here for here, at in enumerate(order)}
+        self.rank_now = np.array([ranks_now[at] for at in order], dtype=np.int64)
+        self.values = {
+            words: np.array([value(waiting[at]) for at in order], dtype=np.int64)
+            for words, value in _COMPARED.items()
+        }
         self.head = next(
-            (at for at in self.order if first[at] > now and not _at_its_limit(waiting[at])), None
+            (at for at in order if self.first[at] > now and not _at_its_limit(waiting[at])), None
         )
-        self.idle = stage.idle - sum(waiting[at].cpus for at in self.order if first[at] == now)
+        taken = (waiting[at].cpus for at in stage.tasks[starts == now])
+        self.idle = stage.idle - sum(taken)
 
     def of(self, at: int) -> str:
         """Return the reason of the job at a position in `snapshot.waiting`."""
@@ -162,22 +174,21 @@ class _Reasons:
 
     def _moves(self, at: int) -> str:
         """Say which jobs it passes, or which pass it."""
-        if at not in self.ranks_now:
+        if at not in self.here:
             return ""
-        here, rank = self.order.index(at), self.ranks_now[at]
-        passed = [other for other in self.order[here + 1 :] if self.ranks_now[other] < rank]
-        passing = [other for other in self.order[:here] if self.ranks_now[other] > rank]
+        here, rank = self.here[at], self.rank_now[self.here[at]]
+        passed = here + 1 + np.flatnonzero(self.rank_now[here + 1 :] < rank)
+        passing = np.flatnonzero(self.rank_now[:here] > rank)
         if len(passed) > len(passing):
-            return f"passes {_counted(passed)}{self._ahead([at], passed)}"
+            return f"passes {_counted(passed)}{self._ahead(np.array([here]), passed)}"
         if len(passing) > len(passed):
-            return f"lets {_counted(passing)} pass{self._ahead(passing, [at])}"
+            return f"lets {_counted(passing)} pass{self._ahead(passing, np.array([here]))}"
         return ""
 
-    def _ahead(self, winners: Sequence[int], losers: Sequence[int]) -> str:
+    def _ahead(self, winners: IntArray, losers: IntArray) -> str:
         """Say in what all of some jobs are ahead of all of others, "" if in nothing."""
-        waiting = self.stage.snapshot.waiting
-        for words, value in _COMPARED.items():
-            if max(value(waiting[at]) for at in winners) < min(value(waiting[at]) for at in losers):
+        for words, value in self.values.items():
+            if value[winners].max() < value[losers].min():
                 return f" ({words})"
         return ""
 
@@ -185,13 +196,14 @@ class _Reasons:
         """Say when it starts, and what it waits for."""
         snapshot = self.stage.snapshot
         job, now = snapshot.waiting[at], snapshot.now
-        if at not in self.ranks_now:
+        if at not in self.here:
             return f"may begin in {duration(snapshot.begins(job) - now)}"
         if self.first[at] == now:
             return "starts now" if job.tasks == 1 else f"starts now, a task of {job.tasks}"
         if _at_its_limit(job):
             return f"at most {job.at_once} of its tasks run at once"
-        needs = f"needs {job.cpus} cpus, {max(self.idle, 0)} stay idle"
+        stay = f"{self.idle} stay idle" if self.idle > 1 else "1 stays idle"
+        needs = f"needs {_cpus(job.cpus)}; {stay if self.idle > 0 else 'none stays idle'}"
         if at == self.head:
             return f"first in line: {needs}; enough in {duration(self.first[at] - now)}"
         if job.cpus <= self.idle:
@@ -208,10 +220,15 @@ def _no_limit(stage: Stage) -> Iterator[str]:
     """Say how many jobs have no limit."""
     jobs = (*stage.snapshot.waiting, *(job for job, _ in stage.snapshot.running))
     if n_jobs := sum(job.limit_s >= UNLIMITED_S for job in jobs):
-        yield f"{n_jobs} jobs have no limit; Slurm plans with a year for each, and so does this"
+        yield f"jobs without a limit: {n_jobs}; a year is planned for each, as Slurm does"
 
 
-def _counted(jobs: Sequence[int]) -> str:
+def _cpus(count: int) -> str:
+    """Count cpus."""
+    return "1 cpu" if count == 1 else f"{count} cpus"
+
+
+def _counted(jobs: IntArray) -> str:
     """Count jobs."""
     return "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
 
@@ -227,8 +244,8 @@ def _totals(stage: Stage, starts_now: IntArray, starts: IntArray, name: str) -> 
     )
     now = stage.snapshot.now
     yield (
-        f"Of {n_tasks:,} waiting jobs, tasks of arrays counted one by one, {name} starts {earlier:,}"
-        f" earlier and {later:,} later, if nobody submits more."
+        f"Of {n_tasks:,} waiting jobs, tasks of arrays counted one by one, {name} starts "
+        f"{earlier:,} earlier and {later:,} later, if nobody submits more."
     )
     left = [duration(float(np.mean(each - now))) for each in (starts_now, starts)]
     begins = np.array([stage.snapshot.begins(waiting[at]) for at in stage.tasks])
@@ -240,8 +257,8 @@ def _totals(stage: Stage, starts_now: IntArray, starts: IntArray, name: str) -> 
         for each in (starts_now, starts)
     ]
     yield (
-        f"Mean time until the start: {left[0]} now, {left[1]} under {name}. Mean bounded slowdown: "
-        f"{slowdowns[0]:.2f} now, {slowdowns[1]:.2f} under {name}."
+        f"Mean time until the start: {left[0]} in Slurm's order, {left[1]} under {name}; mean "
+        f"bounded slowdown: {slowdowns[0]:.2f} and {slowdowns[1]:.2f}."
     )
     if later:
         worst = int(np.argmax(starts - starts_now))

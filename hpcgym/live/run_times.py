@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hpcgym.live.readings import printed
 from hpcgym.text_table import duration
 from hpcgym.trace.accounting import read_accounting
+from hpcgym.trace.accounting.runs import held_processors
 from hpcgym.trace.accounting.slurm import COMMAND
 
 IntArray = NDArray[np.int64]
@@ -96,7 +97,9 @@ def read_past(path: str | Path, now: int) -> Past:
     """
     runs = read_accounting(path).runs
     end = runs["submit_time"] + runs["wait_time"] + runs["run_time"]
-    ended = runs.assign(end_time=end)[(runs["wait_time"] >= 0) & (runs["run_time"] > 0)]
+    ended = runs.assign(end_time=end, processors=held_processors(runs))[
+        (runs["wait_time"] >= 0) & (runs["run_time"] > 0)
+    ]
     ended = ended[ended["end_time"] <= now].sort_values("end_time", kind="stable")
     columns = {
         key: ended[key].to_numpy(dtype=np.int64)

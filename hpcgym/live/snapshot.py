@@ -7,7 +7,7 @@ are up. Jobs that could not start if the machine were empty are kept out, each w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mode
 
 from hpcgym.errors import LiveError, unknown_name
@@ -181,8 +181,6 @@ def _whole_nodes(job: WaitingJob, sizes: Sequence[int]) -> WaitingJob:
     """Count all cpus of the nodes of a job that has them to itself."""
     if not job.exclusive or not sizes:
         return job
-    from dataclasses import replace
-
     return replace(job, cpus=max(job.cpus, job.nodes * mode(sizes)))
 
 
@@ -193,8 +191,10 @@ def _why_kept_out(job: WaitingJob, cpus: int, n_nodes: int) -> str:
         return f"{what}: {job.dependency}" if job.dependency else what
     if job.reason not in COMPETES:
         return f"Slurm says {job.reason}"
-    if job.cpus > cpus or job.nodes > n_nodes:
-        return f"asks {job.cpus} cpus on {job.nodes} nodes; {cpus} cpus on {n_nodes} nodes are up"
+    if job.cpus > cpus:
+        return f"asks {job.cpus} cpus; only {cpus} are up"
+    if job.nodes > n_nodes:
+        return f"asks {job.nodes} nodes; only {n_nodes} are up"
     return ""
 
 

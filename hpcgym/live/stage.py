@@ -3,7 +3,8 @@
 To forecast, time 0 is now: running jobs come first in the queue and start, and the others wait.
 
 To order, waits must be as long as they are. So time 0 is before the first submission of a waiting
-job. There the running jobs start, and beside them a job that holds all idle cpus until now.
+job. There the running jobs start, and beside them a job that holds all idle cpus until now. One
+more job is submitted now, so that a pass is made.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,9 @@ from hpcgym.live.snapshot import Snapshot
 from hpcgym.schedule import simulate
 
 IntArray = NDArray[np.int64]
+
+_Row: TypeAlias = tuple[int, int, int, str]
+"""Run time and limit of a job, s, its cpus and its user."""
 
 BACKFILL = "conservative"
 """The mode nearest to Slurm's backfilling, which plans every job, in order, anew each time."""
@@ -64,27 +69,29 @@ class Stage:
 
     def queue(self) -> Workload:
         """Return the jobs from now on: the running ones, then the tasks."""
-        now = self.snapshot.now
-        begins = [
-            max(self.snapshot.begins(self.snapshot.waiting[at]) - now, 0) for at in self.tasks
-        ]
-        first = len(self.snapshot.running)
-        return self._workload(self._running(0), begins, 0, after=self._after(first))
+        now, waiting = self.snapshot.now, self.snapshot.waiting
+        begins = [max(self.snapshot.begins(waiting[at]) - now, 0) for at in self.tasks]
+        running = self._running(0)
+        submit_time = [0] * len(running) + begins
+        made, _ = self._workload(submit_time, running + self._waiting(), 0)
+        after = self._after(len(running))
+        return made if after is None else replace(made, after=np.array(after))
 
     def queue_with_past(self) -> Workload:
         """Return the jobs since before the first submission, with what is known of their users.
 
         Jobs whose begin time is to come are submitted now, so that they are ordered, too.
         """
-        lead = self.lead
-        begins = [
-            min(self.snapshot.begins(self.snapshot.waiting[at]) - self.snapshot.now, 0) + lead
-            for at in self.tasks
-        ]
-        held = [(lead, lead, self.idle, "")] if self.idle else []
-        return self._workload([*held, *self._running(lead)], begins, lead, past=self.past)
+        lead, now, waiting = self.lead, self.snapshot.now, self.snapshot.waiting
+        begins = [min(self.snapshot.begins(waiting[at]) - now, 0) + lead for at in self.tasks]
+        running = self._running(lead)
+        running += [(lead, lead, self.idle, "")] if self.idle else []
+        submit_time = [*[0] * len(running), *begins, lead]
+        rows = [*running, *self._waiting(), (1, 1, 1, "")]
+        made, names = self._workload(submit_time, rows, lead)
+        return replace(made, history=self._history(names))
 
-    def _running(self, lead: int) -> list[tuple[int, int, int, str]]:
+    def _running(self, lead: int) -> list[_Row]:
         """Return what is left of the run time and the limit of running jobs, cpus and user."""
         rows = []
         for job, cpus in self.snapshot.running:
@@ -93,25 +100,22 @@ class Stage:
             rows.append((lead + runs, lead + left, cpus, job.user))
         return rows
 
-    def _workload(
-        self,
-        running: list[tuple[int, int, int, str]],
-        begins: list[int],
-        lead: int,
-        *,
-        after: list[int] | None = None,
-        past: Past | None = None,
-    ) -> Workload:
-        """Make a job table of the jobs that start at 0, and the tasks."""
-        waiting = [self.snapshot.waiting[at] for at in self.tasks]
-        rows = running + [
+    def _waiting(self) -> list[_Row]:
+        """Return expected run time, limit, cpus and user of each task."""
+        waiting = (self.snapshot.waiting[at] for at in self.tasks)
+        return [
             (self.past.expected(job.user, job.limit_s), job.limit_s, job.cpus, job.user)
             for job in waiting
         ]
+
+    def _workload(
+        self, submit_time: list[int], rows: list[_Row], lead: int
+    ) -> tuple[Workload, list[str]]:
+        """Make a job table, and return it with the names of its users."""
         run_time, requested_time, processors, users = zip(*rows, strict=True)
         names, user = np.unique(np.array(users, dtype=str), return_inverse=True)
         made = Workload.from_arrays(
-            [0] * len(running) + begins,
+            submit_time,
             run_time,
             requested_time,
             processors,
@@ -119,9 +123,8 @@ class Stage:
             name="+".join(self.snapshot.partitions),
             unix_start=self.snapshot.now - lead,
             user=user,
-            after=after,
         )
-        return made if past is None else replace(made, history=self._history(names.tolist()))
+        return made, names.tolist()
 
     def _history(self, names: Sequence[str]) -> History:
         """Return what is known of users' past jobs at time 0; later ends count as there, too."""
@@ -141,7 +144,7 @@ class Stage:
     def _after(self, first: int) -> list[int] | None:
         """Return the row that each row waits for: of an array, so many tasks run at once.
 
-        `first` is the row of the first waiting task.
+        None where no row does; `first` is the row of the first waiting task.
         """
         after = [-1] * (first + len(self.tasks))
         for at, job in enumerate(self.snapshot.waiting):
@@ -194,18 +197,18 @@ class Stage:
                 f"{policy.name} chooses between orders as it goes; name one order, such as SAF"
             )
         workload = self.queue_with_past()
-        first, lead = len(workload) - len(self.tasks), self.lead
+        first, lead = len(workload) - len(self.tasks) - 1, self.lead
         if policy.formula is not None:
-            listed = workload.columns(slice(first, None))
+            listed = workload.columns(slice(first, -1))
             seen = (listed[key] for key in ("processors", "requested_time", "submit_time", "user"))
             return np.asarray(policy.formula(features_of(*seen, lead)), dtype=np.float64)
         simulator = Simulator(workload, settings, decide="event")
         while simulator.run() and simulator.now < lead:
             simulator.order_by_keys(simulator.waiting)
         assert simulator.now == lead
-        score = np.empty(len(self.tasks))
-        score[simulator.waiting - first] = simulator.scores()
-        return score
+        score = np.empty(len(workload))
+        score[simulator.waiting] = simulator.scores()
+        return score[first:-1]
 
     def starts(self, order: Sequence[int], backfill: str = BACKFILL) -> IntArray:
         """Return when each task starts, Unix s, if the queue keeps an order and nobody comes.
@@ -217,6 +220,8 @@ class Stage:
         Raises:
             LiveError: Under the mode the running jobs would not be running.
         """
+        if not len(self.tasks):
+            return np.zeros(0, dtype=np.int64)
         workload = self.queue()
         first = len(workload) - len(self.tasks)
         rank = np.empty(len(order))
