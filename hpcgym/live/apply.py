@@ -13,19 +13,28 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from hpcgym.errors import LiveError
 from hpcgym.live.changes import FLOOR, Bounds, MovableJob, planned
 from hpcgym.live.journal import Journal
 from hpcgym.live.readings import TIMEOUT_S, WaitingJob, environment, printed
 
+if TYPE_CHECKING:
+    from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.live.stage import Stage
+
 FACTORS = "%i|%r|%Y|%S|%N|%A|%B|%F|%J|%P|%Q|%T"
 """Of `sprio`: job, partition, priority, site factor, nice, then the other terms."""
 
 ROUNDING = 10
 """Points by which the sum of printed terms may differ from a priority that is their sum."""
+
+FORGETS_S = 600
+"""How long after the last change a controller that was killed may bring site factors back."""
 
 _ENDED = (
     "Invalid job id",
@@ -189,6 +198,14 @@ def cycle(
     return outcome
 
 
+def lines_of(stage: Stage, settings: SchedulerSettings) -> Iterator[list[WaitingJob]]:
+    """Yield the waiting jobs of each priority tier of a machine, as a policy orders them now."""
+    from hpcgym.live.stage import wanted_jobs
+
+    for _, line in groupby(wanted_jobs(stage, settings), stage.snapshot.tier):
+        yield list(line)
+
+
 def restore(journal: Journal, *, only_expired: bool = False) -> Outcome:
     """Take back all site factors of a journal, or none before they have expired.
 
@@ -199,7 +216,9 @@ def restore(journal: Journal, *, only_expired: bool = False) -> Outcome:
             journal.
     """
     outcome = Outcome()
-    if not journal.sites or (only_expired and time.time() < journal.expires):
+    now = time.time()
+    over = now >= journal.expires if journal.sites else now < journal.last_at + FORGETS_S
+    if only_expired and not over:
         return outcome
     ensure_controller()
     back, gone = _to_restore(journal, read_factors(), {})
@@ -234,9 +253,7 @@ def _movable(
                 why = "an array with such tasks"
             if why is None:
                 of_job = factors[job.job_id][0]
-                movable[-1].append(
-                    MovableJob(job.job_id, job.user, of_job.priority, of_job.site)
-                )
+                movable[-1].append(MovableJob(job.job_id, job.user, of_job.priority, of_job.site))
             else:
                 outcome.left.setdefault(why, []).append(job.array_id)
     return movable
@@ -254,12 +271,14 @@ def _why_left(
     """Return why a job may not be moved, None where it may."""
     if not set(job.partition.split(",")) <= set(partitions):
         return "in a partition that is not named"
+    if "+" in job.array_id:
+        return "part of a heterogeneous job"
     of_job = factors.get(job.job_id, [])
     if not of_job:
         return "without a priority now"
     if any(each.is_set for each in of_job):
         return _SET
-    ours = [*journal.sites.get(job.job_id, ()), *journal.sites.get(_array(job), ())]
+    ours = journal.known(job.job_id) + journal.known(_array(job))
     if any(each.site and each.site not in ours for each in of_job):
         return _ANOTHERS
     if len(of_job) > 1 or "," in job.partition:
@@ -281,15 +300,15 @@ def _to_restore(
     have it again in the queue.
     """
     back, gone = [], set()
-    for job, sites in journal.sites.items():
+    for job in journal.sites.keys() | (journal.former.keys() & factors.keys()):
         if job in stay:
             continue
         of_job = factors.get(job)
-        if of_job is None or (of_job[0].site and of_job[0].site in sites):
+        if of_job is None or (of_job[0].site and of_job[0].site in journal.known(job)):
             back.append(job)
         else:
             gone.add(job)
-    return back, gone
+    return back, gone & journal.sites.keys()
 
 
 def _told_again(
@@ -306,9 +325,7 @@ def _told_again(
     }
 
 
-def _tell(
-    told: Mapping[int, int], gone: Iterable[int], journal: Journal, outcome: Outcome
-) -> None:
+def _tell(told: Mapping[int, int], gone: Iterable[int], journal: Journal, outcome: Outcome) -> None:
     """Tell one `scontrol` all site factors, and note in the journal what is 0 or has ended.
 
     Arrays come before their tasks, as their ids are lower.

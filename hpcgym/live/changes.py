@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 GAP = 2
 """Points between neighbours: priorities are rounded, and equal ones go by job id."""
@@ -128,7 +128,7 @@ def _between(
     n_jobs = len(priority)
     values = list(priority)
     stops = [-1, *kept, n_jobs]
-    for above, below in zip(stops, stops[1:], strict=False):
+    for above, below in pairwise(stops):
         for at in range(above + 1, below):
             value = max(ranked[at], lowest[at])
             if below < n_jobs:

@@ -78,9 +78,7 @@ def watched_days(entries: Iterable[Mapping[str, Any]]) -> dict[date, bool]:
     }
 
 
-def pairs_of_days(
-    runs: pd.DataFrame, entries: Iterable[Mapping[str, Any]]
-) -> list[PairOfDays]:
+def pairs_of_days(runs: pd.DataFrame, entries: Iterable[Mapping[str, Any]]) -> list[PairOfDays]:
     """Return the pairs of days that the journal and the accounting both have.
 
     Jobs count on the day of their submission, also where they start on the next one. Those that
@@ -101,7 +99,7 @@ def pairs_of_days(
         }
     )
     settled = table[table["hour"] >= SETTLING_H]
-    by_day = {day: rows for day, rows in settled.groupby("day")}
+    by_day = dict(iter(settled.groupby("day")))
     watched = watched_days(entries)
     pairs = []
     for day in sorted(day for day, with_changes in watched.items() if with_changes):

@@ -1,12 +1,13 @@
 """What `--apply` has changed: a file of lines, each on disk before Slurm is told.
 
-Whenever a process is killed, the journal names every job whose site factor may not be 0. A line is a
-JSON object with `at`, Unix s, and one of:
+Whenever a process is killed, the journal names every job whose site factor may not be 0. A line is
+a JSON object with `at`, Unix s, and one of:
 
 | key | meaning |
 |---|---|
-| `set`, `expires` | site factors by job id that Slurm is about to be told; until when all that is in force holds |
-| `cleared` | job ids whose site factor is 0 again, is another's by now, or that have ended |
+| `set` | site factors by job id that Slurm is about to be told |
+| `expires` | beside `set`: until when all that is in force holds, Unix s |
+| `cleared` | job ids whose site factor is 0 again or another's, or that have ended |
 | `off` | nothing was changed, as this day is one without |
 """
 
@@ -32,7 +33,10 @@ class Journal:
 
     Attributes:
         sites: By job id, the site factors that may be in force by these changes, the last one last.
+        former: The same of jobs that are cleared; a controller that is killed may forget the last
+            seconds, and have them again.
         expires: Until when they hold, Unix s.
+        last_at: When the last entry was made, Unix s.
         unread: Lines that are no entries, as of a full disk; Slurm was not told of those.
         descriptors: What a process must inherit to keep the journal locked.
     """
@@ -40,7 +44,9 @@ class Journal:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self.sites: dict[int, list[int]] = {}
+        self.former: dict[int, list[int]] = {}
         self.expires = 0
+        self.last_at = 0
         self.unread = 0
         self.descriptors = (descriptor,)
         text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
@@ -57,7 +63,12 @@ class Journal:
             self.sites.setdefault(int(job), []).append(site)
         self.expires = entry.get("expires", self.expires)
         for job in entry.get("cleared", ()):
-            self.sites.pop(job, None)
+            self.former.setdefault(job, []).extend(self.sites.pop(job, ()))
+        self.last_at = entry["at"]
+
+    def known(self, job: int) -> list[int]:
+        """Return the site factors of a job that may be of these changes."""
+        return [*self.sites.get(job, ()), *self.former.get(job, ())]
 
     def intend(self, at: float, expires: float, sites: Mapping[int, int]) -> None:
         """Note site factors before Slurm is told; what is in force holds until `expires`, too."""
