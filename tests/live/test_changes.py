@@ -1,6 +1,6 @@
 """Site factors: the wanted order, the fewest changes, every bound, against a search of all ways."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,7 +61,7 @@ def test_the_wanted_order_is_reached_by_the_fewest_changes_or_is_out_of_bounds(j
     fewest = fewest_changes(jobs, bounds)
     after = priorities_after(jobs, changes)
     if fewest is not None:
-        assert all(above - below >= GAP for above, below in zip(after, after[1:], strict=False))
+        assert all(above - below >= GAP for above, below in pairwise(after))
         assert len(changes) == fewest
     for job in jobs:
         if job.job_id in changes:
