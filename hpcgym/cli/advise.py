@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from hpcgym.text_table import Column, TextTable, duration
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
-    from hpcgym.live.advice import Advice
+    from hpcgym.live.advice import Advice, AdvisedJob
     from hpcgym.live.readings import Reading
     from hpcgym.live.run_times import Past
 
@@ -131,22 +132,20 @@ def _order_of(policy: str) -> tuple[str, SchedulerSettings]:
     """
     from hpcgym.agent import RuleAgent
     from hpcgym.agent.shelf import load_agent
+    from hpcgym.core.setting_list import settings_of_rules
     from hpcgym.core.settings import SchedulerSettings
 
     agent = load_agent(policy)
-    stated = agent.stated if isinstance(agent, RuleAgent) else {"answers at each pass": ""}
-    more = [key.replace("_", " ") for key in stated if key not in ("estimates", "correction")]
+    more = ["it answers at each pass"]
+    if isinstance(agent, RuleAgent):
+        more = [key for key in settings_of_rules("environment") if key in agent.stated]
     if more:
         raise HpcgymError(
             f"--policy {policy}: {agent.name} is more than an order ({', '.join(more)}), and Slurm "
             "can be told orders only; choose one such as SAF, SPF, SMITH or SAF-RECENT"
         )
     assert isinstance(agent, RuleAgent)
-    # Running jobs keep running though they outlive what their users' past told.
-    correction = "reqtime" if "estimates" in stated else "none"
-    return agent.name, SchedulerSettings(
-        agent.policy, estimates=stated.get("estimates", "requested"), correction=correction
-    )
+    return agent.name, agent.settings(SchedulerSettings())
 
 
 def _read(files: dict[str, Path | None]) -> Reading:
@@ -159,10 +158,9 @@ def _read(files: dict[str, Path | None]) -> Reading:
 
     missing = [name for name, path in files.items() if path is None]
     if missing:
-        lines = "\n".join(f"  {shell_line(name)}" for name in missing)
         raise HpcgymError(
-            f"--{missing[0]} is missing: squeue, sprio and sinfo are read together; print by:\n"
-            f"{lines}"
+            f"--{missing[0]} is missing: squeue, sprio and sinfo are read together; print it by: "
+            f"{shell_line(missing[0])}"
         )
     texts = [
         text_of(name, path) if (path := files.get(name)) else asked(name)
@@ -200,7 +198,7 @@ def _show(advice: Advice, name: str, top: int) -> None:
         echo_prose(sentence)
 
 
-def _columns(advice: Advice, jobs: tuple, name: str) -> list[Column]:
+def _columns(advice: Advice, jobs: Sequence[AdvisedJob], name: str) -> list[Column]:
     """Return the columns of the table."""
 
     def cell(value: int | None) -> str:

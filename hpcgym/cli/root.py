@@ -167,12 +167,12 @@ app = HouseApp(
     pretty_exceptions_enable=False,
 )
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Schedule a log": {
+    "Schedule a log, or a live queue": {
         "simulate": simulate.simulate_log,
         "plot": plot.plot_log,
         "report": report.write_report,
+        "advise": advise.advise_queue,
     },
-    "Advise a live queue": {"advise": advise.advise_queue},
     "Compare agents": {
         "evaluate": evaluate.evaluate_agents,
         "cross-validate": cross_validate.cross_validate_agents,

@@ -188,8 +188,11 @@ class _Reasons:
     def _ahead(self, winners: IntArray, losers: IntArray) -> str:
         """Say in what all of some jobs are ahead of all of others, "" if in nothing."""
         for words, value in self.values.items():
-            if value[winners].max() < value[losers].min():
+            worst, best = value[winners].max(), value[losers].min()
+            if worst < best:
                 return f" ({words})"
+            if worst == best and words == "less work":
+                return " (no more work)"
         return ""
 
     def _starts(self, at: int) -> str:

@@ -192,10 +192,15 @@ def _why_kept_out(job: WaitingJob, cpus: int, n_nodes: int) -> str:
     if job.reason not in COMPETES:
         return f"Slurm says {job.reason}"
     if job.cpus > cpus:
-        return f"asks {job.cpus} cpus; only {cpus} are up"
+        return f"asks {job.cpus} cpus; up: {cpus}"
     if job.nodes > n_nodes:
-        return f"asks {job.nodes} nodes; only {n_nodes} are up"
+        return f"asks {job.nodes} nodes; up: {n_nodes}"
     return ""
+
+
+def _counted(n_nodes: int) -> str:
+    """Count nodes."""
+    return "1 node" if n_nodes == 1 else f"{n_nodes} nodes"
 
 
 def _notes(
@@ -210,8 +215,8 @@ def _notes(
     away = len(nodes) - len(up)
     sizes = {node.cpus for node in up.values()}
     yield (
-        f"{'+'.join(sorted(group))}: {total} cpus on {len(up)} nodes, counted as one pool"
-        + (f"; {away} nodes are down, drained or reserved" if away else "")
+        f"{'+'.join(sorted(group))}: {total} cpus on {_counted(len(up))}, counted as one pool"
+        + (f"; down, drained or reserved: {_counted(away)}" if away else "")
         + (f"; nodes have {min(sizes)} to {max(sizes)} cpus" if len(sizes) > 1 else "")
     )
     if held > total:

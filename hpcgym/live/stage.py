@@ -84,7 +84,8 @@ class Stage:
         """
         lead, now, waiting = self.lead, self.snapshot.now, self.snapshot.waiting
         begins = [min(self.snapshot.begins(waiting[at]) - now, 0) + lead for at in self.tasks]
-        running = self._running(lead)
+        # Without names, so that nothing is predicted of them: they do not end before now.
+        running = [(runs, left, cpus, "") for runs, left, cpus, _ in self._running(lead)]
         running += [(lead, lead, self.idle, "")] if self.idle else []
         submit_time = [*[0] * len(running), *begins, lead]
         rows = [*running, *self._waiting(), (1, 1, 1, "")]
@@ -199,9 +200,15 @@ class Stage:
         workload = self.queue_with_past()
         first, lead = len(workload) - len(self.tasks) - 1, self.lead
         if policy.formula is not None:
-            listed = workload.columns(slice(first, -1))
-            seen = (listed[key] for key in ("processors", "requested_time", "submit_time", "user"))
-            return np.asarray(policy.formula(features_of(*seen, lead)), dtype=np.float64)
+            tasks = slice(first, -1)
+            features = features_of(
+                workload.processors[tasks],
+                workload.requested_time[tasks],
+                workload.submit_time[tasks],
+                workload.user_index[tasks],
+                lead,
+            )
+            return np.asarray(policy.formula(features), dtype=np.float64)
         simulator = Simulator(workload, settings, decide="event")
         while simulator.run() and simulator.now < lead:
             simulator.order_by_keys(simulator.waiting)
@@ -210,19 +217,22 @@ class Stage:
         score[simulator.waiting] = simulator.scores()
         return score[first:-1]
 
-    def starts(self, order: Sequence[int], backfill: str = BACKFILL) -> IntArray:
+    def starts(
+        self, order: Sequence[int], backfill: str = BACKFILL, *, queue: Workload | None = None
+    ) -> IntArray:
         """Return when each task starts, Unix s, if the queue keeps an order and nobody comes.
 
         Args:
             order: Positions in `snapshot.waiting`, best first.
             backfill: As of `hpcgym.simulate`.
+            queue: `queue()` with other run times.
 
         Raises:
             LiveError: Under the mode the running jobs would not be running.
         """
         if not len(self.tasks):
             return np.zeros(0, dtype=np.int64)
-        workload = self.queue()
+        workload = queue or self.queue()
         first = len(workload) - len(self.tasks)
         rank = np.empty(len(order))
         rank[list(order)] = np.arange(len(order))

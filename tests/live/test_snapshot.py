@@ -23,7 +23,7 @@ def test_cpus_are_those_of_nodes_that_are_up():
     snapshot = only(reading([waits(1, 1, 60)], of=nodes(16, 8) + sum(away, ())))
     assert snapshot.cpus == 24
     assert "24 cpus on 2 nodes" in snapshot.notes[0]
-    assert "7 nodes are down, drained or reserved" in snapshot.notes[0]
+    assert "down, drained or reserved: 7 nodes" in snapshot.notes[0]
     assert "nodes have 8 to 16 cpus" in snapshot.notes[0]
 
 
@@ -74,8 +74,8 @@ def test_job_with_whole_nodes_asks_for_all_their_cpus():
         ({"reason": "AssocGrpCpuLimit"}, "Slurm says AssocGrpCpuLimit"),
         ({"reason": "PartitionConfig"}, "Slurm says PartitionConfig"),
         ({"reason": "ReqNodeNotAvail, UnavailableNodes:c1"}, "Slurm says ReqNodeNotAvail, "),
-        ({"cpus": 17}, "asks 17 cpus; only 16 are up"),
-        ({"nodes": 2}, "asks 2 nodes; only 1 are up"),
+        ({"cpus": 17}, "asks 17 cpus; up: 16"),
+        ({"nodes": 2}, "asks 2 nodes; up: 1"),
     ],
 )
 def test_job_that_no_order_can_help_is_kept_out_with_the_reason(job, why):

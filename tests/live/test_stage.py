@@ -139,7 +139,7 @@ def test_order_by_predictions_goes_by_users_last_jobs():
     read = reading([waits(1, 1, 600), waits(2, 1, 1200, user="chi")], [runs(3, 16, 900, 10)])
     stage = stage_of(read, past_of(ana=500, chi=30))
     by_limit = wanted_jobs(stage, SchedulerSettings("SPF"))
-    predicted = SchedulerSettings("SPF", estimates="recent", correction="reqtime")
+    predicted = SchedulerSettings("SPF", estimates="recent")
     assert [job.job_id for job in by_limit] == [1, 2]
     assert [job.job_id for job in wanted_jobs(stage, predicted)] == [2, 1]
 

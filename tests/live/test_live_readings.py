@@ -63,7 +63,7 @@ def test_recorded_queue_has_every_job_of_its_lines():
     assert len(read.waiting) == states.count("PENDING") > 10
     assert len(read.running) == len(lines) - len(read.waiting) > 2
     reasons = {job.reason for job in read.waiting}
-    assert {"JobHeldUser", "Dependency", "BeginTime", "JobArrayTaskLimit", "Resources"} <= reasons
+    assert {"JobHeldUser", "Dependency", "BeginTime", "JobArrayTaskLimit", "Priority"} <= reasons
     assert {job.user for job in read.waiting} == {"ana", "ben", "chi"}
     assert {job.account for job in read.waiting} == {"phys", "chem"}
     listed = {line.split("|")[0] for line in (RECORDED / "sprio.txt").read_text().splitlines()}
