@@ -12,6 +12,7 @@ resampling pairs, and whether restoring left priorities as they were.
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from research.live_test import (
     restoring,
     run_arm,
     seen,
+    state_of,
 )
 
 SCRIPT = Path(__file__).resolve()
@@ -81,6 +83,7 @@ def make_run(output: Path, seed: int, arm: str) -> None:
     if (output / f"{arm}-{seed}.csv").exists():
         return
     done = subprocess.run(arm_command(SCRIPT, output, seed, arm), capture_output=True, text=True)
+    shutil.rmtree(state_of(output, arm, seed), ignore_errors=True)
     if done.returncode:
         raise EvaluationError(f"run {arm}-{seed}: {done.stderr.strip()[-500:]}")
 

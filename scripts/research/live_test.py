@@ -101,26 +101,30 @@ class Agent:
         self.process.wait()
 
 
+def state_of(output: Path, arm: str, seed: int) -> Path:
+    """Return the folder of what a run's daemons write, which is of no use after it."""
+    return output / f"slurm-{arm}-{seed}"
+
+
 def run_arm(script: Path, output: Path, arm: str, seed: int) -> None:
     """Make one run, in namespaces of its own, and write what Slurm says of each job."""
-    with tempfile.TemporaryDirectory(prefix="hpcgym-slurm-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        start(folder)
-        command = agent_command(script, folder)
-        agent = Agent(command, output / f"{arm}-{seed}.log") if arm == "apply" else None
-        timers = [threading.Timer(KILLED["controller"], _crash, [folder])]
-        if agent:
-            timers += [threading.Timer(at, _restart, [agent]) for at in KILLED["agent"]]
-        for timer in timers:
-            timer.start()
-        ids, _ = run_through(drawn_jobs(seed), f"{arm} {seed}")
-        for timer in timers:
-            timer.join()
-        if agent:
-            agent.kill()
-            _write(output / f"restored-{seed}.csv", restored(folder, agent))
-        _write(output / f"{arm}-{seed}.csv", recorded(ids))
-        printed("scontrol", "shutdown")
+    folder = state_of(output, arm, seed)
+    start(folder)
+    command = agent_command(script, folder)
+    agent = Agent(command, output / f"{arm}-{seed}.log") if arm == "apply" else None
+    timers = [threading.Timer(KILLED["controller"], _crash, [folder])]
+    if agent:
+        timers += [threading.Timer(at, _restart, [agent]) for at in KILLED["agent"]]
+    for timer in timers:
+        timer.start()
+    ids, _ = run_through(drawn_jobs(seed), f"{arm} {seed}")
+    for timer in timers:
+        timer.join()
+    if agent:
+        agent.kill()
+        _write(output / f"restored-{seed}.csv", restored(folder, agent))
+    _write(output / f"{arm}-{seed}.csv", recorded(ids))
+    printed("scontrol", "shutdown")
 
 
 def _crash(folder: Path) -> None:
