@@ -1,6 +1,5 @@
 """Cycles and their restoring beside a Slurm that is a file: what is told, refused, and undone."""
 
-import json
 import os
 import signal
 import subprocess
@@ -10,84 +9,39 @@ from pathlib import Path
 
 import pytest
 
+from fake_slurm import CONFIG, Slurm
 from hpcgym.errors import LiveError
 from hpcgym.live import apply
 from hpcgym.live.apply import cycle, refuse_unfit, restore
 from hpcgym.live.changes import Bounds
 from hpcgym.live.journal import opened
 from hpcgym.live.readings import WaitingJob
+from live_queues import waits
 
-FAKE = Path(__file__).with_name("fake_slurm.py")
 FREE = Bounds(10_000, 10**6, 10**6)
-CONFIG = {"PriorityType": "priority/multifactor", "PriorityFlags": "", "SlurmUser": "slurm(64030)"}
 
 
-def waiting(job_id, array_id=None, partition="batch", user="ana"):
-    """Make a waiting job; only what a cycle reads matters."""
-    return WaitingJob(
-        job_id=job_id,
-        array_id=array_id or str(job_id),
-        user=user,
-        account="",
-        partition=partition,
-        qos="",
-        state="PENDING",
-        reason="Priority",
-        priority=0,
-        nice=0,
-        submit_time=0,
-        eligible_time=0,
-        start_time=None,
-        pending_s=0,
-        elapsed_s=0,
-        limit_s=60,
-        cpus=1,
-        nodes=1,
-        exclusive=False,
-        dependency="",
-        node_list="",
-    )
+def waiting(job_id, array_id=None, partition="batch"):
+    """Return a waiting job; only what a cycle reads matters."""
+    return waits(job_id, 1, 60, array_id=array_id or str(job_id), partition=partition)
 
 
-class Slurm:
-    """The file, and its commands on the path."""
+class SlurmInCycles(Slurm):
+    """A Slurm that is a file, with a journal beside it."""
 
-    def __init__(self, folder, monkeypatch):
-        self.path = folder / "state.json"
-        self.journal = folder / "journal.jsonl"
-        for name in ("scontrol", "sprio", "sacctmgr"):
-            script = folder / name
-            script.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} {self.path} {name} "$@"\n')
-            script.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-        self.write(jobs={}, config=CONFIG, up=True, level="Operator", told=[])
-
-    def read(self):
-        return json.loads(self.path.read_text())
-
-    def write(self, **changed):
-        before = self.read() if self.path.exists() else {}
-        self.path.write_text(json.dumps(before | changed))
-
-    def jobs(self, **by_name):
-        self.write(jobs={name.lstrip("j"): of_job for name, of_job in by_name.items()}, told=[])
-
-    def sites(self):
-        return {int(job): of_job["site"] for job, of_job in self.read()["jobs"].items()}
-
-    def told(self):
-        return dict(self.read()["told"])
-
-    def cycle(self, order, others=(), bounds=FREE, hold_s=600):
+    def cycle(self, order, hold_s=600):
+        """Make a cycle that wants an order of jobs, which are all there are."""
         with opened(self.journal) as journal:
             jobs = [job if isinstance(job, WaitingJob) else waiting(job) for job in order]
-            return cycle([jobs], [*jobs, *others], ["batch"], bounds, journal, hold_s)
+            return cycle([jobs], jobs, ["batch"], FREE, journal, hold_s)
 
     def restore(self, **how):
+        """Restore."""
         with opened(self.journal) as journal:
             return restore(journal, **how)
 
     def in_force(self):
+        """Return what the journal says may be in force."""
         with opened(self.journal) as journal:
             return journal.sites
 
@@ -95,20 +49,14 @@ class Slurm:
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
     """Return a Slurm with three jobs, the first of the lowest priority."""
-    made = Slurm(tmp_path, monkeypatch)
+    made = SlurmInCycles(tmp_path, monkeypatch)
     made.jobs(j1={"base": 100, "site": 0}, j2={"base": 200, "site": 0}, j3={"base": 300, "site": 0})
     return made
 
 
-def order_of(slurm):
-    """Return the jobs as Slurm takes them."""
-    jobs = slurm.read()["jobs"]
-    return sorted(map(int, jobs), key=lambda job: -jobs[str(job)]["base"] - jobs[str(job)]["site"])
-
-
 def test_a_cycle_puts_jobs_in_order_and_restoring_takes_it_back(slurm):
     outcome = slurm.cycle([1, 2, 3])
-    assert order_of(slurm) == [1, 2, 3]
+    assert slurm.order() == [1, 2, 3]
     assert outcome.told == slurm.told() and set(slurm.in_force()) == set(outcome.told)
     assert slurm.restore().told == dict.fromkeys(outcome.told, 0)
     assert slurm.sites() == {1: 0, 2: 0, 3: 0} and not slurm.in_force()
@@ -120,7 +68,7 @@ def test_a_queue_in_order_is_told_nothing_and_its_changes_are_renewed(slurm):
     slurm.write(told=[])
     assert slurm.cycle([1, 2, 3]).told == {} and slurm.told() == {}
     assert slurm.restore(only_expired=True).told == {}
-    assert order_of(slurm) == [1, 2, 3]
+    assert slurm.order() == [1, 2, 3]
 
 
 def test_changes_that_nobody_renews_are_taken_back_when_they_expire(slurm):
@@ -199,7 +147,7 @@ def test_tasks_of_an_array_keep_theirs_where_the_array_is_told_another(slurm):
     )
     slurm.cycle([waiting(1, "1_[3-5]"), 2, waiting(9, "1_2")])
     assert slurm.sites()[1] > 0 and slurm.sites()[9] == 0
-    assert order_of(slurm) == [1, 2, 9]
+    assert slurm.order() == [1, 2, 9]
 
 
 def test_an_array_with_a_task_that_others_have_set_is_left_alone(slurm):
