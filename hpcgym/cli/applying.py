@@ -132,7 +132,7 @@ def applying(context: typer.Context) -> Applying:
         raise HpcgymError(f"{asked[0]} and {asked[1]} are both given; give one of them")
     why = None if given.apply else "without --apply"
     bounds = ("job_points", "user_points", "cycle_points", "hold", "alternate")
-    idle = dict.fromkeys(bounds, why)
+    idle: dict[str, str | None] = dict.fromkeys(bounds, why)
     idle["expired"] = None if given.restore else "without --restore"
     idle["journal"] = None if asked else "without --apply, --restore or --compare-days"
     if given.restore or given.compare_days:

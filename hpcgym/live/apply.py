@@ -244,7 +244,7 @@ def _movable(
         for job in waiting
         if refused[job.job_id] in (_SET, _ANOTHERS) and _array(job) != job.job_id
     }
-    movable = []
+    movable: list[list[MovableJob]] = []
     for line in lines:
         movable.append([])
         for job in line:

@@ -117,7 +117,8 @@ def pairs_of_days(runs: pd.DataFrame, entries: Iterable[Mapping[str, Any]]) -> l
 def _bsld(runs: pd.DataFrame) -> np.ndarray:
     """Return the bounded slowdown of each run."""
     wait, run_time = (runs[key].to_numpy(dtype=float) for key in ("wait_time", "run_time"))
-    return np.maximum((wait + run_time) / np.maximum(run_time, BSLD_BOUND_S), 1.0)
+    bsld: np.ndarray = np.maximum((wait + run_time) / np.maximum(run_time, BSLD_BOUND_S), 1.0)
+    return bsld
 
 
 def mean_difference(differences: Iterable[float], seed: int = 0) -> tuple[float, float, float]:

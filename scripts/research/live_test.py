@@ -22,7 +22,7 @@ import pandas as pd
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.errors import LiveError
+from hpcgym.errors import EvaluationError, LiveError
 from hpcgym.live.apply import cycle, lines_of, restore
 from hpcgym.live.changes import Bounds
 from hpcgym.live.journal import opened
@@ -49,9 +49,11 @@ PARTITION, POLICY = "batch", "SAF"
 BOUNDS = Bounds(job=20_000, user=10_000_000, cycle=10_000_000)
 TICK_S = 2.0
 HOLD_S = 600
-KILLED = {"controller": 60.0, "agent": (40.0, 90.0)}
-"""When each is killed, s after the first submission."""
-DOWN_S = 4.0
+CONTROLLER_KILLED_S = 130.0
+AGENT_KILLED_S = (40.0, 90.0)
+"""When each is killed, s after the first submission; the last comes by 120 s."""
+DOWN_S = 1.0
+SAVES_S = 20.0
 RESAMPLES = 10_000
 N_WAITING = 12
 METRICS = {"wait": "mean wait, s", "bsld": "mean bounded slowdown"}
@@ -112,9 +114,9 @@ def run_arm(script: Path, output: Path, arm: str, seed: int) -> None:
     start(folder)
     command = agent_command(script, folder)
     agent = Agent(command, output / f"{arm}-{seed}.log") if arm == "apply" else None
-    timers = [threading.Timer(KILLED["controller"], _crash, [folder])]
+    timers = [threading.Timer(CONTROLLER_KILLED_S, _crash_after_saving, [folder])]
     if agent:
-        timers += [threading.Timer(at, _restart, [agent]) for at in KILLED["agent"]]
+        timers += [threading.Timer(at, _restart, [agent]) for at in AGENT_KILLED_S]
     for timer in timers:
         timer.start()
     ids, _ = run_through(drawn_jobs(seed), f"{arm} {seed}")
@@ -132,6 +134,18 @@ def _crash(folder: Path) -> None:
     kill_controller(folder)
     time.sleep(DOWN_S)
     start_controller()
+
+
+def _crash_after_saving(folder: Path) -> None:
+    """Do so as the controller has just saved its jobs, so that both arms keep all of them.
+
+    It saves every few seconds. What it has not saved it forgets: jobs, starts, site factors.
+    """
+    saved = folder / "controller" / "job_state"
+    before, until = saved.stat().st_mtime_ns, time.monotonic() + SAVES_S
+    while saved.stat().st_mtime_ns == before and time.monotonic() < until:
+        time.sleep(0.02)
+    _crash(folder)
 
 
 def _restart(agent: Agent) -> None:
@@ -156,6 +170,8 @@ def recorded(ids: Iterable[str]) -> pd.DataFrame:
         if told["JobId"] in wanted:
             times = {key: int(told[f"{key}Time"]) for key in ("Submit", "Start", "End")}
             rows.append({"job": int(told["JobId"]), **times})
+    if len(rows) != len(wanted):
+        raise EvaluationError(f"the controller has {len(rows)} of {len(wanted)} jobs")
     return pd.DataFrame(rows).sort_values("job")
 
 
@@ -255,7 +271,9 @@ def _metrics(wait: np.ndarray, run_time: np.ndarray) -> dict[str, float]:
     return {"wait": float(np.mean(wait)), "bsld": float(np.mean(bounded))}
 
 
-def compared(by_seed: Mapping[int, Mapping[str, Mapping[str, float]]], what: str) -> dict:
+def compared(
+    by_seed: Mapping[int, Mapping[str, Mapping[str, float]]], what: str
+) -> dict[str, float]:
     """Return means of both arms, and the mean change in percent with its 95 % interval."""
     both = np.array([[of[arm][what] for arm in ARMS] for of in by_seed.values()])
     change = 100 * (both[:, 1] / both[:, 0] - 1)
