@@ -21,6 +21,9 @@ UNLIMITED_S = 365 * 86_400
 """The limit of a job without one; Slurm plans with a year, too."""
 
 TIMEOUT_S = 120
+_NO_FACTORS = "not running a supported priority plugin"
+"""What `sprio` says under priority/basic."""
+
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C"}
 _STEERED_BY = ("SQUEUE_", "SPRIO_", "SINFO_", "SACCT_", "SLURM_CLUSTERS")
 """Variables by which a user's shell would change what the commands print."""
@@ -259,12 +262,17 @@ class Text(NamedTuple):
 
 
 def asked(name: str) -> Text:
-    """Ask Slurm for a reading.
+    """Ask Slurm for a reading; of priorities that have no factors it is empty.
 
     Raises:
         LiveError: The command is not there, takes too long, fails, or complains.
     """
-    return Text(name, printed(*COMMANDS[name]))
+    try:
+        return Text(name, printed(*COMMANDS[name]))
+    except LiveError as error:
+        if name == "sprio" and _NO_FACTORS in str(error):
+            return Text(name, "")
+        raise
 
 
 def environment() -> dict[str, str]:

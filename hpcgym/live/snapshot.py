@@ -189,6 +189,8 @@ def _why_kept_out(job: WaitingJob, cpus: int, n_nodes: int) -> str:
     if job.priority == 0 or job.reason in _IN_WORDS:
         what = _IN_WORDS.get(job.reason, f"held: Slurm says {job.reason}")
         return f"{what}: {job.dependency}" if job.dependency else what
+    if "+" in job.array_id:
+        return "part of a heterogeneous job, whose parts start together"
     if job.reason not in COMPETES:
         return f"Slurm says {job.reason}"
     if job.cpus > cpus:

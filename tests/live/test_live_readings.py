@@ -133,6 +133,15 @@ def test_command_that_fails_or_complains_is_no_answer(tmp_path, monkeypatch):
         asked("sinfo")
 
 
+def test_priorities_without_factors_are_an_empty_reading(tmp_path, monkeypatch):
+    says = "You are not running a supported priority plugin (priority/basic)."
+    fake_commands(tmp_path, monkeypatch, sprio=f"echo '{says}' >&2; exit 1")
+    assert asked("sprio").text == ""
+    fake_commands(tmp_path, monkeypatch, squeue=f"echo '{says}' >&2; exit 1")
+    with pytest.raises(LiveError, match="supported priority plugin"):
+        asked("squeue")
+
+
 def test_command_that_hangs_is_given_up(tmp_path, monkeypatch):
     fake_commands(tmp_path, monkeypatch, squeue="exec sleep 30")
     monkeypatch.setattr(readings, "TIMEOUT_S", 0.2)

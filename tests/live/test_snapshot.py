@@ -74,6 +74,7 @@ def test_job_with_whole_nodes_asks_for_all_their_cpus():
         ({"reason": "AssocGrpCpuLimit"}, "Slurm says AssocGrpCpuLimit"),
         ({"reason": "PartitionConfig"}, "Slurm says PartitionConfig"),
         ({"reason": "ReqNodeNotAvail, UnavailableNodes:c1"}, "Slurm says ReqNodeNotAvail, "),
+        ({"array_id": "1+0"}, "part of a heterogeneous job"),
         ({"cpus": 17}, "asks 17 cpus; up: 16"),
         ({"nodes": 2}, "asks 2 nodes; up: 1"),
     ],

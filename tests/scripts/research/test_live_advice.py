@@ -9,7 +9,7 @@ from research.live_advice import errors
 
 def test_errors_are_how_much_later_each_forecast_is_than_what_came():
     """Job 1 holds all, and ended after 50 s, not 600; job 3 could start when job 2 ended."""
-    waiting = [waits(2, 16, 300, priority=2), waits(3, 16, 300, start_time=NOW + 1000)]
+    waiting = [waits(2, 16, 300, priority=2), waits(3, 16, 300, priority=1, start_time=NOW + 1000)]
     (snapshot,) = snapshots_of(reading(waiting, [runs(1, 16, 700, 100)]))
     stage = Stage(snapshot, no_past())
     came = {"1": (NOW - 100, NOW + 50), "2": (NOW + 52, NOW + 72), "3": (NOW + 73, NOW + 80)}
