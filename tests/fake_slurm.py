@@ -114,6 +114,7 @@ def main():
     program, *words = sys.argv[2:]
     if words == ["ping"]:
         print(f"Slurmctld(primary) at head is {'UP' if state['up'] else 'DOWN'}")
+        return 0 if state["up"] else 1
     elif not state["up"]:
         print("Unable to contact slurm controller (connect failure)", file=sys.stderr)
         return 1

@@ -128,11 +128,18 @@ def ensure_controller() -> None:
     Raises:
         LiveError: So.
     """
-    answer = printed("scontrol", "ping")
+    command = ("scontrol", "ping")  # its exit code also tells of a backup that is down
+    try:
+        done = subprocess.run(
+            command, capture_output=True, check=False, env=environment(), timeout=TIMEOUT_S
+        )
+        answer = done.stdout.decode("utf-8", errors="replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        answer = str(error)
     if " is UP" not in answer:
         raise LiveError(
-            f"scontrol ping: {' '.join(answer.split())[:200]}; nothing is changed. Site factors in "
-            "force are as the controller saved them; try again when it is up"
+            f"scontrol ping: {' '.join(answer.split())[:80] or 'no answer'}; nothing is changed. "
+            "Site factors are as the controller saved them; try again when it is up"
         )
 
 
