@@ -137,8 +137,9 @@ def ensure_controller() -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         answer = str(error)
     if " is UP" not in answer:
+        said = next(iter(answer.splitlines()), "no answer")
         raise LiveError(
-            f"scontrol ping: {' '.join(answer.split())[:80] or 'no answer'}; nothing is changed. "
+            f"scontrol ping: {said}; nothing is changed. "
             "Site factors are as the controller saved them; try again when it is up"
         )
 
