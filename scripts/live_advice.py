@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.errors import HpcgymError
-from research.live_advice import errors_of_run
+from research.live_advice import ANY_NODE, errors_of_run
 from research.slurm_fidelity import markdown
 
 HEADS = ["expected start, s after the real one", "mean", "median size", "largest size", "jobs"]
@@ -26,9 +26,13 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=3, help="runs, of seeds 1, 2, ...; default 3")
     parser.add_argument("--jobs", type=int, default=40, help="jobs of each; default 40")
+    parser.add_argument(
+        "--any-node", action="store_true", help="jobs take their cpus on whatever nodes"
+    )
     given = parser.parse_args()
     try:
-        runs = [errors_of_run(seed, given.jobs) for seed in range(given.runs + 1)][1:]
+        options = ANY_NODE if given.any_node else ()
+        runs = [errors_of_run(seed, given.jobs, options) for seed in range(given.runs + 1)][1:]
     except HpcgymError as error:
         sys.exit(f"live_advice: {error}")
     over_all = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}

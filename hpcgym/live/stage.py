@@ -131,7 +131,7 @@ class Stage:
         """Return what is known of users' past jobs at time 0; later ends count as there, too."""
         number = {name: at for at, name in enumerate(names)}
         past = self.past
-        kept = np.array([name in number for name in past.user], dtype=bool)
+        kept = np.array([name != "" and name in number for name in past.user], dtype=bool)
         ends = np.minimum(past.end_time[kept] - self.snapshot.now + self.lead, 0)
         return history_of(
             np.arange(len(names)),

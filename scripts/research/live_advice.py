@@ -15,7 +15,15 @@ from hpcgym.live.readings import asked, read_queue
 from hpcgym.live.run_times import ask_accounting, no_past, read_past
 from hpcgym.live.snapshot import snapshots_of
 from hpcgym.live.stage import BACKFILL, Stage
-from research.toy_slurm import TICK_S, drawn_jobs, n_in_queue, of_jobs, printed
+from research.toy_slurm import (
+    CPUS_A_NODE,
+    N_NODES,
+    TICK_S,
+    drawn_jobs,
+    n_in_queue,
+    of_jobs,
+    printed,
+)
 
 SETTLE_S = 5.0
 """Time that Slurm gets to start what fits."""
@@ -23,12 +31,17 @@ SETTLE_S = 5.0
 IntArray = NDArray[np.int64]
 
 
-def errors_of_run(seed: int, n_jobs: int) -> dict[str, IntArray]:
+ANY_NODE = ("-N", f"1-{N_NODES}", f"--ntasks-per-node={CPUS_A_NODE}")
+"""Options of sbatch by which a job takes its cpus wherever they are."""
+
+
+def errors_of_run(seed: int, n_jobs: int, options: tuple[str, ...] = ()) -> dict[str, IntArray]:
     """Submit drawn jobs at once, and return how much later each forecast is than what came, s.
 
     Shape (n_waiting,), of the jobs that waited when the queue was read.
     """
-    ids = [job.submit() for job in drawn_jobs(seed, n_jobs, 0.0)]
+    jobs = [replace(job, options=options) for job in drawn_jobs(seed, n_jobs, 0.0)]
+    ids = [job.submit() for job in jobs]
     time.sleep(SETTLE_S)
     reading = read_queue(asked("squeue"), asked("sprio"), asked("sinfo"))
     (snapshot,) = snapshots_of(reading)
