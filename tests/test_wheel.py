@@ -48,6 +48,11 @@ def test_wheel_carries_what_the_page_of_a_report_is_made_of(installed):
     assert carried == written > {"page.html", "page.css", "start.js"}
 
 
+def test_wheel_carries_the_units_of_systemd(installed):
+    names = {path.name for path in (installed / "hpcgym" / "live").iterdir()}
+    assert {"hpcgym-restore.service", "hpcgym-restore.timer"} <= names
+
+
 def test_package_page_has_no_links_into_the_checkout(installed):
     (metadata,) = installed.glob("*.dist-info/METADATA")
     page = metadata.read_text(encoding="utf-8")

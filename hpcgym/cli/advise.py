@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcgym.cli import options
+from hpcgym.cli import applying, options
 from hpcgym.cli.show import Format, echo_prose, show, show_rows
 from hpcgym.errors import HpcgymError
 from hpcgym.text_table import Column, TextTable, duration
@@ -31,6 +31,7 @@ def _printed_by(name: str) -> str:
     return f"What {name} printed in the pinned format; docs/advise.md has the line to type."
 
 
+@options.with_options(applying.OPTIONS)
 def advise_queue(
     context: typer.Context,
     policy: Annotated[
@@ -79,8 +80,9 @@ def advise_queue(
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="Jobs that the table shows; 0 = all.")] = 30,
     how: Format = "table",
+    **_: object,
 ) -> None:
-    """Say what another order would do to the queue of a live Slurm; nothing is changed.
+    """Say what another order would do to the queue of a live Slurm; only --apply changes anything.
 
     Shows each waiting job's rank and expected start, in Slurm's order and in the other, and why.
     Reads squeue, sprio, sinfo and sacct, or files that these printed.
@@ -98,12 +100,17 @@ def advise_queue(
     idle["sacct"] = None if from_files else "without --squeue, --sprio and --sinfo; give --days"
     idle["top"] = None if how == "table" else "with this --format, which has all"
     options.refuse_idle(context, idle)
+    given = applying.applying(context)
+    if applying.done_without_reading(given):
+        return
     name, settings = _order_of(policy)
+    applying.refuse_before_reading(given)
     reading = _read(files if from_files else {})
     check_against_last(reading)
     machines = snapshots_of(reading, partition or ())
     past = _past(sacct, 0 if from_files else days, reading.now)
-    advices = [advise(Stage(machine, past), settings, name, backfill) for machine in machines]
+    stages = [Stage(machine, past) for machine in machines]
+    advices = [advise(stage, settings, name, backfill) for stage in stages]
     for advice in advices:
         if how == "table":
             _show(advice, name, top)
@@ -113,6 +120,8 @@ def advise_queue(
         for advice in advices:
             for sentence in (*advice.notes, *advice.totals):
                 echo_prose(sentence, err=True)
+    if given.apply:
+        applying.apply(given, partition or (), reading, stages, settings, beside=how != "table")
 
 
 def _order_of(policy: str) -> tuple[str, SchedulerSettings]:

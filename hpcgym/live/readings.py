@@ -275,20 +275,25 @@ def asked(name: str) -> Text:
         raise
 
 
+def environment() -> dict[str, str]:
+    """Return the variables under which commands of Slurm print what is expected."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_STEERED_BY)}
+    return kept | _ENVIRONMENT
+
+
 def printed(*command: str) -> str:
     """Return what a command of Slurm prints, whatever the user's shell sets.
 
     Raises:
         LiveError: It is not there, takes longer than `TIMEOUT_S`, fails, or complains.
     """
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(_STEERED_BY)}
     program = command[0]
     try:
         done = subprocess.run(
             command,
             capture_output=True,
             check=False,
-            env=kept | _ENVIRONMENT,
+            env=environment(),
             timeout=TIMEOUT_S,
             stdin=subprocess.DEVNULL,
         )

@@ -1,0 +1,292 @@
+"""What `hpcgym advise --apply` and `--restore` are given and print."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcgym.cli import options
+from hpcgym.cli.show import echo_prose, show
+from hpcgym.errors import HpcgymError
+from hpcgym.text_table import Column, TextTable, duration
+
+if TYPE_CHECKING:
+    from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.live.apply import Outcome
+    from hpcgym.live.days import PairOfDays
+    from hpcgym.live.readings import Reading
+    from hpcgym.live.stage import Stage
+
+_PANEL = "Change the order of the queue"
+_JOBS_OF_A_USER, _JOBS_OF_A_CYCLE = 20, 200
+"""How many times the points of a job a user, and a cycle, may have by default."""
+
+_SHOWN = 8
+"""Jobs that a line of text names."""
+
+
+def _journal() -> Path:
+    """Return where the journal is by default."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "hpcgym" / "site_factors.jsonl"
+
+
+def _points(whose: str) -> typer.models.OptionInfo:
+    """Return an option that bounds points of priority."""
+    option: typer.models.OptionInfo = typer.Option(
+        metavar="POINTS", min=1, help=f"Most points, up and down, {whose}.", rich_help_panel=_PANEL
+    )
+    return option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applying:
+    """Options that change the queue, and that take changes back."""
+
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply",
+            help="Put the jobs of the partitions named in order, by their site factors; one cycle.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False
+    job_points: Annotated[int | None, _points("of a job's site factor; --apply needs it")] = None
+    user_points: Annotated[int | None, _points("of a user's jobs together; default 20 jobs'")] = (
+        None
+    )
+    cycle_points: Annotated[int | None, _points("that a cycle adds; default 200 jobs'")] = None
+    hold: Annotated[
+        int,
+        typer.Option(
+            metavar="MINUTES",
+            min=1,
+            help="How long changes hold unless a later cycle renews them.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = 30
+    alternate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="days",
+            help="Change nothing on every other day, as drawn; --compare-days tells the gain.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    restore: Annotated[
+        bool,
+        typer.Option("--restore", help="Take all changes back.", rich_help_panel=_PANEL),
+    ] = False
+    expired: Annotated[
+        bool,
+        typer.Option(
+            "--expired", help="With --restore: only if they have expired.", rich_help_panel=_PANEL
+        ),
+    ] = False
+    compare_days: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Compare days with and without changes, by the journal and this accounting.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where changes are noted before they are made; default "
+            "~/.local/state/hpcgym/site_factors.jsonl.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+
+
+OPTIONS = options.group_of(Applying)
+
+
+def applying(context: typer.Context) -> Applying:
+    """Return the options; refuse those in vain.
+
+    Raises:
+        HpcgymError: One is given in vain, contradicts another, or is missing.
+    """
+    given = Applying(**{field.name: context.params[field.name] for field in fields(Applying)})
+    asked = [
+        flag
+        for flag, is_given in (
+            ("--apply", given.apply),
+            ("--restore", given.restore),
+            ("--compare-days", given.compare_days is not None),
+        )
+        if is_given
+    ]
+    if len(asked) > 1:
+        raise HpcgymError(f"{asked[0]} and {asked[1]} are both given; give one of them")
+    why = None if given.apply else "without --apply"
+    bounds = ("job_points", "user_points", "cycle_points", "hold", "alternate")
+    idle: dict[str, str | None] = dict.fromkeys(bounds, why)
+    idle["expired"] = None if given.restore else "without --restore"
+    idle["journal"] = None if asked else "without --apply, --restore or --compare-days"
+    if given.restore or given.compare_days:
+        mine = {field.name for field in fields(Applying)}
+        idle |= {name: f"with {asked[0]}" for name in context.params if name not in mine}
+    options.refuse_idle(context, idle)
+    if given.apply:
+        _refuse_incomplete(context, given)
+    return given
+
+
+def _refuse_incomplete(context: typer.Context, given: Applying) -> None:
+    """Refuse to change a queue that is read of files, in no named partition, or without bounds."""
+    if any(context.params[name] is not None for name in ("squeue", "sprio", "sinfo")):
+        raise HpcgymError("--apply reads Slurm itself; give no --squeue, --sprio or --sinfo")
+    if not context.params["partition"]:
+        raise HpcgymError("--apply changes named partitions only: --partition NAME")
+    if given.job_points is None:
+        raise HpcgymError(
+            "--apply needs --job-points POINTS, by how many points a job's priority may be changed "
+            "up and down; sprio shows what priorities are made of"
+        )
+    if given.alternate not in (None, "days"):
+        raise HpcgymError(f"--alternate {given.alternate}: allowed: days")
+
+
+def done_without_reading(given: Applying) -> bool:
+    """Restore, or compare days, where that was asked for, and print it; tell whether it was."""
+    path = given.journal or _journal()
+    if given.restore:
+        from hpcgym.live.apply import restore
+        from hpcgym.live.journal import opened
+
+        with opened(path) as journal:
+            outcome = restore(journal, only_expired=given.expired)
+        echo_prose(f"Site factors set back to 0: {_jobs(outcome.told)}.")
+    elif given.compare_days is not None:
+        from hpcgym.live.days import pairs_of_days
+        from hpcgym.live.journal import entries_of
+        from hpcgym.trace.accounting import read_accounting
+
+        runs = read_accounting(given.compare_days).runs
+        _show_days(pairs_of_days(runs, entries_of(path)))
+    return given.restore or given.compare_days is not None
+
+
+def refuse_before_reading(given: Applying) -> None:
+    """Refuse `--apply` where this Slurm, or this user, is not fit for it."""
+    if given.apply:
+        from hpcgym.live.apply import refuse_unfit
+
+        refuse_unfit()
+
+
+def apply(
+    given: Applying,
+    partitions: Sequence[str],
+    reading: Reading,
+    stages: Sequence[Stage],
+    settings: SchedulerSettings,
+    *,
+    beside: bool,
+) -> None:
+    """Put a queue in the wanted order, or take changes back on a day without, and print it.
+
+    It is printed beside tables for programs, not among them.
+    """
+    from hpcgym.live.apply import cycle, lines_of, restore
+    from hpcgym.live.changes import Bounds
+    from hpcgym.live.days import is_on
+    from hpcgym.live.journal import opened
+
+    assert given.job_points is not None
+    bounds = Bounds(
+        given.job_points,
+        given.user_points or _JOBS_OF_A_USER * given.job_points,
+        given.cycle_points or _JOBS_OF_A_CYCLE * given.job_points,
+    )
+    path = given.journal or _journal()
+    with opened(path) as journal:
+        if given.alternate and not is_on(datetime.now().date()):
+            restored = restore(journal)
+            journal.note_off(time.time())
+            echo_prose(
+                f"Today is a day without changes. Back to 0: {_jobs(restored.told)}.",
+                err=beside,
+            )
+            return
+        outcome = cycle(
+            [line for stage in stages for line in lines_of(stage, settings)],
+            reading.waiting,
+            partitions,
+            bounds,
+            journal,
+            60 * given.hold,
+        )
+    for sentence in _sentences(outcome, path):
+        echo_prose(sentence, err=beside)
+
+
+def _sentences(outcome: Outcome, path: Path) -> Iterator[str]:
+    """Yield what a cycle did, in sentences."""
+    up = [job for job, site in outcome.told.items() if site > 0]
+    down = [job for job, site in outcome.told.items() if site < 0]
+    back = [job for job, site in outcome.told.items() if site == 0]
+    until = datetime.fromtimestamp(outcome.expires).strftime("%H:%M")
+    yield f"Site factors: {_jobs(up)} up, {_jobs(down)} down, {_jobs(back)} back to 0."
+    for why, jobs in outcome.left.items():
+        yield f"Left alone, {why}: {_jobs(jobs)}."
+    yield (
+        f"Changes hold until {until} unless a later cycle renews them; hpcgym advise --restore "
+        f"--journal {path} takes them back."
+    )
+
+
+def _jobs(jobs: Collection[object]) -> str:
+    """Count jobs, and name the first."""
+    count = "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
+    first = ", ".join([str(job) for job in jobs][:_SHOWN])
+    return f"{count} ({first}{', ...' if len(jobs) > _SHOWN else ''})" if jobs else count
+
+
+def _show_days(pairs: Sequence[PairOfDays]) -> None:
+    """Print pairs of days, and the mean differences."""
+    from hpcgym.live.days import SETTLING_H, WATCHED_H, mean_difference
+
+    if not pairs:
+        raise HpcgymError(
+            f"no pair of days: the journal has no day with and day without, a week apart, on which "
+            f"cycles ran in {WATCHED_H} hours and jobs of the accounting were submitted"
+        )
+    show(
+        TextTable(
+            [
+                Column("with", [str(pair.day_on) for pair in pairs], "name"),
+                Column("without", [str(pair.day_off) for pair in pairs], "name"),
+                Column("jobs\nwith", [str(pair.jobs[0]) for pair in pairs]),
+                Column("jobs\nwithout", [str(pair.jobs[1]) for pair in pairs]),
+                Column("wait\nwith", [duration(pair.wait[0]) for pair in pairs]),
+                Column("wait\nwithout", [duration(pair.wait[1]) for pair in pairs]),
+                Column("bsld\nwith", [f"{pair.bsld[0]:.2f}" for pair in pairs]),
+                Column("bsld\nwithout", [f"{pair.bsld[1]:.2f}" for pair in pairs]),
+            ]
+        )
+    )
+    show("")
+    for what, values in (
+        ("wait, s", [pair.wait[0] - pair.wait[1] for pair in pairs]),
+        ("bounded slowdown", [pair.bsld[0] - pair.bsld[1] for pair in pairs]),
+    ):
+        mean, low, high = mean_difference(values)
+        interval = "one pair: no interval" if len(pairs) == 1 else f"{low:.2f} to {high:.2f}"
+        echo_prose(f"Mean {what}, with - without: {mean:.2f} ({interval}).")
+    echo_prose(
+        f"Jobs count on the day of their submission; the first {SETTLING_H} hours of each day are "
+        "left out, as the queue is that of the day before. Intervals: 95 %, by resampling pairs."
+    )
