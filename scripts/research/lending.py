@@ -1,7 +1,7 @@
-"""Learning where jobs may be killed: which job goes on trial, and controls of what was learned.
+"""Learning which job goes on trial: a linear rule, searched by evolution on weeks of three logs.
 
-`lend` has no preset of `hpcgym train`. So a linear rule is searched here, by evolution on whole
-weeks of three logs. It begins as the rule of URGENT-YOUNG's trials, the smallest area first.
+`hpcgym train` has no preset for action `lend`. The rule begins as that of URGENT-YOUNG's trials,
+the smallest area first, under that agent's order and mode.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agent import NamedAgent, load_agent
 from hpcgym.agent.evolution import XNES
 from hpcgym.core.observation_fields import MAY_BE_LENT, JobField
 from hpcgym.env.observation import fields_of
@@ -124,7 +123,7 @@ def search(seed: int, minutes: float) -> tuple[Floats, int, float]:
     Returns:
         Its numbers, how many rules were tried, and its ratio to URGENT-YOUNG on validation weeks.
     """
-    train, validation = Judges("train", 1), Judges("validation", 5)
+    train, validation = Judges("train", 0), Judges("validation", 5)
     chance = np.random.default_rng(seed)
     found = XNES(np.zeros(SIZE), STEP_SIZE, chance, candidates=CANDIDATES)
     begun, n_tried = time.process_time(), 0
@@ -139,46 +138,3 @@ def search(seed: int, minutes: float) -> tuple[Floats, int, float]:
         if (value := value_of(validation, found.mean)) < least:
             best, least = found.mean.copy(), value
     return best, n_tried, least
-
-
-class _Trials:
-    """Actions `trials` that look at nothing: controls of the trained network."""
-
-    def __init__(self, of: str) -> None:
-        self.of = of
-        self._taken = np.empty((0, 8), np.float32)
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, _: bool = True
-    ) -> tuple[Floats, Any]:
-        """Return an action drawn evenly, or one that PPO-TRIALS took at another instant."""
-        chance = seeded(observation)
-        if self.of == "even":
-            return chance.uniform(-1, 1, 8).astype(np.float32), state
-        if not len(self._taken):
-            self._taken = taken()
-        if self.of == "mean":
-            return self._taken.mean(axis=0), state
-        return self._taken[chance.integers(len(self._taken))], state
-
-
-def taken() -> Floats:
-    """Return the actions of PPO-TRIALS on the validation weeks of the three logs, a row each."""
-    agent, rows = load_agent("PPO-TRIALS"), list[Floats]()
-    assert isinstance(agent, NamedAgent)
-    for log in LOGS:
-        judge = Judge(log, "validation", 0, **agent.env_keywords, observation="dict")
-
-        def predict(shown: Any) -> Floats:
-            rows.append(agent.predict(shown)[0])
-            return rows[-1]
-
-        judge(predict)
-    return np.concatenate(rows)
-
-
-_KEYWORDS = {"action": "trials", "n_slots": 8, "decide": 14_400, "expectations": "regression"}
-
-even = NamedAgent("EVEN", _Trials("even"), _KEYWORDS)
-shuffled = NamedAgent("SHUFFLED", _Trials("shuffled"), _KEYWORDS)
-mean = NamedAgent("MEAN", _Trials("mean"), _KEYWORDS)
