@@ -7,10 +7,11 @@ what lowers the sum of bounded slowdowns. It sees what a scheduler knows; the la
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import NamedAgent
@@ -18,6 +19,7 @@ from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec
 from hpcgym.agent.ppo.torch_networks import Scorer, pack
 from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.validation_split import split_validation
+from hpcgym.core.policy import as_policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.counterfactual import Branches, first
 from hpcgym.env.config import Keywords
@@ -25,8 +27,6 @@ from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import HpcgymError, refuse_seed
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
-
-import torch  # isort: skip  # after `ppo`, which says how to install it
 
 DURATION_S = 3_600
 """For how long an option holds, s: at one pass alone it changes little."""
@@ -116,10 +116,10 @@ class CreditTrainer:
 
     def _labelled(self, episodes: Episodes) -> Iterator[Labels]:
         """Yield the labels of each week."""
-        if str(episodes.settings.policy).upper() != "SAF":
+        if (policy := as_policy(episodes.settings.policy).name) != "SAF":
             raise HpcgymError(
-                f"{episodes.scenario.name}: [scheduler] policy is {episodes.settings.policy}, and "
-                f"{self.name} corrects SAF"
+                f"{episodes.scenario.name}: [scheduler] policy is {policy}, and {self.name} "
+                "corrects SAF"
             )
         env = SchedulingEnv(episodes, **self.env_keywords)
         for number in episodes.numbers:
