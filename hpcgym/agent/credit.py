@@ -100,12 +100,12 @@ class CreditTrainer:
         parts = [split_validation(log, self.validation_share) for log in episodes]
         weeks = sum(len(playing) for playing, _ in parts)
         with steps(weeks, "branches", "weeks") as work:
-            found = []
+            labelled = []
             for playing, _ in parts:
-                for one in self._labelled(playing):
-                    found.append(one)
+                for week in self._labelled(playing):
+                    labelled.append(week)
                     work.advance()
-        labels = Labels(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        labels = Labels(*(np.concatenate(column) for column in zip(*labelled, strict=True)))
         held = [of_log for _, of_log in parts]
         validation = Validation(held, self.env_keywords, copies=self.copies, threads=1)
         best, is_start = self._fitted(labels, validation, seed)
