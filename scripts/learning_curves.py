@@ -40,6 +40,9 @@ def main() -> int:
     parser.add_argument(
         "--gap", action="store_true", help="judge hpcgym's networks on the weeks they played, too"
     )
+    parser.add_argument(
+        "--folds", action="store_true", help="judge known constants on weeks that did not choose"
+    )
     parser.add_argument("--cleanrl", type=Path, metavar="FOLDER")
     parser.add_argument("--output", type=Path, default=Path("runs/learning_curves"))
     given = parser.parse_args()
@@ -56,6 +59,11 @@ def main() -> int:
     try:
         if given.gap:
             print_gaps(given.scenario or SCENARIOS[:1])
+            return 0
+        if given.folds:
+            for scenario in given.scenario or SCENARIOS:
+                rows = pd.DataFrame([*curves.known_by_folds(scenario)])
+                print(f"\n{scenario}\n\n{machine_text(rows, 'markdown')}", flush=True)
             return 0
         folder = make_folder(given.output)
         for scenario in given.scenario or SCENARIOS:

@@ -13,7 +13,7 @@ import tomli_w
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import read_card
-from hpcgym.agent.network import FROM_ZERO, write_network
+from hpcgym.agent.network import FROM_ZERO, NetworkAgent, NetworkSpec, write_network
 from hpcgym.agent.result_table import forget_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import write_run_time_network
@@ -59,8 +59,8 @@ def write_agent(
     """Write the card of a trained agent, and its network if it has one; return the card.
 
     Args:
-        agent: An index, weights of the six features, the same in unit scale, constant controls, or
-            what `hpcgym.agent.ppo.train` returns.
+        agent: An index, weights of the six features, the same in unit scale, constant controls, a
+            network, or what `hpcgym.agent.ppo.train` returns.
         name: What tables call it; the files are named after it, in lower case.
         training: How it was trained; the weeks include those it was validated on.
         force: Whether to replace files that are there.
@@ -77,7 +77,7 @@ def write_agent(
     if isinstance(agent, RuleAgent):
         if agent.policy.network is not None:
             write_run_time_network(agent.policy.network, path.with_suffix(".npz"), force=force)
-    elif not isinstance(agent, NamedAgent):
+    elif isinstance(agent.agent, NetworkAgent):
         write_network(agent.agent, path.with_suffix(".npz"), force=force)
     with writing(path, force=force) as file:
         file.write_text(
@@ -192,6 +192,8 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
         return _index(agent.policy, stem, logs) if is_index else _weighted(agent.policy, logs)
     if not isinstance(agent, NamedAgent):
         return _network(agent, stem, logs)
+    if isinstance(agent.agent, NetworkAgent):
+        return _credited(agent, agent.agent.spec, stem, logs)
     if not isinstance(agent.agent, ConstantAction):
         raise CardError(f"{agent.name} orders by no tuned weights; `hpcgym train` writes networks")
     if agent.env_keywords["action"] == "controls":
@@ -255,6 +257,22 @@ def _index(policy: Policy, stem: str, logs: str) -> _Stated:
         },
         parameters,
         {"action": "policy"},
+    )
+
+
+def _credited(agent: NamedAgent, spec: NetworkSpec, stem: str, logs: str) -> _Stated:
+    """Describe a network that was fitted to counterfactuals."""
+    return _Stated(
+        {
+            "title": f"Network that {KIND_OF_ACTION[spec.action]}, fitted to branches on {logs}",
+            "kind": "network",
+            "source": "hpcgym specification, section 10, Counterfactuals",
+            "description": f"A {spec.network} network that corrects {spec.start.upper()} by a "
+            f"bounded amount, fitted to what options at {agent.steps} decisions would have "
+            "changed. Weeks kept for validation chose among its epochs.",
+        },
+        {"weights": f"{stem}.npz", "network": spec.network},
+        dict(agent.env_keywords),
     )
 
 

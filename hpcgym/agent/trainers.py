@@ -20,6 +20,14 @@ def _ppo_trainer(name: str = "PPO", action: str = "order", **changes: Any) -> Tr
     return PPOTrainer(preset(action, **changes), name=name)
 
 
+def _credit_trainer() -> Trainer:
+    """Make the trainer on counterfactuals; needs the extra `train`."""
+    import hpcgym.agent.ppo  # noqa: F401  # says how PyTorch is installed where it is not
+    from hpcgym.agent.credit import CreditTrainer
+
+    return CreditTrainer()
+
+
 OPEN = f"{CONTROLLED},overdue=open"
 _TUNED: dict[str, Any] = {"objective": "sum-ratio", "copies": 0, "evaluations": 40}
 _BRIEF: dict[str, Any] = {"steps": 400_000, "minutes": 0.0, "validate_every": 6}
@@ -35,6 +43,7 @@ TRAINERS: dict[str, Callable[[], Trainer]] = {
     "evolved-score": partial(SearchTrainer, "EVOLVED-NET", "score", network=True, evaluations=240),
     "tuned-controls": partial(SearchTrainer, "TUNED-CONTROLS", "controls", **_TUNED),
     "tuned-open": partial(SearchTrainer, "TUNED-OPEN", "controls", backfill=OPEN, **_TUNED),
+    "credit": _credit_trainer,
     "ppo": _ppo_trainer,
     "ppo-controls": partial(_ppo_trainer, "PPO-CONTROLS", "controls", **_BRIEF),
     "ppo-open": partial(_ppo_trainer, "PPO-OPEN", "controls", backfill=OPEN, **_BRIEF),

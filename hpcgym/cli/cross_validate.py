@@ -21,7 +21,7 @@ def cross_validate_agents(
         typer.Argument(
             metavar="NAME...",
             help="Trainers (weights, tuned-weights, network, tuned-history, tuned-network, "
-            "evolved-score, tuned-controls, tuned-open, ppo, ppo-controls, "
+            "evolved-score, tuned-controls, tuned-open, credit, ppo, ppo-controls, "
             "ppo-open, ppo-urgent, ppo-order-open), or agents' names, "
             "cards or weights. Or your own: file.py:Name, module:Name or a model's .zip, which "
             "runs what is in it.",

@@ -52,7 +52,7 @@ def tune_agent(context: typer.Context, **given: Any) -> None:
     from there. A trainer of your own class begins anew. With --seeds, --on shares the searches.
 
     `hpcgym evaluate --agents runs/tuned/NAME.toml` runs the agent, and never on a week of its
-    training. A trainer of your own may make a rule, weights of the features or an index; cards
+    training. A trainer of your own may make a rule, weights, an index or a network; cards
     state no others.
     """
     options, command = TuneOptions(**given), command_line(context)

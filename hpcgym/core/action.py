@@ -36,6 +36,7 @@ class Action:
         SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
         SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.
         ON_NODES: Whether there are such actions on machines of nodes.
+        KNOWN: Actions to try before others, where one is to hold for whole weeks.
         policies: Policies that its kernel finds in `ActionSpec.rule`.
         size: `SIZE`, as a number.
     """
@@ -51,6 +52,7 @@ class Action:
     SHOWS_CONTROLS: ClassVar[bool] = False
     SHOWS_TRIALS: ClassVar[bool] = False
     ON_NODES: ClassVar[bool] = True
+    KNOWN: ClassVar[tuple[tuple[float, ...], ...]] = ()
 
     def __init__(self, n_slots: int, policies: Sequence[str] | None = None) -> None:
         self.policies = self.policies_of(policies)

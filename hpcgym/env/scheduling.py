@@ -19,7 +19,7 @@ from hpcgym.core.prepare import state_for
 from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import with_action_table
-from hpcgym.env.config import PENALTY, AnyScenario, EnvConfig, Keywords
+from hpcgym.env.config import PENALTY, AnyScenario, EnvConfig, Keywords, refused_keyword
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import end_of
 from hpcgym.env.observation import FIELD_TABLES, with_tables
@@ -227,10 +227,10 @@ of the schedule |
         **keywords: Unpack[Keywords],
     ) -> None:
         """Configure an environment; the class explains the arguments."""
-        for name in [keyword for keyword in keywords if keyword not in Keywords.__annotations__]:
-            # Python's words: TorchRL looks for them, and then does without the keyword.
-            words = unknown_name("keyword", name, Keywords.__annotations__)
-            raise TypeError(f"got an unexpected keyword argument {name!r}: {words}")
+        for name in keywords:
+            if words := refused_keyword(name):
+                # Python's words: TorchRL looks for them, and then does without the keyword.
+                raise TypeError(f"got an unexpected keyword argument {name!r}: {words}")
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
         self._config = EnvConfig(scenario, **keywords)

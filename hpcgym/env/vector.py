@@ -19,7 +19,7 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.threads import checked_threads
 from hpcgym.env.buffers import AGENT_TERM, REWARD, EnvBuffers
-from hpcgym.env.config import PENALTY, AnyScenario, Drawn, EnvConfig, Keywords
+from hpcgym.env.config import PENALTY, AnyScenario, Drawn, EnvConfig, Keywords, refused_keyword
 from hpcgym.env.info import ends_where, info_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE
 from hpcgym.env.scheduling import Observation
@@ -31,7 +31,7 @@ from hpcgym.errors import (
     refuse_unless_whole,
     unknown_name,
 )
-from hpcgym.keywords import refuse_unknown, takes
+from hpcgym.keywords import takes
 
 MOST_ENVS = 2**20
 
@@ -118,7 +118,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             )
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
-        refuse_unknown("keyword", keywords, Keywords.__annotations__, ScenarioError)
+        for words in filter(None, map(refused_keyword, keywords)):
+            raise ScenarioError(words)
         self.autoreset_mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs, self.copy, self.render_mode = num_envs, copy, render_mode

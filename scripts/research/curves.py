@@ -239,6 +239,46 @@ def gap(scenario: str, name: str, steps: int = GAP_STEPS) -> dict[str, Estimate]
     return {part: judge(predict).ratio for part, judge in judges.items()}
 
 
+N_FOLDS = 4
+
+
+def known_by_folds(scenario: str) -> Iterator[dict[str, str]]:
+    """Yield what known constants reach on weeks that did not choose them, by what chose.
+
+    The weeks of training and validation are cut into folds; test weeks are not touched.
+    """
+    from hpcgym.agent.ppo import preset
+    from hpcgym.agent.ppo.constant_start import COPIES as SEARCHED
+    from hpcgym.agent.ppo.validation import Score, Validation
+    from hpcgym.agent.weights import ConstantAction
+    from hpcgym.core.actions.index import Index
+    from hpcgym.ranges import number_ranges
+
+    weeks, keywords = Episodes(scenario), preset("index").env_keywords
+    open_weeks = sorted(
+        number for part in ("train", "validation") for number in weeks.select(part).numbers
+    )
+    known = [ConstantAction(constant) for constant in Index.KNOWN]
+    choices: dict[str, Callable[[Score], float]] = {
+        "ratio of sums": lambda score: score.ratio,
+        "mean log ratio": lambda score: score.mean_log_ratio,
+    }
+    reached: dict[str, list[float]] = {name: [] for name in choices}
+    for held in np.array_split(open_weeks, N_FOLDS):
+        others = [number for number in open_weeks if number not in held]
+        seen, judge = (
+            Validation([weeks.select(number_ranges(part))], keywords, copies=copies, threads=1)
+            for part, copies in ((others, SEARCHED), (held.tolist(), COPIES))
+        )
+        scores = [seen.score(constant) for constant in known]
+        for name, value_of in choices.items():
+            chosen = known[int(np.argmin([value_of(score) for score in scores]))]
+            reached[name].append(judge.score(chosen).ratio)
+    for name, ratios in reached.items():
+        by_fold = ", ".join(f"{ratio:.3f}" for ratio in ratios)
+        yield {"chosen by": name, "mean": f"{np.mean(ratios):.3f}", "each fold": by_fold}
+
+
 def by_cleanrl(
     scenario: str, seed: int, seconds: float, folder: Path, steps: int = 200_000
 ) -> list[Point]:

@@ -137,7 +137,7 @@ class ValidationCallback(BaseCallback):
         def value_of(action: ConstantAction) -> float:
             if self.is_interrupted:  # the checkpoint is of the time before the search
                 raise KeyboardInterrupt
-            return weeks.score(action).mean_log_ratio
+            return weeks.score(action).ratio
 
         best = search_constant(
             spec,
@@ -146,14 +146,14 @@ class ValidationCallback(BaseCallback):
             np.random.default_rng(model.seed),
             lambda: self._elapsed < SHARE * self._allotted,
         )
-        at_start = [value_of(ConstantAction(tuple(spec.head_start.tolist()))), self.history[-1][2]]
+        at_start = [value_of(ConstantAction(tuple(spec.head_start.tolist()))), self.history[-1][1]]
         bias = model.policy.scorer.arrays["output_bias"]  # type: ignore[union-attr, index]
         with torch.no_grad():
             bias.copy_(torch.as_tensor(bias_of(best, spec)))
         self._begin_anew()
         constant = ConstantAction(tuple((spec.head_start + best).tolist()))
-        now = [value_of(constant), self.history[-1][2]]
-        if (np.subtract(now, at_start) @ [weeks.n_weeks, self._validation.n_weeks]) < 0:
+        now = [value_of(constant), self.history[-1][1]]
+        if np.log(np.divide(now, at_start)) @ [weeks.n_weeks, self._validation.n_weeks] < 0:
             self.best, self.best_ratio = self.average, self.history[-1][1]
             self.best_of = len(self.history) - 1
         else:

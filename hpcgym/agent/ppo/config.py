@@ -258,7 +258,12 @@ _FEW_NUMBERS: dict[str, Any] = {
 """Of actions that hold for hours."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "index": _FEW_NUMBERS | {"decide": Index.USUAL_DECIDE, "n_slots": Index.USUAL_SLOTS},
+    "index": _FEW_NUMBERS
+    | {
+        "decide": Index.USUAL_DECIDE,
+        "n_slots": Index.USUAL_SLOTS,
+        "constants": len(Index.KNOWN),
+    },
     "order": {"start": "smith-reg", "baseline": "SMITH-REG"},
     "job": {"start": "smith-reg", "baseline": "SMITH-REG", "n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},

@@ -1,0 +1,64 @@
+"""Search which jobs go on trial, and print it beside URGENT-YOUNG and controls, on three logs.
+
+    python scripts/lend.py [--minutes 5] [--seeds 3]
+
+The weeks `train` are searched on, the weeks `validation` choose, and the weeks `test` judge, with
+ten jittered copies of each. Minutes are those of one core.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+import pandas as pd
+
+from hpcgym.errors import HpcgymError
+from hpcgym.text_table import machine_text
+from research import lending
+
+
+def main() -> int:
+    """Search for each seed, and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    try:
+        print(machine_text(table(options.seeds, options.minutes), "markdown"))
+    except HpcgymError as error:
+        sys.exit(f"lend: {error}")
+    return 0
+
+
+def table(seeds: int, minutes: float) -> pd.DataFrame:
+    """Return a row for each search, for what it began at, and for the controls."""
+    judges = lending.Judges("test", 10)
+    controls = {
+        "start: smallest area first": lambda shown: lending.lend_by(np.zeros(lending.SIZE), shown),
+        "control: by chance": lending.at_random,
+        "control: none": lambda shown: np.full(len(shown["cluster"]), lending.N_SLOTS),
+    }
+    rows = []
+    for name, choose in controls.items():
+        found = judges(choose)
+        rows.append({"what chooses": name, **columns(judges, found)})
+    for seed in range(seeds):
+        numbers, n_tried, value = lending.search(seed, minutes)
+        found = judges(lambda shown, numbers=numbers: lending.lend_by(numbers, shown))
+        row = {"what chooses": f"search, seed {seed}", **columns(judges, found)}
+        print(f"seed {seed}: {n_tried} rules tried, {value:.3f} on validation weeks", flush=True)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def columns(judges: lending.Judges, found: list[lending.Judged]) -> dict[str, str]:
+    """Return the ratios to URGENT-YOUNG, of all logs and of each."""
+    each = [one.bsld.sum() / rule.bsld.sum() for one, rule in zip(found, judges.rule, strict=True)]
+    ratios = dict(zip(lending.LOGS, (f"{one:.3f}" for one in each), strict=True))
+    return {f"to {lending.RULE}": str(judges.to_rule(found)), **ratios}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
