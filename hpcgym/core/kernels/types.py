@@ -324,9 +324,9 @@ class Sim(Columned):
     """Completed jobs by class of run time, once `n_timed` is not 0."""
     ended_up_to: IntVector = empty("classes of run times if attempts and fields")
     """Completed jobs up to each class, within an observation."""
-    recent: IntTable = empty("users if attempts and fields", RING_JOBS + 1)
-    """Run times of the jobs of `history_job`, at least 1 s, 0 = no job; and how many jobs the user
-    had completed when these were written, -1 = none were."""
+    recent: IntTable = empty("users if attempts and fields", RING_JOBS + 3)
+    """Run times of the jobs of `history_job`, at least 1 s, ascending; how many jobs the user had
+    completed by then, -1 = none are kept; a limit of trials, s, and how many of them are within."""
     log_request: SingleVector = empty("jobs if attempts and fields")
     """Requested time of each started job as it is shown."""
 

@@ -27,6 +27,9 @@ FIRST_ROW, N_COLUMNS = len(TrialField), len(RunningField)
 DRAWN_AS = 4.0
 """The share of all completed jobs weighs as much as so many jobs of the user."""
 
+# Columns of `Sim.recent` behind the run times.
+OF_COMPLETED, OF_LIMIT, WITHIN = range(RING_JOBS, RING_JOBS + 3)
+
 NINTHS = np.array([k / s.MOST_KILLS for k in range(s.MOST_KILLS + 1)], dtype=np.float32)
 """Numbers of attempts as they are shown; a division takes longer."""
 
@@ -36,7 +39,7 @@ def record_run_time(jobs: Jobs, sim: Sim, job: int) -> None:
     """Count a job that has ended by its run time; write `n_timed` and `ended_in_class`."""
     if sim.n_timed == 0:
         sim.ended_in_class[:] = 0
-        sim.recent[:, RING_JOBS] = -1
+        sim.recent[:, OF_COMPLETED] = -1
     sim.n_timed += 1
     sim.ended_in_class[size_class_of(max(jobs.run_time[job], 1))] += 1
 
@@ -51,17 +54,27 @@ def add_up_classes(sim: Sim) -> None:
         sim.ended_up_to[column] = n
 
 
-@kernel(inlined=True)
+@kernel
 def keep_recent(jobs: Jobs, sim: Sim, user: int) -> None:
-    """Write `recent` of a user, unless what is kept is still valid."""
-    completed = sim.history_completed[user]
-    # Before the first end of an episode, what is kept is of the last one.
-    if sim.n_timed > 0 and sim.recent[user, RING_JOBS] == completed:
-        return
-    sim.recent[user, RING_JOBS] = completed
-    for spot in range(RING_JOBS):
-        run_time = max(past_run_time(jobs, sim, user, spot), 1) if spot < completed else 0
-        sim.recent[user, spot] = run_time
+    """Write a user's row of `recent`: the run times, ascending, and of how many completed jobs."""
+    recent, completed = sim.recent[user], sim.history_completed[user]
+    for spot in range(min(completed, RING_JOBS)):
+        run_time = max(past_run_time(jobs, sim, user, spot), 1)
+        position = spot
+        while position > 0 and recent[position - 1] > run_time:
+            recent[position] = recent[position - 1]
+            position -= 1
+        recent[position] = run_time
+    recent[OF_COMPLETED], recent[OF_LIMIT] = completed, -1
+
+
+@kernel(inlined=True)
+def count_up_to(sim: Sim, user: int, n: int, most: int) -> int:
+    """Count a user's last n jobs that ran no longer than `most` s, after `keep_recent`."""
+    count = 0
+    while count < n and sim.recent[user, count] <= most:
+        count += 1
+    return count
 
 
 @kernel(inlined=True)
@@ -69,18 +82,20 @@ def chance_to_end(jobs: Jobs, sim: Sim, job: int, ran: int, limit: int) -> float
     """Return the chance that a job which runs longer than `ran` ends within `limit`, both in s."""
     if limit <= ran:
         return 0.0
-    before = sim.ended_up_to[size_class_of(ran)] if ran > 0 else 0
-    n_longer = sim.n_timed - before
-    n_within = sim.ended_up_to[sim.limit_class] - before
-    share = (n_within + 1.0) / (n_longer + 2.0)
     user = jobs.user[job]
-    keep_recent(jobs, sim, user)
-    own_longer, own_within = 0, 0
-    for spot in range(RING_JOBS):
-        run_time = sim.recent[user, spot]
-        own_longer += int(run_time > ran)
-        own_within += int((run_time > ran) & (run_time <= limit))
-    return (own_within + DRAWN_AS * share) / (own_longer + DRAWN_AS)
+    recent, n = sim.recent[user], min(sim.history_completed[user], RING_JOBS)
+    # Before the first end of an episode, what is kept is of the last one.
+    if sim.n_timed == 0 or recent[OF_COMPLETED] != sim.history_completed[user]:
+        keep_recent(jobs, sim, user)
+    if recent[OF_LIMIT] != limit:
+        recent[OF_LIMIT], recent[WITHIN] = limit, count_up_to(sim, user, n, limit)
+    before, shorter = 0, 0
+    if ran > 0:
+        before = sim.ended_up_to[size_class_of(ran)]
+        shorter = count_up_to(sim, user, n, ran)
+    n_within = sim.ended_up_to[sim.limit_class] - before
+    share = (n_within + 1.0) / (sim.n_timed - before + 2.0)
+    return (recent[WITHIN] - shorter + DRAWN_AS * share) / (n - shorter + DRAWN_AS)
 
 
 @kernel(inlined=True)

@@ -319,18 +319,23 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
 
 
 @kernel(inlined=True)
+def was_attempted(sim: TrialSim, job: int) -> bool:
+    """Tell whether an attempt of a job may have ended in vain; if not, it has not run."""
+    # Bytes of many jobs share a line of the cache. Attempts that events end are not counted there.
+    return sim.n_tried[job] > 0 or sim.n_gave_way[job] > 0 or sim.events_hear != 0
+
+
+@kernel(inlined=True)
 def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
     """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
     most_tried, longest = sim.most_tried, sim.limit
     if untried:
         most_tried, longest = 1.0, 1.0
-    return (
-        sim.n_tried[job] < most_tried
-        and not is_on_trial(sim, job)
-        and sim.ran[job] < longest
-        and sim.killed_at[job] != sim.now
-        and may_be_killed(jobs, job)
-    )
+    if sim.n_tried[job] >= most_tried or is_on_trial(sim, job):
+        return False
+    if was_attempted(sim, job):
+        return sim.ran[job] < longest and sim.killed_at[job] != sim.now and may_be_killed(jobs, job)
+    return longest > 0.0 and may_be_killed(jobs, job)
 
 
 @kernel
@@ -568,7 +573,7 @@ def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
     sim.limit_class = size_class_of(limit)
     for position in range(n):
         job = sim.scratch[position]
-        entry, ran = entry_of(sim, job), sim.ran[job]
+        entry, ran = entry_of(sim, job), sim.ran[job] if was_attempted(sim, job) else 0
         shown = sim.shown_attempts[entry]
         on_trial = is_on_trial(sim, job)
         if on_trial:
