@@ -122,8 +122,7 @@ def put_by_area(listed: Int, areas: Int, n: int, most: int, job: int, area: int)
         if areas[position] < area or (areas[position] == area and listed[position] < job):
             return n
     while position > 0 and (
-        areas[position - 1] > area
-        or (areas[position - 1] == area and listed[position - 1] > job)
+        areas[position - 1] > area or (areas[position - 1] == area and listed[position - 1] > job)
     ):
         listed[position] = listed[position - 1]
         areas[position] = areas[position - 1]

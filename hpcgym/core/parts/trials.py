@@ -58,8 +58,8 @@ from hpcgym.core.observation_fields import JobTrialField, TrialField
 from hpcgym.core.parts import cost_benefit, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.core.parts.trial_fields import (
-    area_run,
     NINTHS,
+    area_run,
     chance_to_end,
     may_be_killed,
     put_by_area,

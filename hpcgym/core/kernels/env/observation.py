@@ -458,10 +458,6 @@ def observe(
     if len(shown_jobs) == len(slot) * N_FIELDS:
         # As a constant the width of a row costs nothing.
         show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS)
-    elif sim.show_trials == 1 and len(shown_jobs) == len(slot) * (N_FIELDS + N_JOB_TRIALS):
-        show_jobs(
-            jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS + N_JOB_TRIALS
-        )
     else:
         show_wider_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow)
     if sim.show_controls == 1:
