@@ -29,7 +29,7 @@ from hpcgym.core.compiler.struct import (
 )
 from hpcgym.core.kernels.types import Jobs, Sim, additions_of
 from hpcgym.core.nodes import NodeSizes, Placement
-from hpcgym.core.observation_fields import N_TRIAL_FIELDS, ControlsField, JobTrialField
+from hpcgym.core.observation_fields import N_TRIAL_FIELDS, ControlsField
 from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.errors import PolicyError
 
@@ -198,7 +198,7 @@ def allocate(
         # At one instant an outage takes off running jobs only.
         "attempts": 2 * s.MOST_KILLS * n_jobs + n_events * n_running,
         "fields of controls": len(ControlsField),
-        "fields of trials": max(N_TRIAL_FIELDS, len(JobTrialField)),
+        "fields of trials": N_TRIAL_FIELDS,
         "classes of run times": s.SIZE_CLASSES,
     }
     lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)

@@ -29,7 +29,7 @@ from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.compiler.struct import Address, Array, Column, Columned, opener
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_KEPT_FIELDS
+from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_KEPT_FIELDS, JobTrialField
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
@@ -243,6 +243,7 @@ class Sim(Columned):
     looks_ahead: Counter
     """Place of the event that makes the passes, plus 1; 0 = none: no known outage is to come."""
     last_outage: Counter  # when the last outage begins, s
+    limit_class: Counter  # class of the limit of trials, within an observation
     n_timed: Counter  # completed jobs that `ended_in_class` counts
     n_cancelled: Counter  # jobs that are done without having come, the last ones
     n_foreseen: Counter  # entries of `foreseen` in use
@@ -321,15 +322,20 @@ class Sim(Columned):
     shown_controls: SingleVector = empty("fields of controls if controls")
     """What observations show for controls, in the columns `ControlsField`."""
     shown_trials: SingleVector = empty("fields of trials if controls")
-    """What they show about trials: `TrialField` and rows of `RunningField`, or `JobTrialField`."""
+    """What they show about trials: `TrialField` and rows of `RunningField`."""
+    shown_attempts: SingleTable = zeros("entries if attempts and fields", len(JobTrialField))
+    """What they show about attempts of the waiting jobs."""
+    shown_ran: IntVector = zeros("entries if attempts and fields")
+    """The time that is shown there as `LOG_RAN`, s."""
     ended_in_class: IntVector = empty("classes of run times if attempts and fields")
     """Completed jobs by class of run time, once `n_timed` is not 0."""
     ended_up_to: IntVector = empty("classes of run times if attempts and fields")
     """Completed jobs up to each class, within an observation."""
-    chance_kept: FloatVector = empty("users if attempts and fields")
-    """Chance that a job of each user that has not run yet ends within a trial, of `chance_*`."""
-    chance_timed: IntVector = empty("users if attempts and fields")  # `n_timed` then; 0 = never
-    chance_limit: IntVector = empty("users if attempts and fields")  # limit of trials then, s
+    recent: IntTable = empty("users if attempts and fields", RING_JOBS + 3)
+    """Run times of the jobs of `history_job`, at least 1 s, ascending; how many jobs the user had
+    completed by then, -1 = none are kept; a limit of trials, s, and how many of them are within."""
+    log_request: SingleVector = empty("jobs if attempts and fields")
+    """Requested time of each started job as it is shown."""
 
     history_job: Annotated[ShortTable, OF_USER] = zeros("users if history", RING_JOBS)
     """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""
@@ -398,8 +404,8 @@ class Sim(Columned):
     killed_at: IntVector = empty("jobs if attempts")
     """Instant at which each job's latest attempt ended in vain, s; -1 = none did."""
     wasted: IntVector = empty("jobs if attempts")  # time that such attempts held processors, s
-    n_tried: IntVector = empty("jobs if attempts")  # trials of each job that ended in vain
-    n_gave_way: IntVector = empty("jobs if attempts")  # how often each job gave way
+    n_tried: ByteVector = empty("jobs if attempts")  # trials of each job that ended in vain
+    n_gave_way: ByteVector = empty("jobs if attempts")  # how often each job gave way
     attempt: IntTable = empty("attempts if attempts and log", s.N_ATTEMPT_COLUMNS)
     """Attempts that ended in vain, in the columns `ATTEMPT_*`; only where no rewards are kept."""
 

@@ -20,7 +20,7 @@ The file of a backfilling mode has
 | `MUST_PLAN` | before a pass | | 1 = reservations must be made or move, even if no job fits |
 | `ALL_FIT` | before a pass, where all fit the free processors | | 1 = all may start together |
 | `SHOW` | an observation shows controls | the shadow time, s, -1 = all fit | |
-| `SHOW_TRIALS` | an observation shows trials | a visible job; before these -1, for the cluster | |
+| `SHOW_TRIALS` | an observation shows trials | visible jobs, the first in `scratch` | |
 | `NEXT_INSTANT` | the clock moves | | the next instant at which it has something to do, s |
 | `ON_INSTANT` | at that instant, after ends; a pass follows | | |
 | `ON_TRIAL_END` | `moments.at_trial_end` | the job | |

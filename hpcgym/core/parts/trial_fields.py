@@ -18,7 +18,7 @@ from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.scoring.user_history import past_run_time
-from hpcgym.core.kernels.types import Jobs, Sim, Single
+from hpcgym.core.kernels.types import Int, Jobs, Sim, Single
 from hpcgym.core.observation_fields import SHOWN_RUNNING, RunningField, TrialField
 from hpcgym.core.parts.cost_benefit import log_time
 
@@ -27,13 +27,19 @@ FIRST_ROW, N_COLUMNS = len(TrialField), len(RunningField)
 DRAWN_AS = 4.0
 """The share of all completed jobs weighs as much as so many jobs of the user."""
 
+# Columns of `Sim.recent` behind the run times.
+OF_COMPLETED, OF_LIMIT, WITHIN = range(RING_JOBS, RING_JOBS + 3)
+
+NINTHS = np.array([k / s.MOST_KILLS for k in range(s.MOST_KILLS + 1)], dtype=np.float32)
+"""Numbers of attempts as they are shown; a division takes longer."""
+
 
 @kernel
 def record_run_time(jobs: Jobs, sim: Sim, job: int) -> None:
     """Count a job that has ended by its run time; write `n_timed` and `ended_in_class`."""
     if sim.n_timed == 0:
         sim.ended_in_class[:] = 0
-        sim.chance_timed[:] = 0
+        sim.recent[:, OF_COMPLETED] = -1
     sim.n_timed += 1
     sim.ended_in_class[size_class_of(max(jobs.run_time[job], 1))] += 1
 
@@ -49,34 +55,47 @@ def add_up_classes(sim: Sim) -> None:
 
 
 @kernel
-def kept_chance(jobs: Jobs, sim: Sim, job: int, ran: int, limit: int) -> float:
-    """Return `chance_to_end`; that of jobs that have not run is kept until another job ends."""
-    user = jobs.user[job]
-    if ran > 0 or sim.n_timed == 0:
-        return chance_to_end(jobs, sim, job, ran, limit)
-    if sim.chance_timed[user] != sim.n_timed or sim.chance_limit[user] != limit:
-        sim.chance_kept[user] = chance_to_end(jobs, sim, job, 0, limit)
-        sim.chance_timed[user] = sim.n_timed
-        sim.chance_limit[user] = limit
-    return sim.chance_kept[user]
+def keep_recent(jobs: Jobs, sim: Sim, user: int) -> None:
+    """Write a user's row of `recent`: the run times, ascending, and of how many completed jobs."""
+    recent, completed = sim.recent[user], sim.history_completed[user]
+    for spot in range(min(completed, RING_JOBS)):
+        run_time = max(past_run_time(jobs, sim, user, spot), 1)
+        position = spot
+        while position > 0 and recent[position - 1] > run_time:
+            recent[position] = recent[position - 1]
+            position -= 1
+        recent[position] = run_time
+    recent[OF_COMPLETED], recent[OF_LIMIT] = completed, -1
 
 
-@kernel
+@kernel(inlined=True)
+def count_up_to(sim: Sim, user: int, n: int, most: int) -> int:
+    """Count a user's last n jobs that ran no longer than `most` s, after `keep_recent`."""
+    count = 0
+    while count < n and sim.recent[user, count] <= most:
+        count += 1
+    return count
+
+
+@kernel(inlined=True)
 def chance_to_end(jobs: Jobs, sim: Sim, job: int, ran: int, limit: int) -> float:
     """Return the chance that a job which runs longer than `ran` ends within `limit`, both in s."""
     if limit <= ran:
         return 0.0
-    before = sim.ended_up_to[size_class_of(ran)] if ran > 0 else 0
-    n_longer = sim.n_timed - before
-    n_within = sim.ended_up_to[size_class_of(limit)] - before
-    share = (n_within + 1.0) / (n_longer + 2.0)
-    own_longer, own_within = 0, 0
     user = jobs.user[job]
-    for spot in range(min(sim.history_completed[user], RING_JOBS)):
-        run_time = max(past_run_time(jobs, sim, user, spot), 1)
-        own_longer += int(run_time > ran)
-        own_within += int(ran < run_time <= limit)
-    return (own_within + DRAWN_AS * share) / (own_longer + DRAWN_AS)
+    recent, n = sim.recent[user], min(sim.history_completed[user], RING_JOBS)
+    # Before the first end of an episode, what is kept is of the last one.
+    if sim.n_timed == 0 or recent[OF_COMPLETED] != sim.history_completed[user]:
+        keep_recent(jobs, sim, user)
+    if recent[OF_LIMIT] != limit:
+        recent[OF_LIMIT], recent[WITHIN] = limit, count_up_to(sim, user, n, limit)
+    before, shorter = 0, 0
+    if ran > 0:
+        before = sim.ended_up_to[size_class_of(ran)]
+        shorter = count_up_to(sim, user, n, ran)
+    n_within = sim.ended_up_to[sim.limit_class] - before
+    share = (n_within + 1.0) / (sim.n_timed - before + 2.0)
+    return (recent[WITHIN] - shorter + DRAWN_AS * share) / (n - shorter + DRAWN_AS)
 
 
 @kernel(inlined=True)
@@ -91,57 +110,66 @@ def area_run(jobs: Jobs, sim: Sim, job: int) -> int:
     return int(jobs.processors[job] * (sim.now - sim.start_time[job]))
 
 
+@kernel(inlined=True)
+def put_by_area(listed: Int, areas: Int, n: int, most: int, job: int, area: int) -> int:
+    """Put a job into a list of n by area run, ties by number; return how many are listed.
+
+    The list holds the first `most`. Writes `listed` and `areas`.
+    """
+    position = n
+    if n == most:
+        position -= 1
+        if areas[position] < area or (areas[position] == area and listed[position] < job):
+            return n
+    while position > 0 and (
+        areas[position - 1] > area or (areas[position - 1] == area and listed[position - 1] > job)
+    ):
+        listed[position] = listed[position - 1]
+        areas[position] = areas[position - 1]
+        position -= 1
+    listed[position] = job
+    areas[position] = area
+    return min(n + 1, most)
+
+
 @kernel
-def list_running(jobs: Jobs, sim: Sim) -> int:
+def list_running(jobs: Jobs, sim: Sim, listed: Int, areas: Int) -> int:
     """List the running jobs that have run least, by area, and may be killed; return their number.
 
-    They are SHOWN_RUNNING at most, ties by number. Writes `scratch`.
+    They are SHOWN_RUNNING at most, ties by number. Writes `listed` and `areas`.
     """
     n = 0
-    most = min(SHOWN_RUNNING, len(sim.scratch))
+    most = min(SHOWN_RUNNING, len(listed))
     for at in range(sim.n_running):
         job = sim.ending_job[at]
         if is_on_trial(sim, job) or not may_be_killed(jobs, job):
             continue
         area = area_run(jobs, sim, job)
-        if area < 0:  # it does not run usefully yet
-            continue
-        position = n
-        while position > 0:
-            other = sim.scratch[position - 1]
-            other_area = area_run(jobs, sim, other)
-            if other_area < area or (other_area == area and other < job):
-                break
-            if position < most:
-                sim.scratch[position] = other
-            position -= 1
-        if position < most:
-            sim.scratch[position] = job
-            n = min(n + 1, most)
+        if area >= 0:  # else it does not run usefully yet
+            n = put_by_area(listed, areas, n, most, job, area)
     return n
 
 
 @kernel
-def show_running(jobs: Jobs, sim: Sim, shown: Single) -> None:
+def show_running(jobs: Jobs, sim: Sim, shown: Single, listed: Int, areas: Int) -> None:
     """Write the rows of `RunningField` behind `TrialField`, and zeros where no job runs.
 
-    Writes `ended_up_to` for the fields of jobs, too, and `scratch`.
+    Writes `ended_up_to` for the fields of jobs, too, `listed` and `areas`.
     """
     add_up_classes(sim)
-    n = list_running(jobs, sim)
+    n = list_running(jobs, sim, listed, areas)
     begin = FIRST_ROW
     for row in range(SHOWN_RUNNING):
         for column in range(N_COLUMNS):
             shown[begin + column] = np.float32(0.0)
         if row < n:
-            job = sim.scratch[row]
+            job = listed[row]
             age = sim.now - sim.start_time[job]
             left = max(jobs.estimate[job] - age, 0)
             width = jobs.processors[job] / sim.machine_processors
             shown[begin + RunningField.RUNNING_PROCESSORS] = np.float32(width)
             shown[begin + RunningField.LOG_AGE] = log_time(float(age))
             shown[begin + RunningField.LOG_TIME_LEFT] = log_time(float(left))
-            shown[begin + RunningField.LOG_REQUEST] = log_time(float(jobs.requested_time[job]))
-            gave_way = sim.n_gave_way[job] / s.MOST_KILLS
-            shown[begin + RunningField.RUNNING_GAVE_WAY] = np.float32(gave_way)
+            shown[begin + RunningField.LOG_REQUEST] = sim.log_request[job]
+            shown[begin + RunningField.RUNNING_GAVE_WAY] = NINTHS[sim.n_gave_way[job]]
         begin += N_COLUMNS

@@ -50,6 +50,7 @@ from hpcgym.core.engine.life import (
 )
 from hpcgym.core.engine.moments import more_ahead
 from hpcgym.core.kernels.nodes.rooms import component_of
+from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
@@ -57,9 +58,11 @@ from hpcgym.core.observation_fields import JobTrialField, TrialField
 from hpcgym.core.parts import cost_benefit, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.core.parts.trial_fields import (
+    NINTHS,
     area_run,
-    kept_chance,
+    chance_to_end,
     may_be_killed,
+    put_by_area,
     record_run_time,
     show_running,
 )
@@ -180,6 +183,7 @@ class TrialSim(CostBenefitSim):
     busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
     busy_job: IntVector = empty("releases")  # the job that held them
     victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
+    victim_area: IntVector = empty("trial")  # processors times age of each, s
 
 
 @kernel(inlined=True)
@@ -192,7 +196,8 @@ def idle(sim: TrialSim) -> int:
 def on_submit(sim: TrialSim, job: int) -> None:
     """Write that a newcomer has not been tried; one that was taken off is what it was."""
     if sim.flag[job] & s.FLAG_EVICTED == 0:
-        sim.ran[job] = sim.wasted[job] = sim.n_tried[job] = sim.n_gave_way[job] = 0
+        sim.ran[job] = sim.wasted[job] = 0
+        sim.n_tried[job] = sim.n_gave_way[job] = 0
         sim.killed_at[job] = sim.cleared_at[job] = -1
 
 
@@ -204,6 +209,8 @@ def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
         if sim.in_pass == 1:
             sim.begun_job[sim.n_begun] = job
             sim.n_begun += 1
+    if sim.show_trials == 1:
+        sim.log_request[job] = cost_benefit.log_time(float(jobs.requested_time[job]))
     return cost_benefit.on_start(jobs, sim, job)
 
 
@@ -312,13 +319,23 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
 
 
 @kernel(inlined=True)
+def was_attempted(sim: TrialSim, job: int) -> bool:
+    """Tell whether an attempt of a job may have ended in vain; if not, it has not run."""
+    # Bytes of many jobs share a line of the cache. Attempts that events end are not counted there.
+    return sim.n_tried[job] > 0 or sim.n_gave_way[job] > 0 or sim.events_hear != 0
+
+
+@kernel(inlined=True)
 def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
     """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
-    if is_on_trial(sim, job) or sim.killed_at[job] == sim.now or not may_be_killed(jobs, job):
-        return False
+    most_tried, longest = sim.most_tried, sim.limit
     if untried:
-        return sim.n_tried[job] == 0 and sim.ran[job] == 0
-    return sim.n_tried[job] < sim.most_tried and sim.ran[job] < sim.limit
+        most_tried, longest = 1.0, 1.0
+    if sim.n_tried[job] >= most_tried or is_on_trial(sim, job):
+        return False
+    if was_attempted(sim, job):
+        return sim.ran[job] < longest and sim.killed_at[job] != sim.now and may_be_killed(jobs, job)
+    return longest > 0.0 and may_be_killed(jobs, job)
 
 
 @kernel
@@ -376,10 +393,12 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
 @kernel(inlined=True)
 def may_give_way(jobs: Jobs, sim: TrialSim, job: int, machine: int) -> bool:
     """Tell whether a job on the machine, of so many processors, may give way now."""
-    if is_on_trial(sim, job) or jobs.requested_time[job] <= sim.long_request:
+    if sim.now - sim.start_time[job] >= sim.young:  # so it is of most
         return False
     return (
-        0 <= sim.now - sim.start_time[job] < sim.young
+        sim.start_time[job] <= sim.now
+        and jobs.requested_time[job] > sim.long_request
+        and not is_on_trial(sim, job)
         and sim.n_gave_way[job] < sim.most_times
         and jobs.processors[job] <= sim.victim * machine
         and may_be_killed(jobs, job)
@@ -388,28 +407,17 @@ def may_give_way(jobs: Jobs, sim: TrialSim, job: int, machine: int) -> bool:
 
 
 @kernel
-def list_victims(jobs: Jobs, sim: TrialSim, component: int, machine: int) -> tuple[int, int]:
-    """List young jobs of a component, -1 = all, by area run; return how many, and processors."""
-    n, processors = 0, 0
+def list_victims(jobs: Jobs, sim: TrialSim, component: int, machine: int) -> int:
+    """List young jobs of a component, -1 = all, by area run, and return how many."""
+    n, most = 0, len(sim.victim_job)
     for at in range(sim.n_running):
         job = sim.ending_job[at]
-        if not may_give_way(jobs, sim, job, machine) or (
-            component >= 0 and component_of(jobs, job) != component
+        if may_give_way(jobs, sim, job, machine) and (
+            component < 0 or component_of(jobs, job) == component
         ):
-            continue
-        processors += jobs.processors[job]
-        area = area_run(jobs, sim, job)
-        position = n
-        while position > 0:
-            other = sim.victim_job[position - 1]
-            other_area = area_run(jobs, sim, other)
-            if other_area < area or (other_area == area and other < job):
-                break
-            sim.victim_job[position] = other
-            position -= 1
-        sim.victim_job[position] = job
-        n += 1
-    return n, processors
+            area = area_run(jobs, sim, job)
+            n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
+    return n
 
 
 @kernel
@@ -435,12 +443,23 @@ def some_are_overdue(sim: TrialSim) -> bool:
 
 
 @kernel
+def count_young(jobs: Jobs, sim: TrialSim) -> int:
+    """Count the processors of young jobs that may give way."""
+    processors = 0
+    for at in range(sim.n_running):
+        job = sim.ending_job[at]
+        if may_give_way(jobs, sim, job, sim.machine_processors):
+            processors += jobs.processors[job]
+    return processors
+
+
+@kernel
 def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
-    """Write what trials may take now, and the list of young jobs that may give way."""
+    """Write what trials may take now, and how much of it young jobs would give up."""
     sim.trial_room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.limit))
     sim.young_processors = sim.young_room = 0
     if sim.young > 0.0 and not some_are_overdue(sim):
-        _, sim.young_processors = list_victims(jobs, sim, -1, sim.machine_processors)
+        sim.young_processors = count_young(jobs, sim)
         most = int(sim.share * sim.machine_processors)
         room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
         sim.young_room = min(room + sim.young_processors, most - sim.guaranteed)
@@ -450,12 +469,15 @@ def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
 def guarantee_trial(jobs: Jobs, sim: TrialSim, job: int, first: int) -> int:
     """Put a job on a guaranteed trial; listed young jobs, from place `first` on, give way to it.
 
-    Return the place of the next young job.
+    They are listed here if `first` is -1. Return the place of the next one, -1 if none is listed.
     """
     room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
     since = sim.now + int(sim.overhead)
     if room < jobs.processors[job]:
         since += int(sim.overhead)
+        if first < 0:
+            list_victims(jobs, sim, -1, sim.machine_processors)
+            first = 0
     while room < jobs.processors[job]:
         room += jobs.processors[sim.victim_job[first]]
         give_way(jobs, sim, sim.victim_job[first])
@@ -471,7 +493,7 @@ def make_way(jobs: Jobs, sim: TrialSim) -> None:
     if sim.young_room <= 0:
         return
     n = list_candidates(jobs, sim, sim.young_room, True)
-    first = 0
+    first = -1
     for taken in range(n):
         job = take_first(sim, s.PASS_ORDER, n - taken, taken)
         if jobs.processors[job] <= sim.young_room:
@@ -499,7 +521,7 @@ def try_chosen(jobs: Jobs, sim: TrialSim, job: int) -> bool:
     makes_way = q <= sim.young_room and may_try(jobs, sim, job, True)
     # Once jobs have given way, what they left over is for guaranteed trials first.
     if q > sim.trial_room or (makes_way and sim.some_gave_way == 1):
-        sim.some_gave_way |= int(guarantee_trial(jobs, sim, job, 0) > 0)
+        sim.some_gave_way |= int(guarantee_trial(jobs, sim, job, -1) > 0)
     else:
         since = sim.now + int(sim.overhead)
         put_on_trial(jobs, sim, job, since, since + int(sim.limit), False)
@@ -536,7 +558,7 @@ def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
 def show_processors(jobs: Jobs, sim: TrialSim) -> None:
     """Write `shown_trials` of the cluster, and what `look_for_room` and `show_running` write."""
     look_for_room(jobs, sim)
-    show_running(jobs, sim, sim.shown_trials)
+    show_running(jobs, sim, sim.shown_trials, sim.victim_job, sim.victim_area)
     shown, machine = sim.shown_trials, sim.machine_processors
     shown[TrialField.IDLE_PROCESSORS] = np.float32(idle(sim) / machine)
     shown[TrialField.TRIAL_PROCESSORS] = np.float32((sim.on_trial + sim.guaranteed) / machine)
@@ -545,17 +567,26 @@ def show_processors(jobs: Jobs, sim: TrialSim) -> None:
 
 
 @kernel
-def show_attempts(jobs: Jobs, sim: TrialSim, job: int) -> None:
-    """Write `shown_trials` of a waiting job, after `show_processors`."""
-    shown, ran = sim.shown_trials, sim.ran[job]
-    if is_on_trial(sim, job):
-        ran = max(ran, sim.now - sim.since[job])
-    shown[JobTrialField.IS_ON_TRIAL] = np.float32(is_on_trial(sim, job))
-    shown[JobTrialField.TRIED] = np.float32(sim.n_tried[job] / s.MOST_KILLS)
-    shown[JobTrialField.GAVE_WAY] = np.float32(sim.n_gave_way[job] / s.MOST_KILLS)
-    shown[JobTrialField.LOG_RAN] = cost_benefit.log_time(float(ran))
-    shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent(jobs, sim, job))
-    shown[JobTrialField.CHANCE_TO_END] = kept_chance(jobs, sim, job, ran, int(sim.limit))
+def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
+    """Write `shown_attempts` of the first n jobs in `scratch`, after `show_processors`."""
+    limit = int(sim.limit)
+    sim.limit_class = size_class_of(limit)
+    for position in range(n):
+        job = sim.scratch[position]
+        entry, ran = entry_of(sim, job), sim.ran[job] if was_attempted(sim, job) else 0
+        shown = sim.shown_attempts[entry]
+        on_trial = is_on_trial(sim, job)
+        if on_trial:
+            ran = max(ran, sim.now - sim.since[job])
+        if sim.shown_ran[entry] != ran:
+            sim.shown_ran[entry] = ran
+            shown[JobTrialField.LOG_RAN] = cost_benefit.log_time(float(ran))
+        shown[JobTrialField.IS_ON_TRIAL] = np.float32(on_trial)
+        shown[JobTrialField.TRIED] = NINTHS[sim.n_tried[job]]
+        shown[JobTrialField.GAVE_WAY] = NINTHS[sim.n_gave_way[job]]
+        shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent(jobs, sim, job))
+        chance = chance_to_end(jobs, sim, job, ran, limit)
+        shown[JobTrialField.CHANCE_TO_END] = np.float32(chance)
 
 
 @kernel
@@ -591,8 +622,7 @@ def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
         return int(all_fit(sim))
     elif task == s.SHOW:
         cost_benefit.show_controls(jobs, sim, argument)
-    elif task == s.SHOW_TRIALS and argument < 0:
-        show_processors(jobs, sim)
     elif task == s.SHOW_TRIALS:
+        show_processors(jobs, sim)
         show_attempts(jobs, sim, argument)
     return 0

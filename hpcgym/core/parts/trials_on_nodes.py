@@ -166,7 +166,7 @@ def make_way(jobs: Jobs, sim: TrialsOnNodesSim, component: int) -> None:
     if n == 0:
         return
     show_idle(jobs, sim, sim.now + int(sim.overhead) + int(sim.guarantee))
-    sim.n_young, _ = list_victims(jobs, sim, component, machine)
+    sim.n_young = list_victims(jobs, sim, component, machine)
     show_young(jobs, sim, sim.n_young, 1)
     for taken in range(n):
         job = take_first(sim, s.PASS_ORDER, n - taken, taken)

@@ -422,14 +422,16 @@ def show_trials(
 ) -> None:
     """Write the fields about trials of the cluster, and of the jobs in the first `shown` slots."""
     n_fields = len(shown_jobs) // len(slot)
-    ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, -1)
+    for position in range(shown):
+        sim.scratch[position] = slot[position]
+    ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, shown)
     first = N_CLUSTER + N_CONTROLS * sim.show_controls
     for column in range(N_TRIALS):
         shown_cluster[first + column] = sim.shown_trials[column]
     for position in range(shown):
-        ask_mode(jobs.mode_pass, jobs, sim, s.SHOW_TRIALS, slot[position])
+        entry = entry_of(sim, slot[position])
         for column in range(N_JOB_TRIALS):
-            shown_jobs[position * n_fields + N_FIELDS + column] = sim.shown_trials[column]
+            shown_jobs[position * n_fields + N_FIELDS + column] = sim.shown_attempts[entry, column]
 
 
 @kernel
