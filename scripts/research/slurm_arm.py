@@ -72,7 +72,7 @@ FIELDS = (
     "JobIDRaw,JobID,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,"
     "State,ReqCPUS,NCPUS,ReqNodes,NNodes,ReqTRES,AllocTRES,ExitCode,Reason,JobName"
 )
-USER, OPERATOR = "worker", "operator"
+USER, OPERATOR = "worker", "agent"
 CONF = Path("/etc/slurm")
 TRIES, TRY_S = 60, 0.5
 
