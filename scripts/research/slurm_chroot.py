@@ -1,4 +1,4 @@
-"""A Debian with Slurm 24.11 in a folder, and programs that run in it, each in a world of its own."""
+"""A Debian with Slurm 24.11 in a folder, and programs in it, each with a network of its own."""
 
 from __future__ import annotations
 

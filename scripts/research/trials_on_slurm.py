@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ WIDTHS, SHARES = (1, 2, 4, 8, 16, 32), (0.25, 0.2, 0.2, 0.2, 0.1, 0.05)
 RUN_S = (2, 120)
 REQUEST_MIN = (4, 60)
 LIMIT_S, KILLS, RESTART_S, EVERY_S = 10, 2, 6, 1
+RESAMPLES = 10_000
 BOUND_S = 1
 """Of the bounded slowdown: most jobs run for less than the usual 10 s a few times over."""
 ARMS = ("plain", "trials")
@@ -96,3 +96,100 @@ def run_arms(chroot: Path, folder: Path, seeds: Sequence[int], recipe: Path = RE
         if process.wait():
             log = (output / "arm.log").read_text().strip().splitlines()[-1:]
             raise EvaluationError(f"{output}: {''.join(log)}")
+
+
+class Outcome(NamedTuple):
+    """What became of the jobs of a run.
+
+    Attributes:
+        wait: Mean wait from the first submission to the last start, s.
+        slowdown: Mean bounded slowdown, with the bound `BOUND_S`.
+        longest: Longest wait, s.
+        kills: Attempts in vain for each job.
+        waste: What they held, as a share of useful work.
+        tried: Jobs that ended within a trial; as recorded only.
+    """
+
+    wait: float
+    slowdown: float
+    longest: float
+    kills: float
+    waste: float
+    tried: int = 0
+
+
+def outcome_of(wait: np.ndarray, run: np.ndarray, kills: float, waste: float) -> Outcome:
+    """Return the means of jobs by their waits and useful runs, s."""
+    bounded = np.maximum(run, BOUND_S)
+    slowdown = np.maximum((wait + run) / bounded, 1.0)
+    return Outcome(wait.mean(), slowdown.mean(), wait.max(), kills, waste)
+
+
+def recorded(path: Path) -> Outcome:
+    """Read the accounting of a run: rows of one job are its attempts, and the last is useful."""
+    runs = read_accounting(path, counted_from="submit").runs
+    runs["start"] = runs["submit_time"] + runs["wait_time"]
+    runs["area"] = runs["run_time"] * runs["chunks"] * runs["cpus"]
+    by_job = runs.sort_values("start").groupby("job_id")
+    last = by_job.last()
+    useful = last["area"].sum()
+    wait, run = last["start"] - by_job["submit_time"].min(), last["run_time"]
+    kills = len(runs) / len(last) - 1
+    means = outcome_of(wait.to_numpy(), run.to_numpy(), kills, runs["area"].sum() / useful - 1)
+    return means._replace(tried=int((last["partition"] == "trial").sum()))
+
+
+def foretold(jobs: Workload, backfill: str) -> Outcome:
+    """Simulate the jobs under FCFS."""
+    found = simulate(jobs, "FCFS", backfill=backfill)
+    attempts = found.attempts_frame()
+    area = (attempts["end_time"] - attempts["taken_time"]) * attempts["processors"]
+    in_vain = attempts["reason"].isin(("trial over", "evicted"))
+    waste = float(area[in_vain].sum() / area[~in_vain].sum())
+    return outcome_of(found.wait_time, jobs.run_time, float(in_vain.sum() / len(jobs)), waste)
+
+
+def pairs(folder: Path, seeds: Sequence[int]) -> pd.DataFrame:
+    """Return a row for each seed: both arms as recorded, and as foretold."""
+    rows = {}
+    for seed in seeds:
+        jobs = drawn_jobs(seed)
+        seen = {arm: recorded(arm_of(folder, seed, arm) / "sacct.txt") for arm in ARMS}
+        told = {arm: foretold(jobs, FORETOLD[arm]) for arm in ARMS}
+        row: dict[str, float] = {}
+        for arm in ARMS:
+            row |= {f"{arm}, wait": seen[arm].wait, f"{arm}, slowdown": seen[arm].slowdown}
+        row |= {"ratio": ratio(seen), "foretold": ratio(told)}
+        trials = seen["trials"], told["trials"]
+        for what in ("kills", "waste"):
+            row |= {what: getattr(trials[0], what), f"{what}, foretold": getattr(trials[1], what)}
+        row["longest"] = seen["trials"].longest / seen["plain"].longest
+        rows[str(seed)] = row
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    means = table.mean()
+    for column in ("ratio", "foretold", "longest"):
+        means[column] = np.exp(np.log(table[column]).mean())
+    table.loc["all"] = means
+    return table
+
+
+def ratio(arms: Mapping[str, Outcome]) -> float:
+    """Return the slowdown with trials, relative to that without."""
+    return arms["trials"].slowdown / arms["plain"].slowdown
+
+
+def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Return the geometric mean, and its 95 % interval by resampling."""
+    logs = np.log(np.asarray(ratios))
+    drawn = np.random.default_rng(0).integers(0, len(logs), (RESAMPLES, len(logs)))
+    low, high = np.percentile(logs[drawn].mean(axis=1), [2.5, 97.5])
+    return float(np.exp(logs.mean())), float(np.exp(low)), float(np.exp(high))
+
+
+def foretold_of_many(seeds: Sequence[int]) -> list[float]:
+    """Return the ratio that is foretold for each of many draws."""
+    ratios = []
+    for seed in seeds:
+        jobs = drawn_jobs(seed)
+        ratios.append(ratio({arm: foretold(jobs, FORETOLD[arm]) for arm in ARMS}))
+    return ratios
