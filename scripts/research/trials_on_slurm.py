@@ -142,6 +142,8 @@ def recorded(path: Path) -> Outcome:
 def foretold(jobs: Workload, backfill: str) -> Outcome:
     """Simulate the jobs under FCFS."""
     found = simulate(jobs, "FCFS", backfill=backfill)
+    if "+trial" not in backfill:
+        return outcome_of(found.wait_time, jobs.run_time, 0.0, 0.0)
     attempts = found.attempts_frame()
     area = (attempts["end_time"] - attempts["taken_time"]) * attempts["processors"]
     in_vain = attempts["reason"].isin(("trial over", "evicted"))
