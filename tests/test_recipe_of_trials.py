@@ -57,7 +57,7 @@ def kill(job):
 
 
 def home(job):
-    return f"scontrol update jobid={job} partition=main qos=normal"
+    return [f"scontrol update jobid={job} {change}" for change in ("partition=main", "qos=normal")]
 
 
 def test_a_trial_is_ended_at_its_limit_and_its_job_kept_off_trials_then(tmp_path):
@@ -67,7 +67,7 @@ def test_a_trial_is_ended_at_its_limit_and_its_job_kept_off_trials_then(tmp_path
         == []
     )
     assert site.lists(LONG, "8|R|main|1-00:00:00|0|1|") == [kill(7)]
-    assert site.lists("7|PD|main,trial|0:00|1|1|") == [home(7)]
+    assert site.lists("7|PD|main,trial|0:00|1|1|") == home(7)
     assert site.lists("7|PD|main|0:00|1|1|") == []
     assert site.written("act", "job") == [("kill", "7"), ("home", "7")]
 
@@ -75,11 +75,10 @@ def test_a_trial_is_ended_at_its_limit_and_its_job_kept_off_trials_then(tmp_path
 def test_a_job_that_was_evicted_as_often_as_it_may_be_is_kept_off_trials(tmp_path):
     site = Site(tmp_path)
     assert site.lists("7|PD|main,trial|0:00|1|1|") == []
-    assert site.lists("7|PD|main,trial|0:00|2|1|") == [home(7)]
-    assert site.lists("8|PD|trial|0:00|3|1|", "9_4|PD|main,trial|0:00|2|1|") == [
-        home(8),
-        home("9_4"),
-    ]
+    assert site.lists("7|PD|main,trial|0:00|2|1|") == home(7)
+    assert site.lists("8|PD|trial|0:00|3|1|", "9_4|PD|main,trial|0:00|2|1|") == home(8) + home(
+        "9_4"
+    )
 
 
 def test_no_job_is_killed_more_often_than_it_may_be_also_after_a_crash(tmp_path):
@@ -172,7 +171,7 @@ def test_what_slurm_refuses_is_written_and_tried_a_few_times(tmp_path):
     site = Site(tmp_path)
     site.failure = "Access/permission denied"
     called = [site.lists("7|PD|main,trial|0:00|2|1|") for _ in range(5)]
-    assert called == [[home(7)]] * 3 + [[]] * 2
+    assert called == [home(7)] * 3 + [[]] * 2
     assert site.written("act", "why")[1] == ("failed", "Access/permission denied")
 
 

@@ -1,5 +1,6 @@
 """Rows as runs: attempts of one job, nights on which the clock is put back, files that overlap."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -66,6 +67,32 @@ def test_rows_that_slurm_preempted_and_requeued_are_attempts_of_one_job(
     began = runs.groupby("job_id")["start"].apply(lambda times: (times - 1795750000).tolist())
     assert began.to_dict() == {5: [49], 27: [139, 157], 31: [152, 183, 338]}
     assert (found.job_waits * 3600).round().tolist() == [1, 157 - 138, 338 - 148]
+
+
+def test_json_of_an_attempt_that_was_requeued_names_two_states(tmp_path: Path) -> None:
+    """So Slurm 24.11 printed them: the first is that in which the job then waited."""
+    attempts = [(["PENDING", "REQUEUED"], 131, 131, 141), (["COMPLETED"], 141, 185, 210)]
+    jobs = [
+        {
+            "job_id": 6,
+            "state": {"current": states, "reason": "None"},
+            "time": {
+                "submission": submit,
+                "eligible": submit,
+                "start": start,
+                "end": end,
+                "elapsed": end - start,
+            },
+            "required": {"CPUs": 1},
+            "tres": {"allocated": [{"type": "cpu", "count": 1}]},
+        }
+        for states, submit, start, end in attempts
+    ]
+    (tmp_path / "sacct.json").write_text(json.dumps({"jobs": jobs}))
+    found = read_accounting(tmp_path / "sacct.json")
+    assert found.runs["run_time"].tolist() == [10, 25]
+    assert found.runs["wait_time"].tolist() == [0, 44]
+    assert (found.job_waits * 3600).round().tolist() == [185 - 131]
 
 
 def test_a_job_put_back_before_it_started_waits_from_its_first_submission(tmp_path: Path) -> None:
