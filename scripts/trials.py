@@ -1,6 +1,6 @@
-"""Print what trials bring where starting again costs time, and where some users take no part.
+"""Print what trials bring where starting again costs time, or must wait, or few users take part.
 
-    python scripts/trials.py [overhead] [users] [--scenario NAME]... [--output runs/trials]
+    python scripts/trials.py [overhead] [users] [restart] [--scenario NAME]...
 
 Ratios to SAF's, geometric means over the logs with 95 % intervals, and means of what is wasted.
 Finished runs are kept in the folder, so that the same command goes on from there.
@@ -24,30 +24,31 @@ from hpcgym.text_table import machine_text
 from hpcgym.trace.resample import JITTER_S
 from research.ladder import FIVE, GUARDED
 
-CHANGES = {
-    "overhead": ("overhead=30", "overhead=120"),
-    "users": ("users=0.5", "users=0.25"),
-}
-"""What is changed in each part, as parameters of trials."""
-
 AGENTS = ("SAF-TRIAL", "URGENT-TRIAL", "URGENT-YOUNG", "SAF-CAP-YOUNG")
+FCFS = "FCFS-TRIAL"
+PARTS = {
+    "overhead": (GUARDED, AGENTS, ("overhead=30", "overhead=120")),
+    "users": (GUARDED, AGENTS, ("users=0.5", "users=0.25")),
+    "restart": ("FCFS", (FCFS, "SAF-TRIAL"), ("restart=10", "restart=121")),
+}
+"""Of each part the agent without trials, those with, and how their trials are changed."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", default=[*CHANGES])
+    parser.add_argument("parts", nargs="*", default=[*PARTS])
     parser.add_argument("--scenario", action="append", metavar="NAME", help="default: five logs")
     parser.add_argument("--replicas", type=int, default=10)
     parser.add_argument("--output", type=Path, default=Path("runs/trials"))
     options = parser.parse_args()
-    if unknown := set(options.parts) - set(CHANGES):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; allowed: {', '.join(CHANGES)}")
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; allowed: {', '.join(PARTS)}")
     try:
         kept = make_folder(options.output) / "kept.sqlite"
         for part in options.parts:
-            table = compare(CHANGES[part], options.scenario or FIVE, options.replicas, kept)
+            table = compare(*PARTS[part], options.scenario or FIVE, options.replicas, kept)
             print(f"\n{part}\n\n{machine_text(table, 'markdown')}", flush=True)
     except HpcgymError as error:
         sys.exit(f"trials: {error}")
@@ -55,19 +56,28 @@ def main() -> int:
 
 
 def changed(agent: str, change: str) -> RuleAgent:
-    """Return an agent whose trials have a parameter more."""
-    card = load_card(agent)
-    backfill = str(card.environment["backfill"])
+    """Return an agent whose trials have a parameter more, or none where it is ""."""
+    if agent == FCFS:
+        policy, backfill = "FCFS", "easy+trial"
+    else:
+        card = load_card(agent)
+        policy, backfill = card.parameters["policy"], str(card.environment["backfill"])
     joint = "," if "+trial:" in backfill else ":"
-    name = f"{agent}, {change}"
-    return RuleAgent(card.parameters["policy"], backfill=f"{backfill}{joint}{change}", name=name)
+    name = f"{agent}, {change}" if change else agent
+    backfill = f"{backfill}{joint}{change}" if change else backfill
+    return RuleAgent(policy, backfill=backfill, name=name)
 
 
 def compare(
-    changes: Sequence[str], scenarios: Sequence[str], replicas: int, kept: Path
+    plain: str,
+    tried: Sequence[str],
+    changes: Sequence[str],
+    scenarios: Sequence[str],
+    replicas: int,
+    kept: Path,
 ) -> pd.DataFrame:
     """Return a row for each agent as it is, and under each change."""
-    agents = [GUARDED, *AGENTS, *(changed(agent, one) for agent in AGENTS for one in changes)]
+    agents = [plain, *(changed(agent, change) for agent in tried for change in ("", *changes))]
     found = cross_validate(
         agents,
         scenarios,
@@ -78,7 +88,7 @@ def compare(
     )
     means = {one.agent: one for one in aggregate_logs(found.evaluations)}
     wasted = [means_of_waste(one.frame) for one in found.evaluations]
-    names = [GUARDED, *(name for agent in AGENTS for name in means if name.split(",")[0] == agent)]
+    names = [plain, *(name for agent in tried for name in means if name.split(",")[0] == agent)]
     rows = []
     for name in names:
         row = {"agent": name, "ratio to SAF": str(means[name].ratio)}

@@ -15,7 +15,7 @@ orders = st.sampled_from(POLICIES) | policies
 
 
 @st.composite
-def trials(draw, *, overhead=True):
+def trials(draw, *, overhead=True, restart=False):
     """Draw how jobs are tried, in times like those of the drawn jobs."""
     return Trial(
         limit=draw(one_of((1, 5, 10, 20, 40, 100))),
@@ -27,11 +27,12 @@ def trials(draw, *, overhead=True):
         guarantee=draw(one_of((1, 5, 10, 20, 100))),
         victim=draw(one_of((0.25, 0.5, math.inf))),
         overhead=draw(one_of((0, 0, 1, 5, 10))) if overhead else 0,
+        restart=draw(one_of((0, 1, 7, 30, 121))) if restart else 0,
     )
 
 
 @st.composite
-def modes(draw, *, overhead=True):
+def modes(draw, *, overhead=True, restart=False):
     """Draw a mode with trials or with a cap by request."""
     cap = {}
     if draw(st.booleans()):
@@ -43,7 +44,7 @@ def modes(draw, *, overhead=True):
             "widest": draw(one_of((0.2, 0.5, math.inf))),
             "pressed": draw(one_of((0, 0.25, 0.9))),
         }
-    trial = draw(trials(overhead=overhead))
+    trial = draw(trials(overhead=overhead, restart=restart))
     if draw(st.booleans()):
         return CostBenefit(**cap, kappa=draw(one_of((0, 0.25, 1, 4))), trial=trial)
     return Easy(**cap, trial=trial)

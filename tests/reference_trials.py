@@ -40,7 +40,8 @@ class Lives(reference_capped.CostBenefit):
     """A machine whose jobs may be tried, killed and tried again.
 
     The backfill is a mode of `reference_capped`, then "+trial:limit=300,kills=2" with
-    "young=1800,request=7200,times=2,share=0.25,guarantee=300,victim=0.25,overhead=30" besides.
+    "young=1800,request=7200,times=2,share=0.25,guarantee=300,victim=0.25,overhead=30" and
+    "restart=121" besides.
     """
 
     MODES = ("easy", "easy+trial", "cost-benefit", "cost-benefit+trial")
@@ -67,7 +68,9 @@ class Lives(reference_capped.CostBenefit):
         self.most_times = int(said.get("times", 2))
         self.share = float(said.get("share", 0.25))
         self.guarantee = int(said.get("guarantee", 300))
+        self.restart = int(said.get("restart", 0))
         self.victim = float(said.get("victim", math.inf))
+        self.done = -1  # the last instant
         self.kept = 0  # idle processors that no trial takes
         n = len(jobs)
         self.running: dict[int, Holding] = {}
@@ -125,6 +128,7 @@ class Lives(reference_capped.CostBenefit):
         self.attempts.append(Attempt(j, *held[:2], t, reason))
         if is_trial:
             self.tried[j] += 1
+            self.wait_anew(j, t)
             if reason == "trial over" and self.overhead:
                 insort(self.busy, (t + self.overhead, self.jobs[j].processors))
             return
@@ -133,6 +137,24 @@ class Lives(reference_capped.CostBenefit):
         for ranking in self.rankings:
             ranking.add(j, self.first_score(ranking, j))
             ranking.score = dict(sorted(ranking.score.items()))
+        self.wait_anew(j, t)
+
+    def wait_anew(self, j: int, t: int) -> None:
+        """Put a job that was killed at the end of orders by submit time."""
+        if not self.restart:
+            return
+        for ranking in self.rankings:
+            if ranking.policy in ("FCFS", "LCFS"):
+                ranking.remove(j)
+                sign = 1 if ranking.policy == "FCFS" else -1
+                ranking.add(j, sign * (t + self.restart))
+                ranking.score = dict(sorted(ranking.score.items()))
+
+    def is_away(self, j: int, t: int) -> bool:
+        """Say whether job j is on trial without promotion, or cannot start again yet."""
+        killed_at = self.killed_at[j]
+        too_soon = killed_at >= 0 and t < killed_at + self.restart
+        return self.restart > 0 and (j in self.on_trial or too_soon)
 
     def finish(self, t: int) -> None:
         """End the first attempt to end by itself."""
@@ -154,7 +176,9 @@ class Lives(reference_capped.CostBenefit):
         return not guarded and self.jobs[j].requested_time > self.long
 
     def is_blocked(self, j: int, t: int) -> bool:
-        """Say whether the cap blocks job j."""
+        """Say whether a pass goes on as if job j did not wait."""
+        if self.is_away(j, t):
+            return True
         binds = self.is_pressed and self.jobs[j].processors <= self.widest * self.processors
         return binds and super().is_blocked(j, t)
 
@@ -170,10 +194,14 @@ class Lives(reference_capped.CostBenefit):
         instants = [self.next_submission(), self.next_end()]
         instants += [held.over for held in self.on_trial.values()]
         instants += [until for until, _ in self.busy]
+        if self.restart:
+            again = [killed + self.restart for killed in self.killed_at if killed >= 0]
+            instants += [instant for instant in again if instant > self.done]
         return min(instants)
 
     def happen(self, t: int) -> None:
         """Make the steps of one instant."""
+        self.done = t
         while self.next_end() == t:  # 1
             self.finish(t)
         self.busy = [(until, processors) for until, processors in self.busy if until > t]
@@ -198,6 +226,7 @@ class Lives(reference_capped.CostBenefit):
             j
             for j in self.primary.score
             if j not in self.on_trial and self.killed_at[j] != t and self.may_be_killed(j)
+            if not self.is_away(j, t)
         ]
         return sorted(
             waiting, key=lambda j: (max(self.estimate[j], 10) * self.jobs[j].processors, j)

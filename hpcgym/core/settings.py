@@ -132,6 +132,13 @@ class SchedulerSettings(SettingList):
                 f"backfill '{mode}' starts a job several times, each by one estimate; choose "
                 f"correction 'none', got {self.correction!r}"
             )
+        orders = [as_policy(one) for one in (self.policy, self.backfill_order) if one is not None]
+        moving = [one for one in orders if one.is_python or not one.is_static]
+        if mode.trial.restart and moving:
+            raise PolicyError(
+                f"policy {moving[0].name!r} changes with time, and backfill '{mode}' has jobs wait "
+                "anew (restart), whose age is then not known; choose one like 'FCFS' or 'SAF'"
+            )
         if self.kept:
             raise PolicyError(
                 f"policy {self._keeping[0].name!r} knows no trials; got backfill '{mode}'"

@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import engines
 import hpcgym
-import reference_trials
 from drawn_lives import modes, orders, trials
-from engines import by_reference, first_difference, simulator_of, whole, workload_of
+from engines import (
+    assert_attempts,
+    attempts_of,
+    first_difference,
+    simulator_of,
+    whole,
+    workload_of,
+)
 from hpcgym.attempts import COMPLETED, KILLED
 from hpcgym.core.backfill import Easy, as_mode
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
@@ -44,42 +49,10 @@ def test_every_job_starts_as_the_reference_says(workload, mode, given):
     assert not first_difference(workload, backfill=str(mode), **given)
 
 
-def attempts_of(workload, may_be_killed=None, **given):
-    """Return the attempts by the reference, and by the package, sorted."""
-    made = []
-
-    class Noting(reference_trials.Lives):
-        requeue = may_be_killed
-
-        def run(self, event_semantics):
-            made.append(self)
-            return super().run(event_semantics)
-
-    engines.KINDS["trial"], kept = Noting, engines.KINDS["trial"]
-    try:
-        by_reference(workload, **given)
-    finally:
-        engines.KINDS["trial"] = kept
-    expected = [(*one[:4], one.reason) for one in made[0].attempts]
-    frame = hpcgym.simulate(workload, **given).attempts_frame()
-    row = {job: at for at, job in enumerate(workload.job_id.tolist())}
-    times = (frame[key].tolist() for key in ("taken_time", "start_time", "end_time"))
-    ends = frame["reason"].replace("killed at its request", "completed").tolist()
-    return sorted(expected), sorted(
-        zip([row[job] for job in frame["job_id"]], *times, ends, strict=True)
-    )
-
-
 @given(workload=busy_workloads(), mode=modes(), given=settings())
 def test_every_attempt_is_as_the_reference_says(workload, mode, given):
     expected, got = attempts_of(workload, backfill=str(mode), **given)
     assert got == expected
-
-
-def assert_attempts(jobs, mode, *expected, policy="FCFS"):
-    """Compare attempts on 4 processors, (job, taken, useful start, end, reason), with both."""
-    found, got = attempts_of(workload_of(jobs, 4), backfill=f"easy+trial:{mode}", policy=policy)
-    assert found == got == list(expected)
 
 
 def test_a_start_ends_a_plain_trial_and_leaves_a_younger_one_that_is_guaranteed():

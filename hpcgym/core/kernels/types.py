@@ -274,6 +274,8 @@ class Sim(Columned):
     planned: Annotated[float, Column("backfill_parameter", 1)]
     # Of trials, or 0 with a cap alone: before a trial or a restart is useful, s.
     overhead: Annotated[float, Column("backfill_parameter", 8)]
+    # Where jobs on trial are not promoted: from a kill until a job waits again, s; 0 = they are.
+    restart: Annotated[float, Column("backfill_parameter", 17)]
 
     setting: IntVector = zeros("settings")
     counter: IntVector = zeros("counters")

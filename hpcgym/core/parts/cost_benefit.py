@@ -166,9 +166,18 @@ def is_blocked_of(jobs: Jobs, sim: CostBenefitSim, job: int, machine: int) -> bo
 
 
 @kernel(inlined=True)
+def is_away(sim: CostBenefitSim, job: int) -> bool:
+    """Tell whether a job is on trial without promotion, or cannot start again yet."""
+    if sim.restart == 0.0:
+        return False
+    killed_at = sim.killed_at[job]
+    return is_on_trial(sim, job) or (killed_at >= 0 and sim.now < killed_at + int(sim.restart))
+
+
+@kernel(inlined=True)
 def is_blocked(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
-    """Tell whether the cap blocks a waiting job; writes what `expect_now` writes."""
-    return is_blocked_of(jobs, sim, job, sim.machine_processors)
+    """Tell whether a pass goes on as if a job did not wait; writes what `expect_now` writes."""
+    return is_away(sim, job) or is_blocked_of(jobs, sim, job, sim.machine_processors)
 
 
 @kernel(inlined=True)

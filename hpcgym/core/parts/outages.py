@@ -139,7 +139,10 @@ class Outage(Event):
             raise PolicyError(
                 f"event '{self}': passes know outages under backfill {modes}; got '{mode}'"
             )
-        if isinstance(mode, Easy) and mode.trial is not None and mode.trial.overhead > 0:
+        trial = mode.trial if isinstance(mode, Easy) else None
+        if trial is not None and trial.restart > 0:
+            raise PolicyError(f"event '{self}' beside restart is not known; leave it out of '{mode}'")
+        if trial is not None and trial.overhead > 0:
             raise PolicyError(
                 f"event '{self}': where kills take time (overhead), an outage could take "
                 f"processors that are being cleared; leave overhead out of '{mode}'"

@@ -52,6 +52,7 @@ from hpcgym.core.engine.moments import more_ahead
 from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
+from hpcgym.core.kernels.queue.ordered_queue import put_in, take_out
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
 from hpcgym.core.observation_fields import JobTrialField, TrialField
@@ -98,6 +99,8 @@ class Trial:
         guarantee: How long a trial is guaranteed that others gave way to, s.
         victim: Share of the machine up to which a job gives way; `math.inf` = all.
         overhead: Time before a trial or a restart runs usefully, and after a kill at the limit, s.
+        restart: Where no job on trial is promoted: time from a kill until the job waits again, at
+            the end of the queue, s; 0 = they are promoted, and wait where they waited.
         users: Share of the users whose jobs may be killed, drawn anew for each episode.
         seed: Of the drawing.
 
@@ -118,13 +121,15 @@ class Trial:
     guarantee: int = 300
     victim: float = math.inf
     overhead: int = 0
+    restart: int = 0
     users: float = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what is not allowed."""
         least = {"limit": 1, "kills": 1, "times": 1, "guarantee": 1}
-        for key in ("limit", "kills", "young", "request", "times", "guarantee", "overhead", "seed"):
+        whole = "limit", "kills", "young", "request", "times", "guarantee", "overhead", "restart"
+        for key in (*whole, "seed"):
             value, bound = getattr(self, key), least.get(key, 0)
             is_count = key in ("kills", "times")
             if not is_whole(value, bound) or (is_count and value > s.MOST_KILLS):
@@ -148,6 +153,8 @@ class Trial:
 
         Users are drawn by the seed and the instant at which the episode begins in its log.
         """
+        if self.restart and workload.machine is not None:
+            raise PolicyError("trial: restart is not known on machines of nodes; leave it out")
         if self.users == 1 and workload.requeue is None:
             return np.empty(0, dtype=np.int64)
         (week,) = luck_of(np.array([workload.time_offset + workload.job_id.sum()]), self.seed)
@@ -158,7 +165,7 @@ class Trial:
     def parameters(self) -> tuple[float, ...]:
         """Return the numbers that kernels read in `Sim.backfill_parameter`."""
         ages = self.overhead, self.limit, self.kills, self.young, self.request, self.times
-        return tuple(map(float, (*ages, self.share, self.guarantee, self.victim)))
+        return tuple(map(float, (*ages, self.share, self.guarantee, self.victim, self.restart)))
 
 
 class TrialSim(CostBenefitSim):
@@ -180,6 +187,9 @@ class TrialSim(CostBenefitSim):
     chooses: Counter  # 1 = an agent may still put jobs on trial after this pass
     some_gave_way: Counter  # 1 = jobs have given way since the pass
 
+    n_away: Counter  # jobs that cannot start again yet
+    away_until: IntVector = empty("releases")  # when they can, descending, s
+    away_job: IntVector = empty("releases")
     busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
     busy_job: IntVector = empty("releases")  # the job that held them
     victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
@@ -222,12 +232,14 @@ def next_over(sim: TrialSim) -> int:
         instant = min(instant, sim.over[sim.job_on_trial[position]])
     if sim.n_busy > 0:
         instant = min(instant, sim.busy_until[sim.n_busy - 1])
+    if sim.n_away > 0:
+        instant = min(instant, sim.away_until[sim.n_away - 1])
     return instant
 
 
 @kernel
 def on_instant(jobs: Jobs, sim: TrialSim) -> None:
-    """Free what is cleared now, and let guarantees end; write counts of processors."""
+    """Free what is cleared now, let jobs start again and guarantees end; write counts."""
     while sim.n_busy > 0 and sim.busy_until[sim.n_busy - 1] == sim.now:
         sim.n_busy -= 1
         job = sim.busy_job[sim.n_busy]
@@ -236,6 +248,8 @@ def on_instant(jobs: Jobs, sim: TrialSim) -> None:
         sim.free += jobs.processors[job]
         if has_nodes(jobs):
             ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CLEARED, job)
+    while sim.n_away > 0 and sim.away_until[sim.n_away - 1] == sim.now:
+        sim.n_away -= 1
     for position in range(sim.n_trials):
         job = sim.job_on_trial[position]
         if sim.over[job] == sim.now and is_guaranteed(sim, job):
@@ -259,6 +273,30 @@ def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
 
 
 @kernel
+def requeue(jobs: Jobs, sim: TrialSim, which: int, job: int, submitted: int) -> None:
+    """Move a waiting job in a queue to where one is that was submitted then; write its key."""
+    take_out(jobs, sim, which, job)
+    sim.key[which, entry_of(sim, job)] = sim.weight[which, 0] * float(submitted)
+    put_in(jobs, sim, which, job)
+
+
+@kernel
+def send_away(jobs: Jobs, sim: TrialSim, job: int) -> None:
+    """Let a job that is killed now wait anew after the restart; write `away_*` and its keys."""
+    if sim.restart == 0.0:
+        return
+    until = sim.now + int(sim.restart)
+    put_in_turn(sim.away_until, sim.away_job, sim.n_away, until, job)
+    sim.n_away += 1
+    if is_overdue(sim, job):
+        return
+    if sim.base_rule == s.RULE_SUBMIT:
+        requeue(jobs, sim, s.BASE_ORDER, job, until)
+    if sim.backfill_order_is_static == 1 and sim.backfill_rule == s.RULE_SUBMIT:
+        requeue(jobs, sim, s.BACKFILL_ORDER, job, until)
+
+
+@kernel
 def end_last_trial(jobs: Jobs, sim: TrialSim) -> int:
     """End the trial that began last of those not guaranteed; return the processors it held."""
     position = sim.n_trials - 1
@@ -266,6 +304,7 @@ def end_last_trial(jobs: Jobs, sim: TrialSim) -> int:
         position -= 1
     job = sim.job_on_trial[position]
     take_back(jobs, sim, job, s.TRIAL_EVICTED)
+    send_away(jobs, sim, job)
     return int(jobs.processors[job])
 
 
@@ -306,6 +345,7 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
         if sim.over[job] > sim.now:
             continue
         take_back(jobs, sim, job, s.TRIAL_OVER)
+        send_away(jobs, sim, job)
         if sim.overhead > 0.0:
             cleared = sim.now + int(sim.overhead)
             sim.wasted[job] += int(sim.overhead)
@@ -334,7 +374,9 @@ def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
     if sim.n_tried[job] >= most_tried or is_on_trial(sim, job):
         return False
     if was_attempted(sim, job):
-        return sim.ran[job] < longest and sim.killed_at[job] != sim.now and may_be_killed(jobs, job)
+        if sim.killed_at[job] == sim.now or cost_benefit.is_away(sim, job):
+            return False
+        return sim.ran[job] < longest and may_be_killed(jobs, job)
     return longest > 0.0 and may_be_killed(jobs, job)
 
 
@@ -429,6 +471,7 @@ def give_way(jobs: Jobs, sim: TrialSim, job: int) -> None:
     listed = sim.scratch[0]  # a key may be made there
     evict(jobs, sim, job)
     enter(jobs, sim, job)
+    send_away(jobs, sim, job)
     sim.scratch[0] = listed
 
 
@@ -593,7 +636,8 @@ def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
 def all_fit(sim: TrialSim) -> bool:
     """Tell whether all waiting jobs may start together, in any order with the same result."""
     # The first of the starts that end trials is the later for it.
-    return cost_benefit.all_fit(sim) and (sim.overhead == 0.0 or sim.n_trials == 0)
+    trials_matter = sim.overhead > 0.0 or sim.restart > 0.0
+    return cost_benefit.all_fit(sim) and not (trials_matter and sim.n_trials + sim.n_away > 0)
 
 
 def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:

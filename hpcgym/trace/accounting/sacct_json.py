@@ -142,6 +142,10 @@ class _Window:
 def _cells(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the texts that sacct would print of a job, and what memory it used."""
     cells: dict[str, Any] = {field: _text(_at(job, paths)) for field, paths in PATHS.items()}
+    states = _at(job, PATHS["state"])
+    # Slurm 24.11 says so beside "PENDING", the state that the job then had.
+    if isinstance(states, list) and "REQUEUED" in states:
+        cells["state"] = "REQUEUED"
     limit = _at(job, PATHS["timelimitraw"])
     if limit is None or cells["timelimitraw"] in ("0", "INFINITE"):
         cells["timelimitraw"] = "UNLIMITED"

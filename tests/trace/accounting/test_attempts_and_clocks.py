@@ -1,5 +1,6 @@
 """Rows as runs: attempts of one job, nights on which the clock is put back, files that overlap."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -41,6 +42,57 @@ def test_attempts_of_a_job_are_runs_that_enter_when_they_were_put_back(tmp_path:
         assert runs["wait_time"].tolist() == [5, 10, 20]
         assert sorted(found.job_waits * 3600) == [10, 45]  # job 1 from 5 to its last start, 50
         assert found.ledger.notes["further attempts of jobs"] == 1
+
+
+TRIALS = """\
+JobIDRaw|Partition|QOS|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|State|ReqCPUS|NCPUS
+5|main|normal|1795750048|1795750048|1795750049|1795750060|11|51|COMPLETED|16|16
+27|trial|trial|1795750138|1795750138|1795750139|1795750149|10|44|REQUEUED|1|1
+31|trial|trial|1795750148|1795750148|1795750152|1795750156|4|57|PREEMPTED|4|4
+27|main|normal|1795750149|1795750155|1795750157|1795750222|65|44|COMPLETED|1|1
+31|trial|trial|1795750156|1795750162|1795750183|1795750193|10|57|REQUEUED|4|4
+31|main|normal|1795750193|1795750199|1795750338|1795750361|23|57|COMPLETED|4|4
+"""
+"""What Slurm 24.11 printed with --duplicates of jobs that were preempted and requeued."""
+
+
+@pytest.mark.parametrize("counted_from", ["submit", "eligible"])
+def test_rows_that_slurm_preempted_and_requeued_are_attempts_of_one_job(
+    tmp_path: Path, counted_from: str
+) -> None:
+    (tmp_path / "sacct.txt").write_text(TRIALS)
+    found = read_accounting(tmp_path / "sacct.txt", counted_from=counted_from)
+    assert found.ledger.notes["further attempts of jobs"] == 3
+    runs = found.runs.assign(start=found.runs["submit_time"] + found.runs["wait_time"])
+    began = runs.groupby("job_id")["start"].apply(lambda times: (times - 1795750000).tolist())
+    assert began.to_dict() == {5: [49], 27: [139, 157], 31: [152, 183, 338]}
+    assert (found.job_waits * 3600).round().tolist() == [1, 157 - 138, 338 - 148]
+
+
+def test_json_of_an_attempt_that_was_requeued_names_two_states(tmp_path: Path) -> None:
+    """So Slurm 24.11 printed them: the first is that in which the job then waited."""
+    attempts = [(["PENDING", "REQUEUED"], 131, 131, 141), (["COMPLETED"], 141, 185, 210)]
+    jobs = [
+        {
+            "job_id": 6,
+            "state": {"current": states, "reason": "None"},
+            "time": {
+                "submission": submit,
+                "eligible": submit,
+                "start": start,
+                "end": end,
+                "elapsed": end - start,
+            },
+            "required": {"CPUs": 1},
+            "tres": {"allocated": [{"type": "cpu", "count": 1}]},
+        }
+        for states, submit, start, end in attempts
+    ]
+    (tmp_path / "sacct.json").write_text(json.dumps({"jobs": jobs}))
+    found = read_accounting(tmp_path / "sacct.json")
+    assert found.runs["run_time"].tolist() == [10, 25]
+    assert found.runs["wait_time"].tolist() == [0, 44]
+    assert (found.job_waits * 3600).round().tolist() == [185 - 131]
 
 
 def test_a_job_put_back_before_it_started_waits_from_its_first_submission(tmp_path: Path) -> None:
