@@ -25,8 +25,8 @@ HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every 
 HISTORY_FOR_OBSERVATIONS, HISTORY_FOR_PREDICTIONS = 2, 3  # read of queued jobs; recorded only
 PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
 CORRECT_NOT, CORRECT_TO_REQUEST, CORRECT_BY_STEPS, CORRECT_BY_DOUBLING = 0, 1, 2, 3
-# The last two compare costs; they are the only ones from `PAY_LOG_RATIO` on.
-PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_BY_USER, PAY_LOG_RATIO, PAY_RELATIVE = range(6)
+# `PAY_LOG_RATIO` and `PAY_RELATIVE` compare costs with a baseline's, `PAY_BY_USER` those of users.
+PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE, PAY_BY_USER = range(6)
 
 # Where a run of the clock stops, and where it goes on.
 STATUS_DONE, STATUS_DECISION, STATUS_PREDICTION, STATUS_OWN_PASS, STATUS_FULL = 0, 1, 2, 3, 4

@@ -135,6 +135,7 @@ class SettingList:
             |---|---|
             | "outage" | processors or nodes are down, as in "outage:from=36,to=72,processors=64" |
             | "limit" | each user runs so much at once, as in "limit:per=user,jobs=4" |
+            | "limits" | those of a Slurm, as in "limits:assoc.txt,qos.txt" |
     """
 
     policy: AnyPolicy = field(default="FCFS", metadata={"in_scenarios": "SAF"})

@@ -125,7 +125,7 @@ def _limits(cells: dict[str, str], path: str | Path, line: int) -> dict[str, dic
     """Return the limits of a row: "group", "alone", "user" and "account", by what they limit."""
     kinds = {"group": GROUP, "alone": ALONE, "user": PER_USER, "account": PER_ACCOUNT}
     of_field = {field: (kind, what) for kind, fs in kinds.items() for field, what in fs.items()}
-    found: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
+    limits: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
     for field, cell in cells.items():
         value, where = cell.strip(), f"{path}:{line}: {field}"
         if not value or field in (*OF_ONE_JOB, *NO_LIMITS) or value in HARMLESS.get(field, ()):
@@ -139,10 +139,10 @@ def _limits(cells: dict[str, str], path: str | Path, line: int) -> dict[str, dic
         stated = _resources(value, where) if what == TRES else {what: value}
         for key, text in stated.items():
             if not text.startswith("-") and text not in NO_LIMIT:
-                found[kind][key] = read_cell(count_of, text, where)
-                if found[kind][key] == 0:
+                limits[kind][key] = read_cell(count_of, text, where)
+                if limits[kind][key] == 0:
                     raise MachineError(f"{where} is 0, so that no job ever starts; leave it out")
-    return found
+    return limits
 
 
 def _resources(value: str, where: str) -> dict[str, str]:
@@ -173,19 +173,19 @@ def _spared(qualities: Sequence[_Row], associations: Sequence[_Row]) -> dict[str
         MachineError: Both limit submitted jobs in the same way.
     """
     spared: dict[str, dict[str, Any]] = {}
-    for kind, own in (("group", "group"), ("user", "alone")):
+    for kind, theirs in (("group", "group"), ("user", "alone")):
         names: dict[str, Any] = defaultdict(tuple)
         for row in qualities:
             for what in row.limits[kind]:
                 names[what] += (row.account,)
             if SUBMITTED in row.limits[kind]:
                 for other in associations:
-                    if SUBMITTED in other.limits[own]:
+                    if SUBMITTED in other.limits[theirs]:
                         raise MachineError(
                             f"{row.where} and {other.where} both limit submitted jobs; leave one "
                             "out, since which of them counts a job is not modelled"
                         )
-        spared[own] = dict(names)
+        spared[theirs] = dict(names)
     return spared
 
 
@@ -197,11 +197,11 @@ def _add_associations(
 
     def above(row: _Row) -> list[_Row]:
         """Return the accounts above, the nearest first."""
-        found, name = [], row.account if row.user else row.parent
-        while name in accounts and accounts[name] not in found:
-            found.append(accounts[name])
+        chain, name = [], row.account if row.user else row.parent
+        while name in accounts and accounts[name] not in chain:
+            chain.append(accounts[name])
             name = accounts[name].parent
-        return found
+        return chain
 
     chains = {row.account: [row.account, *(each.account for each in above(row))] for row in rows}
     for row in rows:

@@ -87,6 +87,7 @@ def test_summary_is_the_one_worked_by_hand(schedule: dict[str, object]) -> None:
         "p90_pp_bsld": pytest.approx(13 + 0.6 * 0.2),
         "p99_pp_bsld": pytest.approx(13 + 0.96 * 0.2),
         "max_pp_bsld": 13.2,
+        "user_rms_bsld": pytest.approx(((1 + 7.3**2 + 13**2) / 3) ** 0.5),
         "n_zero_run_time": 1,
         "share_bsld_1": 0.4,
         "share_bsld_1_10": 0.2,

@@ -67,7 +67,9 @@ said("tiny", ["late:processors=3"], backfill="none")
 
 def test_events_that_cannot_be_are_refused_with_the_reason():
     said = run(REFUSED).splitlines()
-    assert said[0] == "unknown event 'lat'; did you mean 'late'? Allowed: outage, limit, late"
+    assert (
+        said[0] == "unknown event 'lat'; did you mean 'late'? Allowed: outage, limit, limits, late"
+    )
     assert said[1].startswith("unknown parameter of event 'late' 'processor'; did you mean 'proc")
     assert said[2] == "event 'late' needs processors: 'late:processors=...'"
     assert said[3].endswith("semantics 'batch'; got 'easy' and 'pyss'")

@@ -171,11 +171,11 @@ def test_fields_are_refused_with_what_is_allowed():
     lines = run(REFUSED).splitlines()
     assert lines[:3] == [
         "fields must be a list of names, got 'longest_wait'",
-        "unknown field of your own 'longest_wai'; did you mean 'longest_wait'? Allowed: "
-        "idle_after_start, longest_wait",
+        "unknown field 'longest_wai'; did you mean 'longest_wait'? Allowed: user_share, "
+        "user_usage, user_fair_share, idle_after_start, longest_wait",
         "fields names 'longest_wait' twice",
     ]
-    assert lines[3].startswith("field 'fits_now' is taken; names taken: log_estimate")
+    assert lines[3].startswith("field 'fits_now' is taken; names taken: user_share, ")
     assert lines[4] == "field name '2': a letter, then letters, digits, '_' or '-'"
     assert lines[5].startswith("field 'x': show must be a function of (jobs, sim, job) or (jobs,")
     assert lines[6] == "field 'x': low must be below high, both within +-1e30; got 1 and 1"
