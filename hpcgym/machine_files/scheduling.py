@@ -61,7 +61,7 @@ def read_backfilling(path: str | Path) -> dict[str, Any]:
             read, or is not modelled. The message names file, line and key.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
     stated: dict[str, Any] = {}

@@ -81,12 +81,13 @@ def drawn_jobs(
     """
     rng = np.random.default_rng(seed)
     delays = np.sort(rng.uniform(0.0, within, n_jobs))
-    kinds = tuple((width, width) for width in WIDTHS) if single else SHAPES
+    singles = [(width, width) for width in WIDTHS]
+    kinds = singles if single else list(SHAPES)
     shapes = rng.choice(len(kinds), n_jobs, p=SHARES_OF_WIDTHS if single else SHARES)
     seconds = rng.integers(5, 61, n_jobs)
     limits = np.ceil(seconds * rng.uniform(1.0, 8.0, n_jobs) / 60.0).astype(int)
     return [
-        SleepingJob(f"s{seed}-{job}", delay - delays[0], *kinds[shape], int(sleep), int(limit))
+        SleepingJob(f"s{seed}-{job}", delay - delays[0], *kinds[int(shape)], int(sleep), int(limit))
         for job, (delay, shape, sleep, limit) in enumerate(
             zip(delays, shapes, seconds, limits, strict=True)
         )

@@ -14,7 +14,7 @@ from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
-MODES = ("look-ahead:window=6", "relaxed:omega=0.5", "slack:c=0.5")
+MODES = ("look-ahead:window=6", "relaxed:omega=0.5", "slack:c=0.5", "slurm:interval=90")
 PAIRS = [(m, a) for m in MODES for a in ACTIONS if not (m.startswith("slack") and a == "job")]
 
 
