@@ -26,7 +26,7 @@ QUICK = (
 
 def train(*options: str) -> tuple[int, str, str]:
     """Run the command; return its exit code and what it printed."""
-    done = CliRunner().invoke(app, ["train", *QUICK, *options])
+    done = CliRunner().invoke(app, ["train", *QUICK, *options], env={"COLUMNS": "300"})
     return done.exit_code, done.stdout, done.stderr
 
 
@@ -86,7 +86,9 @@ def test_each_seed_is_searched_as_by_a_command_of_its_own(
 ) -> None:
     def tune(*options: str) -> list[str]:
         words = ["tune", "--trainer", "tuned-history", "-s", "synthetic-busy-weeks"]
-        done = CliRunner().invoke(app, [*words, "--evaluations", "8", *options])
+        done = CliRunner().invoke(
+            app, [*words, "--evaluations", "8", *options], env={"COLUMNS": "300"}
+        )
         assert done.exit_code == 0, done.stderr
         return done.stdout.splitlines()
 

@@ -233,7 +233,8 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     words = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
     words += ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "96"]
     words += ["--action", "order"]
-    done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)])
+    wide = {"COLUMNS": "400"}
+    done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)], env=wide)
     assert done.exit_code == 0, done.output
     card = load_card(str(tmp_path / "trained.toml"))
     steps, last = card.parameters["steps"], done.stdout.splitlines()[-1]
@@ -261,7 +262,8 @@ def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(
     )
     words = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
     words += ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "64"]
-    done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)])
+    wide = {"COLUMNS": "400"}
+    done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)], env=wide)
     assert done.exit_code == 0, done.output
     begun = "TRAINED ended where it began, as SAF: 64 decisions of PPO gave nothing better."
     assert done.stdout.splitlines()[-1].startswith(begun)
