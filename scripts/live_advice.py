@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.errors import HpcgymError
-from research.live_advice import ANY_NODE, errors_of_run
+from research.live_advice import errors_of_run
 from research.slurm_fidelity import markdown
 
 HEADS = ["expected start, s after the real one", "mean", "median size", "largest size", "jobs"]
@@ -31,8 +31,10 @@ def main() -> None:
     )
     given = parser.parse_args()
     try:
-        options = ANY_NODE if given.any_node else ()
-        runs = [errors_of_run(seed, given.jobs, options) for seed in range(given.runs + 1)][1:]
+        runs = [
+            errors_of_run(seed, given.jobs, any_node=given.any_node)
+            for seed in range(given.runs + 1)
+        ][1:]
     except HpcgymError as error:
         sys.exit(f"live_advice: {error}")
     over_all = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}

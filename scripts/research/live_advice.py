@@ -16,9 +16,8 @@ from hpcgym.live.run_times import ask_accounting, no_past, read_past
 from hpcgym.live.snapshot import snapshots_of
 from hpcgym.live.stage import BACKFILL, Stage
 from research.toy_slurm import (
-    CPUS_A_NODE,
-    N_NODES,
     TICK_S,
+    SleepingJob,
     drawn_jobs,
     n_in_queue,
     of_jobs,
@@ -31,17 +30,19 @@ SETTLE_S = 5.0
 IntArray = NDArray[np.int64]
 
 
-ANY_NODE = ("-N", f"1-{N_NODES}", f"--ntasks-per-node={CPUS_A_NODE}")
-"""Options of sbatch by which a job takes its cpus wherever they are."""
+def submit_anywhere(job: SleepingJob) -> str:
+    """Hand a job in that takes its cpus on whatever nodes, and return its id."""
+    command = ["sbatch", "--parsable", "-J", job.name, "-n", str(job.cpus), "-t", str(job.limit)]
+    return printed(*command, "-o", "/dev/null", "--wrap", f"exec sleep {job.seconds}").strip()
 
 
-def errors_of_run(seed: int, n_jobs: int, options: tuple[str, ...] = ()) -> dict[str, IntArray]:
+def errors_of_run(seed: int, n_jobs: int, *, any_node: bool = False) -> dict[str, IntArray]:
     """Submit drawn jobs at once, and return how much later each forecast is than what came, s.
 
     Shape (n_waiting,), of the jobs that waited when the queue was read.
     """
-    jobs = [replace(job, options=options) for job in drawn_jobs(seed, n_jobs, 0.0)]
-    ids = [job.submit() for job in jobs]
+    submit = submit_anywhere if any_node else SleepingJob.submit
+    ids = [submit(job) for job in drawn_jobs(seed, n_jobs, 0.0)]
     time.sleep(SETTLE_S)
     reading = read_queue(asked("squeue"), asked("sprio"), asked("sinfo"))
     (snapshot,) = snapshots_of(reading)
