@@ -3,8 +3,9 @@
     python fake_slurm.py STATE scontrol|sprio|squeue|sinfo|sacctmgr [ARGUMENT]...
 
 `STATE` is JSON: `jobs` by id with `base`, `site`, and, where it is so, `set` (priority by hand),
-`hidden` (not in sprio) or `array`; `config`; `up`; `level` of the user. `told` collects what was
-updated, and `die` kills the parent after so many updates. `printed` has what others print.
+`shown` (a priority that is not the sum of its terms), `hidden` (not in sprio) or `array`; `config`;
+`up`; `level` of the user. `told` collects what was updated. `die` kills the parent after so many
+updates, `breaks` loses the controller before the first. `printed` has what others print.
 """
 
 import json
@@ -12,6 +13,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 CONFIG = {"PriorityType": "priority/multifactor", "PriorityFlags": "", "SlurmUser": "slurm(64030)"}
@@ -77,7 +79,7 @@ def sprio(state, columns):
         elif "set" in of_job:
             print(f"{job}|batch|{of_job['set']}|0|0|0|0|0|0|0|0|")
         else:
-            priority = max(of_job["base"] + of_job["site"], 1)
+            priority = of_job.get("shown", max(of_job["base"] + of_job["site"], 1))
             nice = of_job.get("nice", 0)
             terms = f"{of_job['base'] + nice - 7}|0|4|0|0|0|cpu=3"
             print(f"{job}|batch|{priority}|{of_job['site']}|{nice}|{terms}")
@@ -86,6 +88,9 @@ def sprio(state, columns):
 def update(path, state):
     """Update jobs as told on standard input; return whether all were there."""
     fine = True
+    if state.get("breaks"):
+        print("Unable to contact slurm controller (connect failure)", file=sys.stderr)
+        return False
     for line in sys.stdin:
         told = re.fullmatch(r"update JobId=(\d+) SiteFactor=(-?\d+)\n", line)
         assert told, line
@@ -104,6 +109,7 @@ def update(path, state):
         save(path, state)
         if state.get("die") == len(state["told"]):
             os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(0.5)
     return fine
 
 

@@ -49,7 +49,7 @@ def test_a_cycle_says_what_it_did_and_how_to_take_it_back(run, slurm):
     assert "hpcgym advise --restore --journal" in shown
 
 
-def test_bounds_hold(run, slurm):
+def test_no_job_is_moved_beyond_its_points(run, slurm):
     run("advise", "--apply", "--partition", "batch", "--job-points", 700, "--days", 0)
     assert 0 < max(abs(site) for site in slurm.sites().values()) <= 700
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -107,12 +108,13 @@ def test_what_others_have_set_is_never_touched(slurm):
         j5={"base": 500, "site": 0, "hidden": True},
         j6={"base": 1, "site": 0, "nice": 2000},
         j7={"base": 700, "site": 0, "nice": -50},
+        j8={"base": 800, "site": 0, "shown": 900},
     )
     outside = waiting(7, partition="debug")
-    outcome = slurm.cycle([1, 2, 5, 6, outside, 3, 4])
+    outcome = slurm.cycle([1, 8, 2, 5, 6, outside, 3, 4])
     assert set(slurm.told()) == {3}
     assert outcome.left == {
-        "priority set by hand": ["1"],
+        "priority set by hand": ["1", "8"],
         "site factor of somebody else": ["2"],
         "without a priority now": ["5"],
         "priority at its lowest": ["6"],
@@ -203,6 +205,25 @@ def test_a_change_that_slurm_refuses_is_an_error_and_stays_in_the_journal(slurm)
     assert 1 in slurm.in_force()
 
 
+def test_what_cannot_be_taken_back_stays_in_the_journal_and_the_rest_does_not(slurm):
+    slurm.cycle([1, 2, 3])
+    assert set(slurm.in_force()) == {1, 2}
+    jobs = slurm.read()["jobs"]
+    jobs["1"]["refuses"] = True
+    slurm.write(jobs=jobs)
+    with pytest.raises(LiveError, match="denied for job 1"):
+        slurm.restore()
+    assert set(slurm.in_force()) == {1}
+
+
+def test_a_controller_that_dies_in_the_middle_leaves_all_in_the_journal(slurm):
+    slurm.cycle([1, 2, 3])
+    slurm.write(breaks=True)
+    with pytest.raises(LiveError, match="connect failure"):
+        slurm.restore()
+    assert set(slurm.in_force()) == {1, 2}
+
+
 def test_a_reading_that_is_cut_short_changes_nothing(slurm, tmp_path):
     (tmp_path / "sprio").write_text("#!/bin/sh\necho '1|batch|10'\n")
     with pytest.raises(LiveError, match="sprio:1"):
@@ -228,6 +249,7 @@ def test_a_cycle_that_is_killed_in_the_middle_is_restored(slurm, n_updates):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment)
     assert done.returncode == -signal.SIGKILL
     slurm.restore()
+    time.sleep(1.0)  # longer than the rest takes, had restoring not waited for it
     assert set(slurm.sites().values()) == {0} and not slurm.in_force()
     assert len(slurm.read()["told"]) > n_updates
 
