@@ -5,7 +5,7 @@ its user's last jobs that did, drawn towards that of all completed jobs. Of thes
 class of run time are kept (`hpcgym.core.kernels.queue.btree.size_class_of`).
 
 Cost: O(1) at a completion; for an observation O(N_CLASSES), O(SHOWN_RUNNING) for each running job,
-and O(RING_JOBS) for each visible one whose user's chance is not known yet.
+O(RING_JOBS) for each visible one, and for each user that has had an end O(RING_JOBS^2), to sort.
 
 Source: Specification, section 10, "Trials as actions".
 """
