@@ -28,7 +28,7 @@ def tell(what):
     if is_counted:
         subprocess.run(["callgrind_control", what, str(os.getpid())], check=True, stdout=-3)
 keywords = {"num_envs": options["num_envs"], "scenario": options["scenario"]}
-keywords |= {"action": "weights", "reward": "bsld", "n_slots": 128}
+keywords |= options["keywords"]
 envs = gymnasium.make_vec("HPCBatch-v0", copy=False, threads=1, **keywords)
 envs.action_space.seed(0)
 envs.reset(seed=0)
@@ -91,7 +91,13 @@ if __name__ == "__main__":
     parser.add_argument("--num-envs", type=int, default=1_024)
     parser.add_argument("--warm-up", type=int, default=400, help="calls before those counted")
     parser.add_argument("--calls", type=int, default=3, help="calls that are counted")
+    parser.add_argument("--action", default="weights", help="kind of action")
+    parser.add_argument("--backfill", help="backfilling mode; else that of the action")
     given = vars(parser.parse_args())
+    keywords = {"action": given.pop("action"), "reward": "bsld", "n_slots": 128}
+    if mode := given.pop("backfill"):
+        keywords["backfill"] = mode
+    given["keywords"] = keywords
     if shutil.which("valgrind") is None:
         sys.exit("count_work: valgrind was not found; install it, as by `apt install valgrind`")
     table = Table("of a step", title=f"{given['num_envs']:,} environments, {given['scenario']}")

@@ -5,7 +5,7 @@ its user's last jobs that did, drawn towards that of all completed jobs. Of thes
 class of run time are kept (`hpcgym.core.kernels.queue.btree.size_class_of`).
 
 Cost: O(1) at a completion; for an observation O(N_CLASSES), O(SHOWN_RUNNING) for each running job,
-and O(RING_JOBS) for each visible one whose user's chance is not known yet.
+O(RING_JOBS) for each visible one, and for each user that has had an end O(RING_JOBS^2), to sort.
 
 Source: Specification, section 10, "Trials as actions".
 """
@@ -17,9 +17,10 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.queue.btree import size_class_of
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Int, Jobs, Sim, Single
-from hpcgym.core.observation_fields import SHOWN_RUNNING, RunningField, TrialField
+from hpcgym.core.observation_fields import SHOWN_RUNNING, JobTrialField, RunningField, TrialField
 from hpcgym.core.parts.cost_benefit import log_time
 
 N_CLASSES = s.SIZE_CLASSES
@@ -96,6 +97,31 @@ def chance_to_end(jobs: Jobs, sim: Sim, job: int, ran: int, limit: int) -> float
     n_within = sim.ended_up_to[sim.limit_class] - before
     share = (n_within + 1.0) / (sim.n_timed - before + 2.0)
     return (recent[WITHIN] - shorter + DRAWN_AS * share) / (n - shorter + DRAWN_AS)
+
+
+@kernel(inlined=True)
+def was_attempted(sim: Sim, job: int) -> bool:
+    """Tell whether an attempt of a job may have ended in vain; if not, it has not run."""
+    # Bytes of many jobs share a line of the cache. Attempts that events end are not counted there.
+    return sim.n_tried[job] > 0 or sim.n_gave_way[job] > 0 or sim.events_hear != 0
+
+
+@kernel(inlined=True)
+def show_attempt(jobs: Jobs, sim: Sim, job: int, limit: int, may_be_lent: bool) -> None:
+    """Write `shown_attempts` of a waiting job, after `show_running`; `limit` is that of trials."""
+    entry, ran = entry_of(sim, job), sim.ran[job] if was_attempted(sim, job) else 0
+    shown = sim.shown_attempts[entry]
+    on_trial = is_on_trial(sim, job)
+    if on_trial:
+        ran = max(ran, sim.now - sim.since[job])
+    if sim.shown_ran[entry] != ran:
+        sim.shown_ran[entry] = ran
+        shown[JobTrialField.LOG_RAN] = log_time(float(ran))
+    shown[JobTrialField.IS_ON_TRIAL] = np.float32(on_trial)
+    shown[JobTrialField.TRIED] = NINTHS[sim.n_tried[job]]
+    shown[JobTrialField.GAVE_WAY] = NINTHS[sim.n_gave_way[job]]
+    shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent)
+    shown[JobTrialField.CHANCE_TO_END] = np.float32(chance_to_end(jobs, sim, job, ran, limit))
 
 
 @kernel(inlined=True)

@@ -55,17 +55,17 @@ from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import put_in, take_out
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
-from hpcgym.core.observation_fields import JobTrialField, TrialField
+from hpcgym.core.observation_fields import TrialField
 from hpcgym.core.parts import cost_benefit, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.core.parts.trial_fields import (
-    NINTHS,
     area_run,
-    chance_to_end,
     may_be_killed,
     put_by_area,
     record_run_time,
+    show_attempt,
     show_running,
+    was_attempted,
 )
 from hpcgym.core.predictor import luck_of
 from hpcgym.errors import PolicyError
@@ -206,8 +206,7 @@ def idle(sim: TrialSim) -> int:
 def on_submit(sim: TrialSim, job: int) -> None:
     """Write that a newcomer has not been tried; one that was taken off is what it was."""
     if sim.flag[job] & s.FLAG_EVICTED == 0:
-        sim.ran[job] = sim.wasted[job] = 0
-        sim.n_tried[job] = sim.n_gave_way[job] = 0
+        sim.ran[job] = sim.wasted[job] = sim.n_tried[job] = sim.n_gave_way[job] = 0
         sim.killed_at[job] = sim.cleared_at[job] = -1
 
 
@@ -359,25 +358,15 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
 
 
 @kernel(inlined=True)
-def was_attempted(sim: TrialSim, job: int) -> bool:
-    """Tell whether an attempt of a job may have ended in vain; if not, it has not run."""
-    # Bytes of many jobs share a line of the cache. Attempts that events end are not counted there.
-    return sim.n_tried[job] > 0 or sim.n_gave_way[job] > 0 or sim.events_hear != 0
-
-
-@kernel(inlined=True)
 def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
     """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
-    most_tried, longest = sim.most_tried, sim.limit
-    if untried:
-        most_tried, longest = 1.0, 1.0
+    most_tried, longest = (1.0, 1.0) if untried else (sim.most_tried, sim.limit)
     if sim.n_tried[job] >= most_tried or is_on_trial(sim, job):
         return False
-    if was_attempted(sim, job):
-        if sim.killed_at[job] == sim.now or cost_benefit.is_away(sim, job):
-            return False
-        return sim.ran[job] < longest and may_be_killed(jobs, job)
-    return longest > 0.0 and may_be_killed(jobs, job)
+    if sim.killed_at[job] == sim.now or cost_benefit.is_away(sim, job):
+        return False
+    ran = sim.ran[job] if was_attempted(sim, job) else 0
+    return ran < longest and may_be_killed(jobs, job)
 
 
 @kernel
@@ -435,10 +424,8 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
 @kernel(inlined=True)
 def may_give_way(jobs: Jobs, sim: TrialSim, job: int, machine: int) -> bool:
     """Tell whether a job on the machine, of so many processors, may give way now."""
-    if sim.now - sim.start_time[job] >= sim.young:  # so it is of most
-        return False
     return (
-        sim.start_time[job] <= sim.now
+        0 <= sim.now - sim.start_time[job] < sim.young  # false of most
         and jobs.requested_time[job] > sim.long_request
         and not is_on_trial(sim, job)
         and sim.n_gave_way[job] < sim.most_times
@@ -457,8 +444,7 @@ def list_victims(jobs: Jobs, sim: TrialSim, component: int, machine: int) -> int
         if may_give_way(jobs, sim, job, machine) and (
             component < 0 or component_of(jobs, job) == component
         ):
-            area = area_run(jobs, sim, job)
-            n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
+            n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area_run(jobs, sim, job))
     return n
 
 
@@ -612,24 +598,10 @@ def show_processors(jobs: Jobs, sim: TrialSim) -> None:
 @kernel
 def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
     """Write `shown_attempts` of the first n jobs in `scratch`, after `show_processors`."""
-    limit = int(sim.limit)
-    sim.limit_class = size_class_of(limit)
+    sim.limit_class = size_class_of(int(sim.limit))
     for position in range(n):
         job = sim.scratch[position]
-        entry, ran = entry_of(sim, job), sim.ran[job] if was_attempted(sim, job) else 0
-        shown = sim.shown_attempts[entry]
-        on_trial = is_on_trial(sim, job)
-        if on_trial:
-            ran = max(ran, sim.now - sim.since[job])
-        if sim.shown_ran[entry] != ran:
-            sim.shown_ran[entry] = ran
-            shown[JobTrialField.LOG_RAN] = cost_benefit.log_time(float(ran))
-        shown[JobTrialField.IS_ON_TRIAL] = np.float32(on_trial)
-        shown[JobTrialField.TRIED] = NINTHS[sim.n_tried[job]]
-        shown[JobTrialField.GAVE_WAY] = NINTHS[sim.n_gave_way[job]]
-        shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent(jobs, sim, job))
-        chance = chance_to_end(jobs, sim, job, ran, limit)
-        shown[JobTrialField.CHANCE_TO_END] = np.float32(chance)
+        show_attempt(jobs, sim, job, int(sim.limit), may_be_lent(jobs, sim, job))
 
 
 @kernel
