@@ -1,6 +1,6 @@
 """Search which jobs go on trial, and print it beside URGENT-YOUNG and controls, on three logs.
 
-    python scripts/lend.py [--minutes 5] [--seeds 3]
+    python scripts/lending.py [--minutes 5] [--seeds 3]
 
 The weeks `train` are searched on, the weeks `validation` choose, and the weeks `test` judge, with
 ten jittered copies of each. Minutes are those of one core.
@@ -28,7 +28,7 @@ def main() -> int:
     try:
         print(machine_text(table(options.seeds, options.minutes), "markdown"))
     except HpcgymError as error:
-        sys.exit(f"lend: {error}")
+        sys.exit(f"lending: {error}")
     return 0
 
 
