@@ -185,7 +185,8 @@ class CreditTrainer:
                 for _ in range(self.epochs):
                     for rows in np.array_split(chance.permutation(len(change)), n_batches):
                         optimizer.zero_grad()
-                        _loss(scorer, labels, change, rows).backward()
+                        loss: Any = _loss(scorer, labels, change, rows)
+                        loss.backward()
                         optimizer.step()
                         n_updates += 1
                         if n_updates % EVERY == 0:

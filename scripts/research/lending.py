@@ -108,7 +108,7 @@ class Judges:
         self.rule = [judge(lambda shown: np.zeros(len(shown), np.int64)) for judge in ruled]
 
     def __call__(self, choose: Any) -> list[Judged]:
-        """Return what a way to lend reaches on each log."""
+        """Return what a way to choose reaches on each log."""
         return [judge(choose) for judge in self.lending]
 
     def to_rule(self, found: list[Judged]) -> Estimate:

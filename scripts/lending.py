@@ -1,6 +1,6 @@
 """Search which jobs go on trial, and print it beside URGENT-YOUNG and controls, on three logs.
 
-    python scripts/lend.py [--minutes 5] [--seeds 3]
+    python scripts/lending.py [--minutes 5] [--seeds 3]
 
 The weeks `train` are searched on, the weeks `validation` choose, and the weeks `test` judge, with
 ten jittered copies of each. Minutes are those of one core.
@@ -28,7 +28,7 @@ def main() -> int:
     try:
         print(machine_text(table(options.seeds, options.minutes), "markdown"))
     except HpcgymError as error:
-        sys.exit(f"lend: {error}")
+        sys.exit(f"lending: {error}")
     return 0
 
 
@@ -42,22 +42,22 @@ def table(seeds: int, minutes: float) -> pd.DataFrame:
     }
     rows = []
     for name, choose in controls.items():
-        found = judges(choose)
-        rows.append({"what chooses": name, **columns(judges, found)})
+        rows.append({"what chooses": name, **columns(judges, judges(choose))})
+        print(*rows[-1].values(), flush=True)
     for seed in range(seeds):
         numbers, n_tried, value = lending.search(seed, minutes)
-        found = judges(lambda shown, numbers=numbers: lending.lend_by(numbers, shown))
-        row = {"what chooses": f"search, seed {seed}", **columns(judges, found)}
+        reached = judges(lambda shown, numbers=numbers: lending.lend_by(numbers, shown))
         print(f"seed {seed}: {n_tried} rules tried, {value:.3f} on validation weeks", flush=True)
-        rows.append(row)
+        rows.append({"what chooses": f"search, seed {seed}", **columns(judges, reached)})
+        print(*rows[-1].values(), flush=True)
     return pd.DataFrame(rows)
 
 
-def columns(judges: lending.Judges, found: list[lending.Judged]) -> dict[str, str]:
+def columns(judges: lending.Judges, reached: list[lending.Judged]) -> dict[str, str]:
     """Return the ratios to URGENT-YOUNG, of all logs and of each."""
-    each = [one.bsld.sum() / rule.bsld.sum() for one, rule in zip(found, judges.rule, strict=True)]
-    ratios = dict(zip(lending.LOGS, (f"{one:.3f}" for one in each), strict=True))
-    return {f"to {lending.RULE}": str(judges.to_rule(found)), **ratios}
+    pairs = zip(lending.LOGS, reached, judges.rule, strict=True)
+    ratios = {log: f"{mine.bsld.sum() / rule.bsld.sum():.3f}" for log, mine, rule in pairs}
+    return {f"to {lending.RULE}": str(judges.to_rule(reached)), **ratios}
 
 
 if __name__ == "__main__":
