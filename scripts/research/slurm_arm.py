@@ -159,13 +159,14 @@ def start_slurm(recipe: Path | None) -> None:
 
 def run_jobs(jobs: list[dict[str, object]], output: Path) -> list[str]:
     """Submit jobs when it is their time, wait until all have ended, and return their ids."""
-    begun, ids = time.monotonic(), []
+    begun = time.monotonic()
+    ids: list[str] = []
     while len(ids) < len(jobs) or call("squeue", "-h", "-o", "%i"):
         passed = time.monotonic() - begun
         while len(ids) < len(jobs) and float(str(jobs[len(ids)]["delay"])) <= passed:
             job = jobs[len(ids)]
             words = ["sbatch", "--parsable", "-J", str(job["name"]), "-n", str(job["cpus"])]
-            words += ["-t", str(job["minutes"]), "-o", "/dev/null", "-D", "/tmp"]
+            words += ["-t", str(job["minutes"]), "-o", "/dev/null", "-D", "/"]
             script = f"exec sleep {job['seconds']}"
             ids.append(call(*words, "--wrap", script, user=USER).strip())
         time.sleep(0.5)
@@ -178,7 +179,7 @@ def main() -> None:
     parser.add_argument("jobs", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--recipe", type=Path)
-    parser.add_argument("--state", type=Path, default=Path("/tmp/state"))
+    parser.add_argument("--state", type=Path, default=Path("/srv/state"))
     parser.add_argument("--cpus", type=int, default=32)
     parser.add_argument("--restart", type=int, default=121, help="s from a kill to a restart")
     parser.add_argument("agent", nargs="*", help="options of the agent")

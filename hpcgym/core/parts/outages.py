@@ -141,7 +141,9 @@ class Outage(Event):
             )
         trial = mode.trial if isinstance(mode, Easy) else None
         if trial is not None and trial.restart > 0:
-            raise PolicyError(f"event '{self}' beside restart is not known; leave it out of '{mode}'")
+            raise PolicyError(
+                f"event '{self}' beside restart is not known; leave it out of '{mode}'"
+            )
         if trial is not None and trial.overhead > 0:
             raise PolicyError(
                 f"event '{self}': where kills take time (overhead), an outage could take "
