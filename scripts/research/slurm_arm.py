@@ -5,7 +5,8 @@
 
 It needs namespaces of its own (mount, network, processes), as `research.slurm_chroot` makes them,
 and Python's standard library only. With a recipe Slurm has its configuration, and its agent runs
-beside it as an operator. Jobs are of a user without rights. OUTPUT gets `sacct.txt` and logs.
+beside it as an operator. Jobs are of a user without rights; both must be there. OUTPUT gets
+`sacct.txt` and logs.
 """
 
 from __future__ import annotations
@@ -170,7 +171,6 @@ def run_jobs(jobs: list[dict[str, object]], output: Path) -> list[str]:
             script = f"exec sleep {job['seconds']}"
             ids.append(call(*words, "--wrap", script, user=USER).strip())
         time.sleep(0.5)
-    (output / "ids.txt").write_text("\n".join(ids) + "\n")
     return ids
 
 
@@ -185,8 +185,6 @@ def main() -> None:
     parser.add_argument("agent", nargs="*", help="options of the agent")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
-    for user in (USER, OPERATOR):
-        call("useradd", "-M", "-s", "/bin/sh", user, check=False)
     (given.state / "ctld").mkdir(parents=True)
     write_slurm_conf(given.state, given.output, given)
     start_database(given.state, given.output)
@@ -205,7 +203,6 @@ def main() -> None:
     os.environ["SLURM_TIME_FORMAT"] = "%s"
     text = call("sacct", "-a", "-X", "--duplicates", "-j", ",".join(ids), "-P", "-o", FIELDS)
     (given.output / "sacct.txt").write_text(text)
-    (given.output / "load.txt").write_text(f"{os.getloadavg()[2]:.2f}\n")
 
 
 if __name__ == "__main__":

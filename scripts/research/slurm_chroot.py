@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpcgym.errors import EvaluationError
+from research.slurm_arm import OPERATOR, USER
 
 SUITE = "trixie"
 PACKAGES = "slurm-wlm,slurmdbd,slurm-client,mariadb-server,munge,python3"
@@ -54,6 +55,8 @@ def make_chroot(folder: Path) -> Path:
         if done.returncode:
             last = (done.stdout.strip() or done.stderr.strip()).splitlines()[-1:]
             raise EvaluationError(f"debootstrap {SUITE}: {''.join(last)}")
+    for user in (USER, OPERATOR):
+        subprocess.run(["chroot", str(folder), "useradd", "-M", user], capture_output=True)
     return folder.resolve()
 
 
