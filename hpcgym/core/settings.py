@@ -132,8 +132,9 @@ class SchedulerSettings(SettingList):
                 f"backfill '{mode}' starts a job several times, each by one estimate; choose "
                 f"correction 'none', got {self.correction!r}"
             )
-        orders = [as_policy(one) for one in (self.policy, self.backfill_order) if one is not None]
-        moving = [one for one in orders if one.is_python or not one.is_static]
+        given = (each for each in (self.policy, self.backfill_order) if each is not None)
+        orders = [as_policy(each) for each in given]
+        moving = [order for order in orders if order.is_python or not order.is_static]
         if mode.trial.restart and moving:
             raise PolicyError(
                 f"policy {moving[0].name!r} changes with time, and backfill '{mode}' has jobs wait "

@@ -5,7 +5,8 @@
 
 It needs namespaces of its own (mount, network, processes), as `research.slurm_chroot` makes them,
 and Python's standard library only. With a recipe Slurm has its configuration, and its agent runs
-beside it as an operator. Jobs are of a user without rights. OUTPUT gets `sacct.txt` and logs.
+beside it as an operator. Jobs are of a user without rights; both must be there. OUTPUT gets
+`sacct.txt` and logs.
 """
 
 from __future__ import annotations
@@ -159,17 +160,17 @@ def start_slurm(recipe: Path | None) -> None:
 
 def run_jobs(jobs: list[dict[str, object]], output: Path) -> list[str]:
     """Submit jobs when it is their time, wait until all have ended, and return their ids."""
-    begun, ids = time.monotonic(), []
+    begun = time.monotonic()
+    ids: list[str] = []
     while len(ids) < len(jobs) or call("squeue", "-h", "-o", "%i"):
         passed = time.monotonic() - begun
         while len(ids) < len(jobs) and float(str(jobs[len(ids)]["delay"])) <= passed:
             job = jobs[len(ids)]
             words = ["sbatch", "--parsable", "-J", str(job["name"]), "-n", str(job["cpus"])]
-            words += ["-t", str(job["minutes"]), "-o", "/dev/null", "-D", "/tmp"]
+            words += ["-t", str(job["minutes"]), "-o", "/dev/null", "-D", "/"]
             script = f"exec sleep {job['seconds']}"
             ids.append(call(*words, "--wrap", script, user=USER).strip())
         time.sleep(0.5)
-    (output / "ids.txt").write_text("\n".join(ids) + "\n")
     return ids
 
 
@@ -178,14 +179,12 @@ def main() -> None:
     parser.add_argument("jobs", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--recipe", type=Path)
-    parser.add_argument("--state", type=Path, default=Path("/tmp/state"))
+    parser.add_argument("--state", type=Path, default=Path("/srv/state"))
     parser.add_argument("--cpus", type=int, default=32)
     parser.add_argument("--restart", type=int, default=121, help="s from a kill to a restart")
     parser.add_argument("agent", nargs="*", help="options of the agent")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
-    for user in (USER, OPERATOR):
-        call("useradd", "-M", "-s", "/bin/sh", user, check=False)
     (given.state / "ctld").mkdir(parents=True)
     write_slurm_conf(given.state, given.output, given)
     start_database(given.state, given.output)
@@ -204,7 +203,6 @@ def main() -> None:
     os.environ["SLURM_TIME_FORMAT"] = "%s"
     text = call("sacct", "-a", "-X", "--duplicates", "-j", ",".join(ids), "-P", "-o", FIELDS)
     (given.output / "sacct.txt").write_text(text)
-    (given.output / "load.txt").write_text(f"{os.getloadavg()[2]:.2f}\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpcgym.errors import EvaluationError
+from research.slurm_arm import OPERATOR, USER
 
 SUITE = "trixie"
 PACKAGES = "slurm-wlm,slurmdbd,slurm-client,mariadb-server,munge,python3"
@@ -21,12 +22,12 @@ ip link set lo up
 ip addr add 10.9.0.1/32 dev lo
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
-for each in run tmp etc/slurm; do mount -t tmpfs none "$root/$each"; done
+for each in run tmp srv etc/slurm; do mount -t tmpfs none "$root/$each"; done
 chmod 1777 "$root/tmp"
-mkdir "$root/tmp/output" "$root/tmp/recipe" "$root/tmp/programs"
-mount --bind "$output" "$root/tmp/output"
-mount --bind "$recipe" "$root/tmp/recipe"
-mount --bind "$programs" "$root/tmp/programs"
+mkdir "$root/srv/output" "$root/srv/recipe" "$root/srv/programs"
+mount --bind "$output" "$root/srv/output"
+mount --bind "$recipe" "$root/srv/recipe"
+mount --bind "$programs" "$root/srv/programs"
 exec chroot "$root" "$@"
 """
 """Slurm looks names up as a machine does that has an address beside 127.0.0.1."""
@@ -54,6 +55,8 @@ def make_chroot(folder: Path) -> Path:
         if done.returncode:
             last = (done.stdout.strip() or done.stderr.strip()).splitlines()[-1:]
             raise EvaluationError(f"debootstrap {SUITE}: {''.join(last)}")
+    for user in (USER, OPERATOR):
+        subprocess.run(["chroot", str(folder), "useradd", "-M", user], capture_output=True)
     return folder.resolve()
 
 
@@ -70,7 +73,7 @@ def begin(
 ) -> subprocess.Popen[bytes]:
     """Start a command in the folder, with a network, processes and folders of its own.
 
-    There `/tmp/output`, `/tmp/recipe` and `/tmp/programs` are the folders given, and this one. What
+    There `/srv/output`, `/srv/recipe` and `/srv/programs` are the folders given, and this one. What
     it started ends with it.
     """
     output.mkdir(parents=True, exist_ok=True)

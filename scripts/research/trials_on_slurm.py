@@ -42,7 +42,7 @@ def drawn_jobs(seed: int) -> Workload:
     return Workload(
         job_id=np.arange(1, N_JOBS + 1),
         submit_time=submit - submit[0],
-        run_time=np.exp(rng.uniform(*np.log(RUN_S), N_JOBS)).astype(np.int64),
+        run_time=np.exp(rng.uniform(np.log(RUN_S[0]), np.log(RUN_S[1]), N_JOBS)).astype(np.int64),
         requested_time=60 * rng.integers(*REQUEST_MIN, N_JOBS, endpoint=True),
         processors=rng.choice(WIDTHS, N_JOBS, p=SHARES),
         user=np.zeros(N_JOBS, dtype=np.int64),
@@ -85,10 +85,10 @@ def run_arms(chroot: Path, folder: Path, seeds: Sequence[int], recipe: Path = RE
                 continue
             output.mkdir(parents=True, exist_ok=True)
             write_jobs(drawn_jobs(seed), output / "jobs.json")
-            command = ["python3", "/tmp/programs/slurm_arm.py", "/tmp/output/jobs.json"]
-            command += ["/tmp/output", "--cpus", str(CPUS), "--restart", str(RESTART_S)]
+            command = ["python3", "/srv/programs/slurm_arm.py", "/srv/output/jobs.json"]
+            command += ["/srv/output", "--cpus", str(CPUS), "--restart", str(RESTART_S)]
             if arm == "trials":
-                command += ["--recipe", "/tmp/recipe", "--", "--stop", "/tmp/stop"]
+                command += ["--recipe", "/srv/recipe", "--", "--stop", "/srv/stop"]
                 command += ["--limit", str(LIMIT_S), "--kills", str(KILLS)]
                 command += ["--every", str(EVERY_S), "--kills-an-hour", str(HOUR_OF_KILLS)]
             begun[output] = begin(chroot, output, recipe, command)

@@ -9,6 +9,7 @@ from env_cases import assert_vector_plays_alike
 MODES = [
     "easy:cap=0.95,by=request,widest=0.2,pressed=0.25+trial:young=1800,victim=0.25,overhead=30",
     "cost-benefit:cap=0.97+trial:young=1800",
+    "easy+trial:restart=121",
 ]
 SCENARIO = "synthetic-256-weeks"
 

@@ -255,6 +255,16 @@ def is_guaranteed(sim: Sim, job: int) -> bool:
 
 
 @kernel
+def some_are_overdue(sim: Sim) -> bool:
+    """Tell whether a job is overdue that waits, and is not on trial."""
+    n = sim.n_overdue
+    for position in range(sim.n_trials):
+        if is_overdue(sim, sim.job_on_trial[position]):
+            n -= 1
+    return n > 0
+
+
+@kernel
 def put_on_trial(jobs: Jobs, sim: Sim, job: int, since: int, over: int, guaranteed: bool) -> None:
     """Put a waiting job that fits what is idle on trial.
 

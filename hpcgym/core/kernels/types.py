@@ -238,6 +238,7 @@ class Sim(Columned):
     busy: Counter
     """Processors that killed trials hold until their nodes are cleared, or that are down."""
     n_busy: Counter  # killed trials whose processors are not cleared yet
+    n_away: Counter  # killed jobs that cannot start again yet
     n_attempts: Counter  # attempts that have ended in vain
     n_begun: Counter  # jobs that the pass at hand has started anew, beside trials
     looks_ahead: Counter
@@ -405,6 +406,9 @@ class Sim(Columned):
     """Longest useful run of each job's attempts that ended in vain, s."""
     killed_at: IntVector = empty("jobs if attempts")
     """Instant at which each job's latest attempt ended in vain, s; -1 = none did."""
+    away_until: IntVector = empty("entries if attempts")
+    """When killed jobs can start again that cannot yet, descending, s."""
+    away_job: IntVector = empty("entries if attempts")
     wasted: IntVector = empty("jobs if attempts")  # time that such attempts held processors, s
     n_tried: ByteVector = empty("jobs if attempts")  # trials of each job that ended in vain
     n_gave_way: ByteVector = empty("jobs if attempts")  # how often each job gave way

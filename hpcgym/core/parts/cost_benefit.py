@@ -57,6 +57,7 @@ from hpcgym.core.kernels.scoring.user_estimates import (
 )
 from hpcgym.core.kernels.types import Counter, FloatVector, Jobs, Sim, empty
 from hpcgym.core.observation_fields import ControlsField
+from hpcgym.core.parts.restart import is_away
 from hpcgym.errors import PolicyError
 
 HEARS = s.ON_START | s.ON_RELEASE | s.ALL_FIT | s.SHOW
@@ -163,15 +164,6 @@ def is_blocked_of(jobs: Jobs, sim: CostBenefitSim, job: int, machine: int) -> bo
         and q <= sim.widest * machine
         and is_capped(jobs, sim, job)
     )
-
-
-@kernel(inlined=True)
-def is_away(sim: CostBenefitSim, job: int) -> bool:
-    """Tell whether a job is on trial without promotion, or cannot start again yet."""
-    if sim.restart == 0.0:
-        return False
-    killed_at = sim.killed_at[job]
-    return is_on_trial(sim, job) or (killed_at >= 0 and sim.now < killed_at + int(sim.restart))
 
 
 @kernel(inlined=True)

@@ -19,7 +19,7 @@ Source: Specification, section 15. Perkovic and Keleher 2000; Chiang et al. 2002
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
@@ -46,17 +46,17 @@ from hpcgym.core.engine.life import (
     note_attempt,
     promote,
     put_on_trial,
+    some_are_overdue,
     take_back,
 )
 from hpcgym.core.engine.moments import more_ahead
 from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
-from hpcgym.core.kernels.queue.ordered_queue import put_in, take_out
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
 from hpcgym.core.observation_fields import TrialField
-from hpcgym.core.parts import cost_benefit, waiting_cost
+from hpcgym.core.parts import cost_benefit, restart, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.core.parts.trial_fields import (
     area_run,
@@ -99,8 +99,7 @@ class Trial:
         guarantee: How long a trial is guaranteed that others gave way to, s.
         victim: Share of the machine up to which a job gives way; `math.inf` = all.
         overhead: Time before a trial or a restart runs usefully, and after a kill at the limit, s.
-        restart: Where no job on trial is promoted: time from a kill until the job waits again, at
-            the end of the queue, s; 0 = they are promoted, and wait where they waited.
+        restart: Time from a kill until the job waits again, the last, s; 0 = jobs are promoted.
         users: Share of the users whose jobs may be killed, drawn anew for each episode.
         seed: Of the drawing.
 
@@ -128,8 +127,7 @@ class Trial:
     def __post_init__(self) -> None:
         """Refuse what is not allowed."""
         least = {"limit": 1, "kills": 1, "times": 1, "guarantee": 1}
-        whole = "limit", "kills", "young", "request", "times", "guarantee", "overhead", "restart"
-        for key in (*whole, "seed"):
+        for key in [each.name for each in fields(self) if each.type is int]:
             value, bound = getattr(self, key), least.get(key, 0)
             is_count = key in ("kills", "times")
             if not is_whole(value, bound) or (is_count and value > s.MOST_KILLS):
@@ -187,9 +185,6 @@ class TrialSim(CostBenefitSim):
     chooses: Counter  # 1 = an agent may still put jobs on trial after this pass
     some_gave_way: Counter  # 1 = jobs have given way since the pass
 
-    n_away: Counter  # jobs that cannot start again yet
-    away_until: IntVector = empty("releases")  # when they can, descending, s
-    away_job: IntVector = empty("releases")
     busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
     busy_job: IntVector = empty("releases")  # the job that held them
     victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
@@ -226,13 +221,11 @@ def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
 @kernel
 def next_over(sim: TrialSim) -> int:
     """Return the next instant at which a trial is over or processors are cleared, s."""
-    instant = s.NEVER
+    instant = restart.next_restart(sim)
     for position in range(sim.n_trials):
         instant = min(instant, sim.over[sim.job_on_trial[position]])
     if sim.n_busy > 0:
         instant = min(instant, sim.busy_until[sim.n_busy - 1])
-    if sim.n_away > 0:
-        instant = min(instant, sim.away_until[sim.n_away - 1])
     return instant
 
 
@@ -247,8 +240,7 @@ def on_instant(jobs: Jobs, sim: TrialSim) -> None:
         sim.free += jobs.processors[job]
         if has_nodes(jobs):
             ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CLEARED, job)
-    while sim.n_away > 0 and sim.away_until[sim.n_away - 1] == sim.now:
-        sim.n_away -= 1
+    restart.let_start_again(sim)
     for position in range(sim.n_trials):
         job = sim.job_on_trial[position]
         if sim.over[job] == sim.now and is_guaranteed(sim, job):
@@ -272,30 +264,6 @@ def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
 
 
 @kernel
-def requeue(jobs: Jobs, sim: TrialSim, which: int, job: int, submitted: int) -> None:
-    """Move a waiting job in a queue to where one is that was submitted then; write its key."""
-    take_out(jobs, sim, which, job)
-    sim.key[which, entry_of(sim, job)] = sim.weight[which, 0] * float(submitted)
-    put_in(jobs, sim, which, job)
-
-
-@kernel
-def send_away(jobs: Jobs, sim: TrialSim, job: int) -> None:
-    """Let a job that is killed now wait anew after the restart; write `away_*` and its keys."""
-    if sim.restart == 0.0:
-        return
-    until = sim.now + int(sim.restart)
-    put_in_turn(sim.away_until, sim.away_job, sim.n_away, until, job)
-    sim.n_away += 1
-    if is_overdue(sim, job):
-        return
-    if sim.base_rule == s.RULE_SUBMIT:
-        requeue(jobs, sim, s.BASE_ORDER, job, until)
-    if sim.backfill_order_is_static == 1 and sim.backfill_rule == s.RULE_SUBMIT:
-        requeue(jobs, sim, s.BACKFILL_ORDER, job, until)
-
-
-@kernel
 def end_last_trial(jobs: Jobs, sim: TrialSim) -> int:
     """End the trial that began last of those not guaranteed; return the processors it held."""
     position = sim.n_trials - 1
@@ -303,7 +271,7 @@ def end_last_trial(jobs: Jobs, sim: TrialSim) -> int:
         position -= 1
     job = sim.job_on_trial[position]
     take_back(jobs, sim, job, s.TRIAL_EVICTED)
-    send_away(jobs, sim, job)
+    restart.send_away(jobs, sim, job)
     return int(jobs.processors[job])
 
 
@@ -344,7 +312,7 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
         if sim.over[job] > sim.now:
             continue
         take_back(jobs, sim, job, s.TRIAL_OVER)
-        send_away(jobs, sim, job)
+        restart.send_away(jobs, sim, job)
         if sim.overhead > 0.0:
             cleared = sim.now + int(sim.overhead)
             sim.wasted[job] += int(sim.overhead)
@@ -360,13 +328,11 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
 @kernel(inlined=True)
 def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
     """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
-    most_tried, longest = (1.0, 1.0) if untried else (sim.most_tried, sim.limit)
-    if sim.n_tried[job] >= most_tried or is_on_trial(sim, job):
-        return False
-    if sim.killed_at[job] == sim.now or cost_benefit.is_away(sim, job):
+    most, longest = (1.0, 1.0) if untried else (sim.most_tried, sim.limit)
+    if sim.n_tried[job] >= most or is_on_trial(sim, job) or sim.killed_at[job] == sim.now:
         return False
     ran = sim.ran[job] if was_attempted(sim, job) else 0
-    return ran < longest and may_be_killed(jobs, job)
+    return ran < longest and may_be_killed(jobs, job) and not restart.is_away(sim, job)
 
 
 @kernel
@@ -457,18 +423,8 @@ def give_way(jobs: Jobs, sim: TrialSim, job: int) -> None:
     listed = sim.scratch[0]  # a key may be made there
     evict(jobs, sim, job)
     enter(jobs, sim, job)
-    send_away(jobs, sim, job)
+    restart.send_away(jobs, sim, job)
     sim.scratch[0] = listed
-
-
-@kernel
-def some_are_overdue(sim: TrialSim) -> bool:
-    """Tell whether a job is overdue that waits, and is not on trial."""
-    n = sim.n_overdue
-    for position in range(sim.n_trials):
-        if is_overdue(sim, sim.job_on_trial[position]):
-            n -= 1
-    return n > 0
 
 
 @kernel
@@ -608,8 +564,8 @@ def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
 def all_fit(sim: TrialSim) -> bool:
     """Tell whether all waiting jobs may start together, in any order with the same result."""
     # The first of the starts that end trials is the later for it.
-    trials_matter = sim.overhead > 0.0 or sim.restart > 0.0
-    return cost_benefit.all_fit(sim) and not (trials_matter and sim.n_trials + sim.n_away > 0)
+    plain = sim.overhead == 0.0 or sim.n_trials == 0
+    return cost_benefit.all_fit(sim) and plain and not restart.some_are_away(sim)
 
 
 def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
