@@ -156,7 +156,7 @@ USES_OF_A_PART = {
 
 def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
     parts = PACKAGE / "core" / "parts"
-    kept = "__init__ waiting_cost dependencies restart trial_fields share_fields".split()
+    kept = ["__init__", "waiting_cost", "dependencies", "restart", "trial_fields", "share_fields"]
     no_modes = {parts / f"{name}.py" for name in kept}
     for part in sorted(set(parts.glob("*.py")) - no_modes):
         name = f"hpcgym.core.parts.{part.stem}"
@@ -207,7 +207,7 @@ STORED_IN = {
     "NodesField": "kernels/nodes/observation.py",
     "ControlsField": "parts/cost_benefit.py",
     "TrialField": "parts/trials.py",
-    "JobTrialField": "parts/trials.py",
+    "JobTrialField": "parts/trial_fields.py",
     "RunningField": "parts/trial_fields.py",
 }
 """The kernels that store the fields of each list."""
