@@ -79,6 +79,8 @@ def drawn(random: Random, **fixed: Any) -> Case:
     rules.setdefault("decide", random.choice(epochs))
     if rules["reward"] in ("log_ratio", "relative") and rules["baseline"] is None:
         rules["baseline"] = "SAF"
+    if rules["reward"] == "user_ratio":
+        rules["baseline"] = None
     machine = machine._replace(partitions=parts)
     return Case(machine, table, Rules(**rules), random.randrange(2**16))
 

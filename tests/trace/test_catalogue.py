@@ -346,7 +346,7 @@ def test_folder_named_as_a_known_log_does_not_hide_it(tmp_path, monkeypatch):
 
 def test_verify_looks_at_all_that_is_here():
     here = {one.name: one.status for one in verify()}
-    bundled = ("hetero-64", "synthetic-256", "synthetic-busy-weeks", "tiny")
+    bundled = ("hetero-64", "synthetic-256", "synthetic-busy-weeks", "synthetic-fair-share", "tiny")
     assert here == dict.fromkeys(bundled, "ok")
     with pytest.raises(TraceError, match="is not here"):
         verify(["KTH-SP2-1996-2.1-cln"])
