@@ -173,7 +173,9 @@ def test_events_make_few_cycles(workload, mode, data):
 @given(workloads(), modes, st.data())
 def test_a_job_beyond_a_limit_is_neither_tested_nor_counted(workload, mode, data):
     workload, texts, theirs = data.draw(limited(workload))
-    policy, threshold = data.draw(policies), data.draw(one_of((None, 5, 30)))
+    # No weights: these are asked for where two jobs wait that no limit holds, so flags differ.
+    policy = data.draw(one_of(("FCFS", "SAF", "LCFS", "WFP3", "SQF")))
+    threshold = data.draw(one_of((None, 5, 30)))
     ours = hpcgym.simulate(workload, policy, events=texts, backfill=mode, threshold=threshold)
     expected = reference.simulate(
         jobs_of(workload),
