@@ -106,6 +106,8 @@ class CreditTrainer:
                     labelled.append(week)
                     work.advance()
         labels = Labels(*(np.concatenate(column) for column in zip(*labelled, strict=True)))
+        is_row = np.isfinite(labels.change).any(axis=1)  # a week without decisions has one of NaN
+        labels = Labels(*(column[is_row] for column in labels))
         held = [of_log for _, of_log in parts]
         validation = Validation(held, self.env_keywords, copies=self.copies, threads=1)
         best, is_start = self._fitted(labels, validation, seed)

@@ -36,7 +36,7 @@ class Action:
         SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
         SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.
         ON_NODES: Whether there are such actions on machines of nodes.
-        KNOWN: Actions to try before others, where one is to hold for whole weeks.
+        KNOWN: Corrections of the start to try before others, where one holds for whole weeks.
         policies: Policies that its kernel finds in `ActionSpec.rule`.
         size: `SIZE`, as a number.
     """

@@ -41,10 +41,12 @@ class Mode:
     Attributes:
         NAME: What the text of the mode begins with.
         TAKES_ORDER: Whether candidates may be tried in another order than that of the queue.
+        READS_ONLY: Whether `read` makes it of all that stands behind the colon.
     """
 
     NAME: ClassVar[str]
     TAKES_ORDER: ClassVar[bool] = False
+    READS_ONLY: ClassVar[bool] = False
 
     def check_policy(self, name: str) -> None:
         """Raise a PolicyError where the mode cannot run a policy."""
@@ -402,7 +404,7 @@ def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> 
         known = [key for each in shelves for key in each]
         raise PolicyError(unknown_name(what, name or text, known))
     made = shelf[name]
-    if rest and "=" not in rest and hasattr(made, "read"):
+    if getattr(made, "READS_ONLY", False) or (rest and "=" not in rest and hasattr(made, "read")):
         return made.read(rest)
     keys = [key_of(each) for each in fields(made) if each.name != "trial"]
     return _made(what, made, _parameters_of(f"{what} {name!r}", rest, keys) if colon else {})

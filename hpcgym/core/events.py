@@ -143,9 +143,7 @@ def as_event(event: object) -> Event:
     if isinstance(event, Event):
         return event
     text = event.strip() if isinstance(event, str) else event
-    name, _, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
-    read = getattr(loaders.EVENTS[name], "read", None) if name in loaders.EVENTS else None
-    made = read_part("event", text, [loaders.EVENTS]) if read is None else read(rest)
+    made = read_part("event", text, [loaders.EVENTS])
     assert isinstance(made, Event)
     return made
 

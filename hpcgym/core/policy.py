@@ -417,12 +417,8 @@ def read_family(text: str) -> Policy:
     from hpcgym.core.backfill import read_part
 
     family, colon, rest = text.partition(":")
-    name = family.strip().casefold()
-    policy: Policy
-    if hasattr(loaders.FAMILIES[name], "read"):
-        policy = loaders.FAMILIES[name].read(rest)
-    else:
-        policy = read_part("policy", f"{name}{colon}{rest}", [loaders.FAMILIES]).policy
+    made = read_part("policy", f"{family.strip().casefold()}{colon}{rest}", [loaders.FAMILIES])
+    policy: Policy = made.policy
     return policy
 
 

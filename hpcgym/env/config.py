@@ -16,11 +16,11 @@ from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.action import Action, kind_of
 from hpcgym.core.actions.index import Index
-from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
+from hpcgym.core.backfill import Backfill, Easy, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import Event, as_events
 from hpcgym.core.observation_fields import OwnField
-from hpcgym.core.policy import as_policy
+from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.prepare import (
     checked_keys,
     estimates_of,
@@ -206,6 +206,7 @@ class EnvConfig:
         self.reader, chosen = ActionReader(action), action.policies
         self.pays_by_user = self._reward.is_by_user
         self._base = base = as_policy(self.settings.policy)
+        _refuse_restart_after_pass(kind, kept, base)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         policies = (*chosen, base, backfill_policy)
         read = any(policy.expects for policy in policies) or kept.expects
@@ -416,6 +417,16 @@ class EnvConfig:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the kept episodes, whose keys are addresses of this process."""
         return self.__dict__ | {"_kept": OrderedDict(), "_n_kept": 0}
+
+
+def _refuse_restart_after_pass(kind: type[Action], mode: Mode, base: Policy) -> None:
+    """Refuse orders by submission made anew at each pass, where killed jobs wait anew."""
+    trial = mode.trial if isinstance(mode, Easy) else None
+    if kind.AFTER_PASS and trial is not None and trial.restart and base.rule == s.RULE_SUBMIT:
+        raise ScenarioError(
+            f"action {kind.NAME!r} goes by submit times under policy {base.name}, and '{mode}' has "
+            "killed jobs wait anew; leave restart out, or choose policy 'SAF'"
+        )
 
 
 def _checked_decide(decide: str | int | None, kind: type[Action]) -> str | int:

@@ -29,6 +29,9 @@ PER_USER = {"MaxJobsPU": JOBS, "MaxSubmitPU": SUBMITTED, "MaxTRESPU": TRES}
 PER_ACCOUNT = {"MaxJobsPA": JOBS, "MaxSubmitPA": SUBMITTED, "MaxTRESPA": TRES}
 """Fields, and what they limit."""
 
+KINDS = {"group": GROUP, "alone": ALONE, "user": PER_USER, "account": PER_ACCOUNT}
+OF_FIELD = {field: (kind, what) for kind, fields in KINDS.items() for field, what in fields.items()}
+
 OF_ONE_JOB = ("MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MinTRES")
 NO_LIMITS = (
     *("Cluster", "Account", "User", "Partition", "Share", "RawShares", "Priority", "QOS"),
@@ -123,19 +126,17 @@ def _associations(text: str, path: str) -> list[_Row]:
 
 def _limits(cells: dict[str, str], path: str | Path, line: int) -> dict[str, dict[str, int]]:
     """Return the limits of a row: "group", "alone", "user" and "account", by what they limit."""
-    kinds = {"group": GROUP, "alone": ALONE, "user": PER_USER, "account": PER_ACCOUNT}
-    of_field = {field: (kind, what) for kind, fs in kinds.items() for field, what in fs.items()}
-    limits: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
+    limits: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
     for field, cell in cells.items():
         value, where = cell.strip(), f"{path}:{line}: {field}"
         if not value or field in (*OF_ONE_JOB, *NO_LIMITS) or value in HARMLESS.get(field, ()):
             continue
-        if field not in of_field:
+        if field not in OF_FIELD:
             raise MachineError(
                 f"{where} is {value[:60]!r}, which is not modelled; leave the field out if nothing "
-                f"hangs on it. Read are {', '.join(of_field)}"
+                f"hangs on it. Read are {', '.join(OF_FIELD)}"
             )
-        kind, what = of_field[field]
+        kind, what = OF_FIELD[field]
         stated = _resources(value, where) if what == TRES else {what: value}
         for key, text in stated.items():
             if not text.startswith("-") and text not in NO_LIMIT:

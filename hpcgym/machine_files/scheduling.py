@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import MachineError
+from hpcgym.machine_files.priorities import read_cell, text_of
 from hpcgym.machine_files.records import count_of
 
 _PAIR = re.compile(r"^[ \t]*Scheduler(Type|Parameters)[ \t]*=[ \t]*([^\s#]*)", re.I | re.M)
@@ -60,10 +61,7 @@ def read_backfilling(path: str | Path) -> dict[str, Any]:
         MachineError: The file cannot be read, or says nothing about scheduling; a value cannot be
             read, or is not modelled. The message names file, line and key.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as error:
-        raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
+    text = text_of(path)
     stated: dict[str, Any] = {}
     said = False
     for pair in _PAIR.finditer(text):
@@ -89,10 +87,7 @@ def _parameters(text: str, where: str) -> dict[str, float]:
         name, _, value = parameter.partition("=")
         key = name.casefold()
         if key in READ:
-            try:
-                number = count_of(value)
-            except ValueError as error:
-                raise MachineError(f"{where}: {name} is {value[:60]!r}; {error}") from None
+            number = read_cell(count_of, value, f"{where}: {name}")
             if number == 0 and key != "bf_max_job_user":
                 raise MachineError(f"{where}: {name} is {value!r}; allowed: 1 or more")
             stated[READ[key]] = number or float("inf")

@@ -23,8 +23,9 @@ class SlurmFiles:
     """Policies by names of files, parted by commas."""
 
     NAME = "slurm"
+    READS_ONLY = True
 
     @staticmethod
-    def read(text: str) -> Policy:
+    def read(text: str) -> Multifactor:
         """Read what stands behind the colon."""
-        return slurm_policy(*filter(None, map(str.strip, text.split(","))))
+        return Multifactor(**read_priorities(*filter(None, map(str.strip, text.split(",")))))

@@ -3,7 +3,7 @@
 One action for whole weeks is easier to find than a network, and on new weeks it may do as well. So
 a training tries constants first: those that a kind of action knows, then others by evolution. Ten
 weeks are few even for five numbers, so known ones are better on new weeks than searched ones. The
-network begins at what they come to, as the bias of its output, and PPO goes on from there.
+network begins at the best of them, as the bias of its output, and PPO goes on from there.
 """
 
 from __future__ import annotations

@@ -29,9 +29,15 @@ def tell_events(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
 
 
 @kernel(inlined=True)
+def has_limits(sim: Sim) -> bool:
+    """Tell whether limits may hold waiting jobs."""
+    return sim.events_hear & s.IS_BLOCKED != 0
+
+
+@kernel(inlined=True)
 def is_withheld(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether a limit holds a waiting job, which is out of sight as long as one does."""
-    return sim.events_hear & s.IS_BLOCKED != 0 and tell_events(jobs, sim, s.IS_BLOCKED, job) != 0
+    return has_limits(sim) and tell_events(jobs, sim, s.IS_BLOCKED, job) != 0
 
 
 @kernel(inlined=True)

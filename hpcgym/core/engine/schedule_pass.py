@@ -16,7 +16,7 @@ Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import ask_mode, ask_nodes, has_nodes
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.moments import ask_ahead, is_withheld
+from hpcgym.core.engine.moments import ask_ahead, has_limits, is_withheld
 from hpcgym.core.kernels.passes.easy import easy_pass, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass, easy_pass_behind
 from hpcgym.core.kernels.queue.entries import is_overdue
@@ -65,12 +65,6 @@ def reserve_for(jobs: Jobs, sim: Sim, head: int) -> None:
         reserve(jobs, sim, head)
 
 
-@kernel(inlined=True)
-def has_limits(sim: Sim) -> bool:
-    """Tell whether limits may hold waiting jobs."""
-    return sim.events_hear & s.IS_BLOCKED != 0
-
-
 @kernel
 def list_within(jobs: Jobs, sim: Sim) -> int:
     """List the waiting jobs that no limit holds in `scratch`, in base order; return their number.
@@ -95,17 +89,26 @@ def list_within(jobs: Jobs, sim: Sim) -> int:
 def is_contested_within(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether two jobs within the threshold wait that no limit holds, and such a job fits."""
     count, fits = 0, False
-    for position in range(list_within(jobs, sim)):
+    for position in range(list_jobs(sim, s.BASE_ORDER, sim.scratch)):
         job = sim.scratch[position]
+        if is_withheld(jobs, sim, job):
+            continue
         count += int(not is_overdue(sim, job))
         fits = fits or jobs.processors[job] <= sim.free
-    return fits and count >= 2
+        if fits and count >= 2:
+            return True
+    return False
 
 
-@kernel(inlined=True)
+@kernel
 def some_job_waits(jobs: Jobs, sim: Sim) -> bool:
-    """Tell whether a job waits that no limit holds."""
-    return sim.n_waiting > 0 and not (has_limits(sim) and list_within(jobs, sim) == 0)
+    """Tell whether a job waits that no limit holds; writes `scratch`."""
+    if not has_limits(sim):
+        return sim.n_waiting > 0
+    for position in range(list_jobs(sim, s.BASE_ORDER, sim.scratch)):
+        if not is_withheld(jobs, sim, sim.scratch[position]):
+            return True
+    return False
 
 
 @kernel(inlined=True)
@@ -113,12 +116,12 @@ def is_contested(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether the order of the waiting jobs can matter at this pass."""
     if has_nodes(jobs):
         return ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CONTESTED, 0) == 1
-    if has_limits(sim):
-        return is_contested_within(jobs, sim)
     # It cannot if overdue jobs (FCFS) leave one other job at most, if all jobs fit together, or if
     # none fits and nothing is to be planned. What a mode in Python does is not known.
     if sim.n_waiting - sim.n_overdue < 2:
         return False
+    if has_limits(sim):
+        return some_job_fits(sim) and is_contested_within(jobs, sim)
     if sim.backfill == s.BACKFILL_OWN:
         return True
     return not all_fit(jobs, sim) and (some_job_fits(sim) or must_plan(jobs, sim))

@@ -32,7 +32,7 @@ from hpcgym.core.backfill import Backfill, Easy, Mode, is_whole
 from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.engine.moments import event_number, tell_events
+from hpcgym.core.engine.moments import event_number, is_withheld
 from hpcgym.core.events import Event
 from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
@@ -274,6 +274,7 @@ class Limits(LimitingEvent):
     """
 
     NAME: ClassVar[str] = "limits"
+    READS_ONLY: ClassVar[bool] = True
 
     files: tuple[str, ...]
     levels: tuple[tuple[Limit, ...], ...] = field(repr=False)
@@ -469,18 +470,12 @@ def count_everywhere(jobs: Jobs, sim: LimitSim, task: int, job: int) -> None:
                 let_in(jobs, sim, job, level)
 
 
-@kernel(inlined=True)
-def is_beyond(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether any limit holds a waiting job."""
-    return tell_events(jobs, sim, s.IS_BLOCKED, job) != 0
-
-
 @kernel
 def backfill_within(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Start what may start behind the head and within limits, of n listed jobs."""
     for taken in range(n):
         job = take_first(sim, which, n - taken, taken)
-        if backfills(jobs, sim, job) and not is_beyond(jobs, sim, job):
+        if backfills(jobs, sim, job) and not is_withheld(jobs, sim, job):
             charge_extra(jobs, sim, job)
             start_waiting(jobs, sim, job, True)
 
@@ -500,7 +495,7 @@ def start_within(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int, int]:
     while taken < n and some_job_fits(sim) and head == s.NO_HEAD:
         job = take_first(sim, primary, n - taken, taken)
         taken += 1
-        if is_beyond(jobs, sim, job):
+        if is_withheld(jobs, sim, job):
             some_wait = True
             continue
         if jobs.processors[job] > sim.free:
@@ -549,7 +544,7 @@ def work(jobs: Jobs, sim: LimitSim, task: int, argument: int) -> int:
     elif task == s.MAKE_PASS:
         return int(pass_within(jobs, sim, argument == 1))
     elif task == s.FITS_AHEAD:
-        return int(jobs.processors[argument] <= sim.free and not is_beyond(jobs, sim, argument))
+        return int(jobs.processors[argument] <= sim.free and not is_withheld(jobs, sim, argument))
     elif task == s.RESERVE_AHEAD:
         reserve(jobs, sim, argument)
     elif task == s.FREE_AHEAD:

@@ -26,6 +26,7 @@ from hpcgym.core.backfill import Backfill, is_count, is_whole, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.life import start_waiting
+from hpcgym.core.engine.moments import has_limits, is_withheld
 from hpcgym.core.kernels.passes.easy_dynamic import start_front
 from hpcgym.core.kernels.passes.profile import (
     change_profile,
@@ -38,7 +39,7 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.parts.depth import count_narrow
-from hpcgym.core.parts.limits import is_beyond, start_within
+from hpcgym.core.parts.limits import start_within
 from hpcgym.errors import PolicyError
 from hpcgym.machine_files.scheduling import read_backfilling
 
@@ -171,7 +172,7 @@ def hold_hole(jobs: Jobs, sim: SlurmSim, job: int, start: int) -> None:
 @kernel(inlined=True)
 def is_left_out(jobs: Jobs, sim: SlurmSim, job: int) -> bool:
     """Tell whether a cycle leaves out a job; count one that it tests in `tested`."""
-    if sim.looks_ahead > 0 and is_beyond(jobs, sim, job):
+    if is_withheld(jobs, sim, job):
         return True
     if sim.max_job_user == math.inf:
         return False
@@ -224,7 +225,7 @@ def slurm_pass(jobs: Jobs, sim: SlurmSim, contested: bool) -> bool:
     Writes what `make_cycle` and `begin_cycle` write.
     """
     pass_by(sim)
-    if sim.looks_ahead > 0:
+    if has_limits(sim):
         primary, head, _ = start_within(jobs, sim, contested)
     else:
         primary, head = start_front(jobs, sim, contested)

@@ -19,7 +19,7 @@ Source: Specification, section 15. Perkovic and Keleher 2000; Chiang et al. 2002
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
@@ -127,13 +127,13 @@ class Trial:
     def __post_init__(self) -> None:
         """Refuse what is not allowed."""
         least = {"limit": 1, "kills": 1, "times": 1, "guarantee": 1}
-        for key in [each.name for each in fields(self) if each.type is int]:
-            value, bound = getattr(self, key), least.get(key, 0)
+        whole = "limit", "kills", "young", "request", "times", "guarantee", "overhead", "restart"
+        for key in (*whole, "seed"):
+            value, low = getattr(self, key), least.get(key, 0)
             is_count = key in ("kills", "times")
-            if not is_whole(value, bound) or (is_count and value > s.MOST_KILLS):
-                what = f"a number from {bound} to {s.MOST_KILLS}" if is_count else "seconds"
-                least_of_it = "" if is_count else f" >= {bound}"
-                raise PolicyError(f"trial: {key} must be whole, {what}{least_of_it}, got {value!r}")
+            if not is_whole(value, low) or (is_count and value > s.MOST_KILLS):
+                what = f"a number from {low} to {s.MOST_KILLS}" if is_count else f"seconds >= {low}"
+                raise PolicyError(f"trial: {key} must be whole, {what}, got {value!r}")
             object.__setattr__(self, key, int(value))
         for key in ("share", "victim", "users"):
             value = getattr(self, key)

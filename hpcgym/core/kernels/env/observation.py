@@ -27,8 +27,8 @@ from hpcgym.core.compiler.by_address import (
     show_of_job,
 )
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.moments import ask_ahead
-from hpcgym.core.engine.schedule_pass import fits_now, has_limits, list_within, reserve_for
+from hpcgym.core.engine.moments import ask_ahead, has_limits
+from hpcgym.core.engine.schedule_pass import fits_now, list_within, reserve_for
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
 from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed

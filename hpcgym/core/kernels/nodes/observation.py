@@ -28,7 +28,7 @@ def first_misfit(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
         tier = jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_TIER]
         if component_of(jobs, job) != component or (first >= 0 and tier >= highest):
             continue
-        if not has_placement(jobs, sim, job) and not is_withheld(jobs, sim, job):
+        if not is_withheld(jobs, sim, job) and not has_placement(jobs, sim, job):
             first, highest = job, tier
     return first
 
