@@ -145,6 +145,7 @@ def allocate(
     n_queues: int = s.N_QUEUES,
     n_events: int = 0,
     by_user: bool = False,
+    log: bool = True,
 ) -> State:
     """Allocate the state of `n_envs` simulations, before their reset.
 
@@ -165,6 +166,7 @@ def allocate(
         n_queues: Queues that are kept, 1 if no backfill order is.
         n_events: Events of a simulation, each of which may be an outage.
         by_user: Whether what waiting costs is added up by user.
+        log: Whether attempts are kept one by one.
     """
     n_jobs, n_users, sizes, limit, waits, n_shares = room
     if waits:
@@ -217,7 +219,7 @@ def allocate(
             for part in parts
             if part >= s.BACKFILL_PART
         ),
-        "log": n_envs == 1 or not (fields or reward),
+        "log": log,
         "nodes": sizes.nodes > 0,
         "outages": sizes.changes > 0,
     }

@@ -351,6 +351,7 @@ class EnvBuffers:
             parts={part for config in configs for part in config.parts},
             n_queues=1 + any(config.settings.backfill_order is not None for config in configs),
             n_events=max(len(config.settings.events) for config in configs),
+            log=len(self.episodes) == 1,  # also where a row of its own gives one more room
         )
 
     def _bind(self) -> None:

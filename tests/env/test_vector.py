@@ -789,6 +789,25 @@ def test_environments_that_need_more_room_get_it_in_the_middle(
     assert_same_schedules(wide, narrow)
 
 
+@pytest.mark.parametrize("num_envs", [1, 16])
+def test_environments_with_trials_get_more_room_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, num_envs: int
+) -> None:
+    """Rows of an environment's own are as those of many: with or without a log of attempts."""
+    given: dict[str, Any] = {
+        "num_envs": num_envs,
+        "action": "lend",
+        "backfill": "cost-benefit:cap=0.97+trial:young=1800",
+    }
+    wide = plain_vector("synthetic-busy-weeks", **given)
+    monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
+    narrow = plain_vector("synthetic-busy-weeks", **given)
+    assert_same(wide.reset(seed=2), narrow.reset(seed=2))
+    for _ in range(300):
+        assert_same(wide.step(np.zeros(num_envs, int)), narrow.step(np.zeros(num_envs, int)))
+    assert narrow.buffers.place_of(0)[0] is not narrow.buffers.state
+
+
 def test_wider_room_goes_back_with_the_episode_that_needed_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
