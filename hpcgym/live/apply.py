@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import pwd
 import re
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING
 from hpcgym.errors import LiveError
 from hpcgym.live.changes import FLOOR, Bounds, MovableJob, planned
 from hpcgym.live.journal import Journal
-from hpcgym.live.readings import TIMEOUT_S, WaitingJob, environment, printed
+from hpcgym.live.readings import WaitingJob, printed, run
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -128,14 +127,9 @@ def ensure_controller() -> None:
     Raises:
         LiveError: So.
     """
-    command = ("scontrol", "ping")  # its exit code also tells of a backup that is down
-    try:
-        done = subprocess.run(
-            command, capture_output=True, check=False, env=environment(), timeout=TIMEOUT_S
-        )
-        answer = done.stdout.decode("utf-8", errors="replace")
-    except (OSError, subprocess.TimeoutExpired) as error:
-        answer = str(error)
+    failed = "nothing is changed"
+    # Its exit code also tells of a backup that is down.
+    answer = run(("scontrol", "ping"), failed, failed).stdout.decode("utf-8", errors="replace")
     if " is UP" not in answer:
         said = next(iter(answer.splitlines()), "no answer")
         raise LiveError(
@@ -363,22 +357,13 @@ def _fed_to_scontrol(text: str, journal: Journal) -> tuple[set[int], set[int], l
     with tempfile.TemporaryFile() as whole:
         whole.write(text.encode("ascii"))
         whole.seek(0)
-        try:
-            done = subprocess.run(
-                ("scontrol",),
-                stdin=whole,
-                capture_output=True,
-                check=False,
-                env=environment(),
-                timeout=TIMEOUT_S,
-                pass_fds=journal.descriptors,
-            )
-        except subprocess.TimeoutExpired:
-            raise LiveError(
-                f"scontrol: no answer within {TIMEOUT_S} s; what was told stands in {journal.path}"
-            ) from None
-        except OSError as error:
-            raise LiveError(f"scontrol: {error.strerror}; Slurm is told nothing") from None
+        done = run(
+            ("scontrol",),
+            f"what was told stands in {journal.path}",
+            "Slurm is told nothing",
+            stdin=whole,
+            pass_fds=journal.descriptors,
+        )
     ended, refused, complaints = set(), set(), []
     for line in filter(None, done.stderr.decode("utf-8", errors="replace").splitlines()):
         of_a_job = _OF_A_JOB.match(line)
