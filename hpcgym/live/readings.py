@@ -285,6 +285,7 @@ def run(
     command: Sequence[str],
     late: str,
     absent: str,
+    *,
     stdin: IO[bytes] | int = subprocess.DEVNULL,
     pass_fds: Collection[int] = (),
 ) -> subprocess.CompletedProcess[bytes]:
