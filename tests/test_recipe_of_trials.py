@@ -95,6 +95,17 @@ def test_no_job_is_killed_more_often_than_it_may_be_also_after_a_crash(tmp_path)
     ]
 
 
+def test_a_line_that_a_crash_cut_short_is_passed_over(tmp_path):
+    site = Site(tmp_path, "--kills", "2")
+    assert site.lists(LONG) == [kill(7)]
+    with site.journal.open("a") as journal:
+        journal.write('{"time": 1, "act": "ki')
+    for again in ([kill(7)], []):
+        site.begin()
+        assert site.lists(LONG) == again
+    assert {act for (act,) in site.written("act")} == {"kill", "leave"}
+
+
 def test_no_more_jobs_are_killed_in_an_hour_than_may_be_those_first_that_ran_longest(tmp_path):
     site = Site(tmp_path, "--kills-an-hour", "2")
     rows = ["1|R|trial|6:00|0|1|", "2|R|trial|8:00|0|1|", "3|R|trial|7:00|0|1|"]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 BACKFILL = "conservative"
 """As of `hpcgym.live.stage`, which takes long to import."""
 
+MOST_DAYS = 3650
+"""Of accounting that tells run times."""
+
 _FILES = "Files in place of commands"
 
 
@@ -94,6 +97,8 @@ def advise_queue(
 
     if top < 0 or days < 0:
         raise HpcgymError(f"--top and --days must be 0 or more, got {min(top, days)}")
+    if days > MOST_DAYS:
+        raise HpcgymError(f"--days must be at most {MOST_DAYS}, got {days}")
     files = {"squeue": squeue, "sprio": sprio, "sinfo": sinfo}
     from_files = any(path is not None for path in files.values())
     idle = {"days": "beside files; give --sacct FILE" if from_files else None}
@@ -108,7 +113,7 @@ def advise_queue(
     reading = _read(files if from_files else {})
     check_against_last(reading)
     machines = snapshots_of(reading, partition or ())
-    past = _past(sacct, 0 if from_files else days, reading.now)
+    past = _past(sacct, 0 if from_files else days, reading.now)  # now is 0 of an empty queue
     stages = [Stage(machine, past) for machine in machines]
     advices = [advise(stage, settings, name, backfill) for stage in stages]
     for advice in advices:
@@ -121,7 +126,8 @@ def advise_queue(
             for sentence in (*advice.notes, *advice.totals):
                 echo_prose(sentence, err=True)
     if given.apply:
-        applying.apply(given, partition or (), reading, stages, settings, beside=how != "table")
+        advised = list(zip(stages, advices, strict=True))
+        applying.apply(given, partition or (), reading, advised, beside=how != "table")
 
 
 def _order_of(policy: str) -> tuple[str, SchedulerSettings]:
@@ -173,10 +179,10 @@ def _past(sacct: Path | None, days: int, now: int) -> Past:
     """Return what is known of past jobs: of a file, of the last days, or nothing."""
     from hpcgym.live.run_times import ask_accounting, no_past, read_past
 
+    if not now or (sacct is None and not days):
+        return no_past()
     if sacct is not None:
         return read_past(sacct, now)
-    if not days:
-        return no_past()
     with TemporaryDirectory(prefix="hpcgym-") as folder:
         path = Path(folder, "sacct.txt")
         path.write_text(ask_accounting(days, now), encoding="utf-8")

@@ -18,7 +18,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.text_table import Column, TextTable, duration
 
 if TYPE_CHECKING:
-    from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.live.advice import Advice
     from hpcgym.live.apply import Outcome
     from hpcgym.live.days import PairOfDays
     from hpcgym.live.readings import Reading
@@ -166,6 +166,10 @@ def done_without_reading(given: Applying) -> bool:
         from hpcgym.live.apply import restore
         from hpcgym.live.journal import opened
 
+        if not given.expired and not path.exists():
+            raise HpcgymError(
+                f"{path}: no such journal, so nothing is restored; --journal FILE names it"
+            )
         with opened(path) as journal:
             outcome = restore(journal, only_expired=given.expired)
         echo_prose(f"Site factors set back to 0: {_jobs(outcome.told)}.")
@@ -191,8 +195,7 @@ def apply(
     given: Applying,
     partitions: Sequence[str],
     reading: Reading,
-    stages: Sequence[Stage],
-    settings: SchedulerSettings,
+    advised: Sequence[tuple[Stage, Advice]],
     *,
     beside: bool,
 ) -> None:
@@ -222,7 +225,7 @@ def apply(
             )
             return
         outcome = cycle(
-            [line for stage in stages for line in lines_of(stage, settings)],
+            [line for stage, advice in advised for line in lines_of(stage, advice.order)],
             reading.waiting,
             partitions,
             bounds,

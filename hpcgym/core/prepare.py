@@ -486,6 +486,19 @@ def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.minimum(4 * octave + ((4 * processors >> octave) & 3), s.SIZE_CLASSES - 1)
 
 
+def _kept_by(episode: PreparedEpisode) -> set[str]:
+    """Return what an episode asks of `hpcgym.core.state.KEPT`."""
+    setting = episode.setting
+    asked = {
+        "history": setting.keep_history,
+        "reward": setting.keep_reward,
+        "costs by user": setting.keep_users,
+        "estimates": setting.predict or setting.correct,
+        "expectations": episode.expects,
+    }
+    return {name for name, is_asked in asked.items() if is_asked}
+
+
 def state_for(
     episodes: Sequence[PreparedEpisode],
     *,
@@ -513,16 +526,11 @@ def state_for(
         1,
         room,
         max(episode.workload.machine_processors for episode in episodes),
-        history=any(episode.setting.keep_history for episode in episodes),
-        reward=any(episode.setting.keep_reward for episode in episodes),
-        fields=fields,
-        expectations=any(episode.expects for episode in episodes),
-        estimates=any(episode.setting.predict or episode.setting.correct for episode in episodes),
+        keeps={"log"}.union({"fields"} if fields else (), *map(_kept_by, episodes)),
         parts={
             int(part)
             for episode in episodes
             for part in (episode.setting.backfill, *episode.table.event_pass)
         },
         n_events=max(most_outages(episode.table.outage) for episode in episodes),
-        by_user=any(episode.setting.keep_users for episode in episodes),
     )

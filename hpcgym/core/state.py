@@ -131,21 +131,27 @@ def _rounded(number: int) -> int:
     return -(-number // step) * step
 
 
+KEPT = {
+    "history": "users' completed jobs",
+    "reward": "a reward",
+    "costs by user": "what waiting costs, added up by user",
+    "fields": "observations",
+    "estimates": "estimates that are predicted or corrected",
+    "expectations": "run times that a rule or an observation expects",
+    "log": "attempts, one by one",
+}
+"""What simulations may keep, and do not where nobody asks for it."""
+
+
 def allocate(
     n_envs: int,
     room: Room,
     machine_processors: int,
     *,
-    history: bool,
-    reward: bool,
-    fields: bool,
-    estimates: bool,
-    expectations: bool,
+    keeps: Collection[str],
     parts: Collection[int] = (),
     n_queues: int = s.N_QUEUES,
     n_events: int = 0,
-    by_user: bool = False,
-    log: bool = True,
 ) -> State:
     """Allocate the state of `n_envs` simulations, before their reset.
 
@@ -157,16 +163,10 @@ def allocate(
         n_envs: Simulations side by side.
         room: Most jobs and users of an episode; sizes of the machine's nodes and requests.
         machine_processors: Processors of the largest machine; it bounds the running jobs.
-        history: Whether users' completed jobs are recorded.
-        reward: Whether a reward is kept.
-        fields: Whether observations are made.
-        estimates: Whether estimates are predicted or corrected.
-        expectations: Whether a rule or an observation reads expected run times.
+        keeps: Which of `KEPT` there is room for.
         parts: Numbers of the backfilling modes and events, some of which need arrays of their own.
         n_queues: Queues that are kept, 1 if no backfill order is.
         n_events: Events of a simulation, each of which may be an outage.
-        by_user: Whether what waiting costs is added up by user.
-        log: Whether attempts are kept one by one.
     """
     n_jobs, n_users, sizes, limit, waits, n_shares = room
     if waits:
@@ -205,13 +205,8 @@ def allocate(
     }
     lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)
     lengths |= sizes.lengths()
-    is_kept = {
-        "history": history,
-        "reward": reward,
-        "costs by user": by_user,
-        "fields": fields,
-        "estimates": estimates,
-        "expectations": expectations,
+    fields = "fields" in keeps
+    is_kept = {name: name in keeps for name in KEPT} | {
         "plans": limit is None or any(part >= s.BACKFILL_PART for part in parts),
         "controls": fields and any(part >= s.BACKFILL_PART for part in parts),
         "attempts": any(
@@ -219,7 +214,6 @@ def allocate(
             for part in parts
             if part >= s.BACKFILL_PART
         ),
-        "log": log,
         "nodes": sizes.nodes > 0,
         "outages": sizes.changes > 0,
     }

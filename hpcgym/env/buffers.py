@@ -335,6 +335,16 @@ class EnvBuffers:
         self._wide.clear()  # their rows are too small; who is in one leaves it with its episode
         self._bind()
 
+    @property
+    def _kept(self) -> set[str]:
+        """Return what each environment keeps, in a row of its own as beside others."""
+        asked = {
+            "costs by user": any(config.pays_by_user for config in self._configs),
+            "expectations": any(config.expects for config in self._configs),
+            "log": len(self.episodes) == 1,
+        }
+        return {"history", "reward", "fields", *(name for name in asked if asked[name])}
+
     def _allocate(self, n_envs: int, room: Room) -> State:
         """Allocate the state of so many of these environments."""
         configs = {id(config): config for config in self._configs}.values()
@@ -342,16 +352,10 @@ class EnvBuffers:
             n_envs,
             room,
             max(config.episodes.scenario.machine.processors for config in configs),
-            history=True,
-            reward=True,
-            by_user=any(config.pays_by_user for config in self._configs),
-            fields=True,
-            estimates=False,
-            expectations=any(config.expects for config in configs),
+            keeps=self._kept,
             parts={part for config in configs for part in config.parts},
             n_queues=1 + any(config.settings.backfill_order is not None for config in configs),
             n_events=max(len(config.settings.events) for config in configs),
-            log=len(self.episodes) == 1,  # also where a row of its own gives one more room
         )
 
     def _bind(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.metrics import bsld
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.live.readings import UNLIMITED_S, WaitingJob
 from hpcgym.live.stage import BACKFILL, Stage
@@ -69,12 +69,14 @@ class Advice:
         jobs: Those that an order can help, best first; then those that none can help now.
         notes: What is simplified, and where run times come from, in sentences.
         totals: What changes over all, in sentences.
+        order: The jobs that the order can help, best first within each tier.
     """
 
     now: int
     jobs: tuple[AdvisedJob, ...]
     notes: tuple[str, ...]
     totals: tuple[str, ...]
+    order: tuple[WaitingJob, ...]
 
 
 def advise(
@@ -113,7 +115,11 @@ def advise(
         *_no_limit(stage),
     )
     return Advice(
-        stage.snapshot.now, tuple(jobs), notes, tuple(_totals(stage, starts_now, starts, name))
+        stage.snapshot.now,
+        tuple(jobs),
+        notes,
+        tuple(_totals(stage, starts_now, starts, name)),
+        tuple(waiting[at] for at in order),
     )
 
 
@@ -255,10 +261,7 @@ def _totals(stage: Stage, starts_now: IntArray, starts: IntArray, name: str) -> 
     runs = np.array(
         [stage.past.expected(waiting[at].user, waiting[at].limit_s) for at in stage.tasks]
     )
-    slowdowns = [
-        float(np.mean(np.maximum((each - begins + runs) / np.maximum(runs, BSLD_BOUND_S), 1.0)))
-        for each in (starts_now, starts)
-    ]
+    slowdowns = [float(bsld(each - begins, runs).mean()) for each in (starts_now, starts)]
     yield (
         f"Mean time until the start: {left[0]} in Slurm's order, {left[1]} under {name}; mean "
         f"bounded slowdown: {slowdowns[0]:.2f} and {slowdowns[1]:.2f}."

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,10 +21,9 @@ from typing import TYPE_CHECKING
 from hpcgym.errors import LiveError
 from hpcgym.live.changes import FLOOR, Bounds, MovableJob, planned
 from hpcgym.live.journal import Journal
-from hpcgym.live.readings import WaitingJob, printed, run
+from hpcgym.live.readings import TIMEOUT_S, WaitingJob, printed, run
 
 if TYPE_CHECKING:
-    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.live.stage import Stage
 
 FACTORS = "%i|%r|%Y|%S|%N|%A|%B|%F|%J|%P|%Q|%T"
@@ -41,6 +41,7 @@ _ENDED = (
     "Job/step already completing or completed",
 )
 _OF_A_JOB = re.compile(r"(?P<what>.*) for job (?P<job>\d+)")
+_OF_TASKS = re.compile(r"(?P<job>\d+)_\S+: (?P<what>.*)")
 _PRIVILEGED = ("Operator", "Administrator")
 
 
@@ -127,9 +128,10 @@ def ensure_controller() -> None:
     Raises:
         LiveError: So.
     """
-    failed = "nothing is changed"
-    # Its exit code also tells of a backup that is down.
-    answer = run(("scontrol", "ping"), failed, failed).stdout.decode("utf-8", errors="replace")
+    try:  # the exit code also tells of a backup that is down
+        answer = run("scontrol", "ping").stdout.decode("utf-8", errors="replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        answer = str(error)
     if " is UP" not in answer:
         said = next(iter(answer.splitlines()), "no answer")
         raise LiveError(
@@ -200,11 +202,9 @@ def cycle(
     return outcome
 
 
-def lines_of(stage: Stage, settings: SchedulerSettings) -> Iterator[list[WaitingJob]]:
-    """Yield the waiting jobs of each priority tier of a machine, as a policy orders them now."""
-    from hpcgym.live.stage import wanted_jobs
-
-    for _, line in groupby(wanted_jobs(stage, settings), stage.snapshot.tier):
+def lines_of(stage: Stage, order: Iterable[WaitingJob]) -> Iterator[list[WaitingJob]]:
+    """Yield the waiting jobs of each priority tier of a machine, in an order that has tiers."""
+    for _, line in groupby(order, stage.snapshot.tier):
         yield list(line)
 
 
@@ -357,22 +357,36 @@ def _fed_to_scontrol(text: str, journal: Journal) -> tuple[set[int], set[int], l
     with tempfile.TemporaryFile() as whole:
         whole.write(text.encode("ascii"))
         whole.seek(0)
-        done = run(
-            ("scontrol",),
-            f"what was told stands in {journal.path}",
-            "Slurm is told nothing",
-            stdin=whole,
-            pass_fds=journal.descriptors,
-        )
-    ended, refused, complaints = set(), set(), []
-    for line in filter(None, done.stderr.decode("utf-8", errors="replace").splitlines()):
-        of_a_job = _OF_A_JOB.match(line)
-        if of_a_job and of_a_job["what"].startswith(_ENDED):
-            ended.add(int(of_a_job["job"]))
-            continue
-        complaints.append(line)
-        if of_a_job:
-            refused.add(int(of_a_job["job"]))
-    if done.returncode and not ended and not complaints:
+        try:
+            done = run("scontrol", stdin=whole, pass_fds=journal.descriptors)
+        except subprocess.TimeoutExpired:
+            raise LiveError(
+                f"scontrol: no answer within {TIMEOUT_S} s; what was told stands in {journal.path}"
+            ) from None
+        except OSError as error:
+            raise LiveError(f"scontrol: {error.strerror}; Slurm is told nothing") from None
+    lines = [line for line in done.stderr.decode("utf-8", errors="replace").splitlines() if line]
+    ended, refused, complaints = answers_of(lines)
+    if done.returncode and not lines:
         complaints.append(f"exit code {done.returncode}")
     return ended, refused, complaints
+
+
+def answers_of(lines: Iterable[str]) -> tuple[set[int], set[int], list[str]]:
+    """Return jobs that have ended, those that were refused, and what `scontrol` says of others.
+
+    Where tasks of an array fare differently there is a line for each group of them, and those that
+    were told are among them. An array has ended where all its tasks have.
+    """
+    ended, told, refused, complaints = set(), set(), set(), []
+    for line in lines:
+        answer = _OF_TASKS.match(line) or _OF_A_JOB.match(line)
+        if answer and answer["what"].startswith("No error"):
+            told.add(int(answer["job"]))
+        elif answer and answer["what"].startswith(_ENDED):
+            ended.add(int(answer["job"]))
+        else:
+            complaints.append(line)
+            if answer:
+                refused.add(int(answer["job"]))
+    return ended - told, refused, complaints

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.metrics import bsld
 
 SETTLING_H = 6
 """Hours after midnight whose jobs are left out: the queue is still that of the day before."""
@@ -95,7 +95,7 @@ def pairs_of_days(runs: pd.DataFrame, entries: Iterable[Mapping[str, Any]]) -> l
             "day": [each.date() for each in when],
             "hour": [each.hour for each in when],
             "wait": began["wait_time"].to_numpy(dtype=float),
-            "bsld": _bsld(began),
+            "bsld": bsld(began["wait_time"].to_numpy(), began["run_time"].to_numpy()),
         }
     )
     settled = table[table["hour"] >= SETTLING_H]
@@ -107,18 +107,11 @@ def pairs_of_days(runs: pd.DataFrame, entries: Iterable[Mapping[str, Any]]) -> l
         if watched.get(other, True) or day not in by_day or other not in by_day:
             continue
         both = by_day[day], by_day[other]
-        wait, bsld = (
+        wait, slowdown = (
             (float(both[0][key].mean()), float(both[1][key].mean())) for key in ("wait", "bsld")
         )
-        pairs.append(PairOfDays(day, other, wait, bsld, (len(both[0]), len(both[1]))))
+        pairs.append(PairOfDays(day, other, wait, slowdown, (len(both[0]), len(both[1]))))
     return pairs
-
-
-def _bsld(runs: pd.DataFrame) -> np.ndarray:
-    """Return the bounded slowdown of each run."""
-    wait, run_time = (runs[key].to_numpy(dtype=float) for key in ("wait_time", "run_time"))
-    bsld: np.ndarray = np.maximum((wait + run_time) / np.maximum(run_time, BSLD_BOUND_S), 1.0)
-    return bsld
 
 
 def mean_difference(differences: Iterable[float], seed: int = 0) -> tuple[float, float, float]:

@@ -94,7 +94,7 @@ class Journal:
             os.fsync(self.descriptors[0])
         except OSError as error:
             self._torn = True
-            raise OutputError(f"{self.path}: {error.strerror}; Slurm is told nothing") from error
+            raise OutputError(f"{self.path}: {error.strerror}; nothing more is noted") from error
         self._torn = False
         self._take(entry)
 
@@ -107,7 +107,8 @@ def _entries(text: bytes) -> Iterator[dict[str, Any] | None]:
             whole = isinstance(entry, dict) and isinstance(entry["at"], int)
             told = entry.get("set", {}) if whole else {}
             whole = whole and all(job.isdigit() and type(told[job]) is int for job in told)
-        except (ValueError, KeyError, AttributeError):
+            whole = whole and all(type(job) is int for job in entry.get("cleared", ()))
+        except (ValueError, KeyError, AttributeError, TypeError):
             whole = False
         yield entry if whole else None
 

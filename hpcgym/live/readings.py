@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hpcgym.errors import LiveError
 from hpcgym.trace.accounting.cells import NO_TIME, tasks_in
@@ -281,39 +281,15 @@ def environment() -> dict[str, str]:
     return kept | _ENVIRONMENT
 
 
-def run(
-    command: Sequence[str],
-    late: str,
-    absent: str,
-    *,
-    stdin: IO[bytes] | int = subprocess.DEVNULL,
-    pass_fds: Collection[int] = (),
-) -> subprocess.CompletedProcess[bytes]:
-    """Run a command of Slurm, whatever the user's shell sets.
-
-    Args:
-        command: Its words.
-        late: What an error says that it took too long.
-        absent: What an error says that it is not there.
-        stdin: As of `subprocess.run`, and so is `pass_fds`.
+def run(*command: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a command of Slurm, whatever the user's shell sets; more is as of `subprocess.run`.
 
     Raises:
-        LiveError: It is not there, or takes longer than `TIMEOUT_S`.
+        OSError: It is not there.
+        TimeoutExpired: It takes longer than `TIMEOUT_S`.
     """
-    try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            check=False,
-            env=environment(),
-            timeout=TIMEOUT_S,
-            stdin=stdin,
-            pass_fds=pass_fds,
-        )
-    except subprocess.TimeoutExpired:
-        raise LiveError(f"{command[0]}: no answer within {TIMEOUT_S} s; {late}") from None
-    except OSError as error:
-        raise LiveError(f"{command[0]}: {error.strerror}; {absent}") from None
+    how = {"stdin": subprocess.DEVNULL, "timeout": TIMEOUT_S, "env": environment(), **more}
+    return subprocess.run(command, capture_output=True, check=False, **how)
 
 
 def printed(*command: str) -> str:
@@ -323,11 +299,17 @@ def printed(*command: str) -> str:
         LiveError: It is not there, takes longer than `TIMEOUT_S`, fails, or complains.
     """
     program = command[0]
-    done = run(
-        command,
-        "nothing is advised. Is the controller up? (scontrol ping)",
-        "run this where Slurm's commands are, or give files",
-    )
+    try:
+        done = run(*command)
+    except subprocess.TimeoutExpired:
+        raise LiveError(
+            f"{program}: no answer within {TIMEOUT_S} s; nothing is advised. Is the controller up? "
+            "(scontrol ping)"
+        ) from None
+    except OSError as error:
+        raise LiveError(
+            f"{program}: {error.strerror}; run this where Slurm's commands are, or give files"
+        ) from None
     complaint = " ".join(done.stderr.decode("utf-8", errors="replace").split())
     if done.returncode or complaint:
         raise LiveError(

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.live.readings import printed
@@ -125,8 +126,7 @@ def read_past(path: str | Path, now: int) -> Past:
 def _predicted(user: NDArray[np.object_], columns: dict[str, IntArray]) -> NDArray[np.float64]:
     """Return what users' last jobs told of each job at its submission, s; 0 = nothing."""
     predicted = np.zeros(len(user))
-    for name in set(user):
-        jobs = np.flatnonzero(user == name)
+    for jobs in pd.Series(user).groupby(user).indices.values():
         ended = np.searchsorted(columns["end_time"][jobs], columns["submit_time"][jobs], "right")
         total = np.concatenate([[0], np.cumsum(columns["run_time"][jobs])])
         counted = np.minimum(ended, LAST)

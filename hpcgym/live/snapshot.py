@@ -223,6 +223,8 @@ def _notes(
     )
     if held > total:
         yield f"jobs hold {held} cpus, more than the {total} that are up; as many are counted"
-    several = [job.array_id for job in reading.waiting if "," in job.partition]
-    if len(several) and any(_home(job) in group for job in reading.waiting if "," in job.partition):
+    several = [
+        job.array_id for job in reading.waiting if "," in job.partition and _home(job) in group
+    ]
+    if several:
         yield f"jobs in several partitions are counted in the first: {', '.join(several)}"

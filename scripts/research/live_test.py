@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.metrics import bsld
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, LiveError
@@ -29,7 +29,7 @@ from hpcgym.live.journal import opened
 from hpcgym.live.readings import asked, read_queue
 from hpcgym.live.run_times import no_past
 from hpcgym.live.snapshot import snapshots_of
-from hpcgym.live.stage import Stage
+from hpcgym.live.stage import Stage, wanted_jobs
 from hpcgym.machine import Machine
 from hpcgym.output import writing
 from hpcgym.schedule import simulate
@@ -78,7 +78,11 @@ def apply_for_ever(folder: Path) -> None:
             with opened(folder / "journal.jsonl") as journal:
                 reading = read_queue(asked("squeue"), asked("sprio"), asked("sinfo"))
                 stages = [Stage(machine, no_past()) for machine in snapshots_of(reading)]
-                lines = [line for stage in stages for line in lines_of(stage, settings)]
+                lines = [
+                    line
+                    for stage in stages
+                    for line in lines_of(stage, wanted_jobs(stage, settings))
+                ]
                 cycle(lines, reading.waiting, [PARTITION], BOUNDS, journal, HOLD_S)
         except LiveError as error:
             print(f"agent: {error}", file=sys.stderr, flush=True)
@@ -267,8 +271,7 @@ def seen(output: Path, seed: int) -> dict[str, dict[str, float]]:
 
 def _metrics(wait: np.ndarray, run_time: np.ndarray) -> dict[str, float]:
     """Return the mean wait and the mean bounded slowdown."""
-    bounded = np.maximum((wait + run_time) / np.maximum(run_time, BSLD_BOUND_S), 1.0)
-    return {"wait": float(np.mean(wait)), "bsld": float(np.mean(bounded))}
+    return {"wait": float(wait.mean()), "bsld": float(bsld(wait, run_time).mean())}
 
 
 def compared(

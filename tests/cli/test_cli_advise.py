@@ -127,6 +127,9 @@ def test_idle_cluster_has_nothing_to_advise(run: Command, files: Path, kept: Pat
     (files / "sinfo.txt").write_text("n1|batch|idle|16|0/16/0/16|1|\n")
     assert "No job waits that an order can help." in run("advise", *options(files))
     assert json.loads(run("advise", *options(files), "--format", "json")) == []
+    assert "no accounting was read" in run(
+        "advise", *options(files), "--sacct", files / "sacct.txt"
+    )
     assert not kept.exists()
 
 
@@ -142,6 +145,7 @@ def test_idle_cluster_has_nothing_to_advise(run: Command, files: Path, kept: Pat
         (["--top", "3", "--format", "csv"], "--top has no effect with this --format"),
         (["--backfill", "esy"], "esy"),
         (["--top", "-1"], "--top and --days must be 0 or more, got -1"),
+        (["--days", "1000000"], "--days must be at most 3650, got 1000000"),
     ],
 )
 def test_what_cannot_be_is_one_clear_line(

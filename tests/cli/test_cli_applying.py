@@ -42,6 +42,14 @@ def test_jobs_of_the_partition_stand_in_the_order_and_restoring_takes_it_back(ru
     assert set(slurm.sites().values()) == {0}
 
 
+def test_a_journal_that_is_not_there_is_no_journal_without_changes(refuse, slurm, tmp_path):
+    missing = tmp_path / "typo.jsonl"
+    assert "no such journal, so nothing is restored" in refuse(
+        "advise", "--restore", "--journal", missing
+    )
+    assert not missing.exists()
+
+
 def test_a_cycle_says_what_it_did_and_how_to_take_it_back(run, slurm):
     shown = " ".join(run(*APPLY).split())
     assert re.search(r"Site factors: \d jobs? \(.*\) up, ", shown)

@@ -196,6 +196,19 @@ def test_restoring_without_a_controller_is_an_error_and_forgets_nothing(slurm):
     assert slurm.restore().told and set(slurm.sites().values()) == {0}
 
 
+@pytest.mark.parametrize(
+    ("lines", "ended", "refused"),
+    [
+        (["1_0-1: Job has already finished", "1_2-3: No error"], set(), set()),
+        (["1_0-3: Job has already finished"], {1}, set()),
+        (["Invalid job id specified for job 5", "Access denied for job 6"], {5}, {6}),
+    ],
+)
+def test_answers_are_told_apart_also_those_of_tasks(lines, ended, refused):
+    """Lines of tasks as a Slurm 22.05 printed them."""
+    assert apply.answers_of(lines) == (ended, refused, lines[1:] if refused else [])
+
+
 def test_a_change_that_slurm_refuses_is_an_error_and_stays_in_the_journal(slurm):
     jobs = slurm.read()["jobs"]
     jobs["1"]["refuses"] = True

@@ -39,9 +39,11 @@ def test_a_line_that_was_cut_short_hides_no_other(tmp_path):
 
 def test_lines_that_are_no_entries_are_counted_and_passed_over(tmp_path):
     path = tmp_path / "journal.jsonl"
-    path.write_text('[1]\n{"at": "x"}\n{"at": 1, "set": {"a": 2}}\n{"at": 1, "set": {"7": 2}}\n')
+    lines = ["[1]", '{"at": "x"}', '{"at": 1, "set": {"a": 2}}', '{"at": 1, "set": ["1"]}']
+    lines += ['{"at": 1, "cleared": 5}', '{"at": 1, "set": {"7": 2}}', ""]
+    path.write_text("\n".join(lines))
     with opened(path) as journal:
-        assert journal.unread == 3 and journal.sites == {7: [2]}
+        assert journal.unread == 5 and journal.sites == {7: [2]}
     assert len(entries_of(path)) == 1
 
 
