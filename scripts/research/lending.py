@@ -6,9 +6,11 @@ the smallest area first, under that agent's order and mode.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from hpcgym.agent.evolution import XNES
 from hpcgym.core.observation_fields import MAY_BE_LENT, JobField
 from hpcgym.env.observation import fields_of
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, ratio_over_logs
+from hpcgym.output import writing
+from hpcgym.progress import steps
 from hpcgym.scenario.load import load_scenario
 from hpcgym.scenario.spec import Scenario
 from research.curves import Judge, Judged
@@ -117,24 +121,43 @@ class Judges:
         return ratio_over_logs(pairs, [draw_weeks(len(mine)) for mine, _ in pairs])
 
 
-def search(seed: int, minutes: float) -> tuple[Floats, int, float]:
+def search(seed: int, minutes: float, folder: Path) -> tuple[Floats, int, float]:
     """Search a rule for some minutes of CPU time on the training weeks, chosen by validation.
+
+    Each generation is kept in the folder: the same seed goes on from there, also for more minutes.
 
     Returns:
         Its numbers, how many rules were tried, and its ratio to URGENT-YOUNG on validation weeks.
     """
     train, validation = Judges("train", 0), Judges("validation", 5)
-    chance = np.random.default_rng(seed)
-    found = XNES(np.zeros(SIZE), STEP_SIZE, chance, candidates=CANDIDATES)
-    begun, n_tried = time.process_time(), 0
 
     def value_of(judges: Judges, numbers: Floats) -> float:
         return judges.to_rule(judges(lambda shown: lend_by(numbers, shown))).value
 
-    best, least = np.zeros(SIZE), value_of(validation, np.zeros(SIZE))
-    while time.process_time() - begun < 60 * minutes:
-        found.tell([value_of(train, numbers) for numbers in found.ask()])
-        n_tried += CANDIDATES
-        if (value := value_of(validation, found.mean)) < least:
-            best, least = found.mean.copy(), value
-    return best, n_tried, least
+    chance = np.random.default_rng(seed)
+    found = XNES(np.zeros(SIZE), STEP_SIZE, chance, candidates=CANDIDATES)
+    kept = folder / f"seed_{seed}.json"
+    if kept.exists():
+        state = json.loads(kept.read_text(encoding="utf-8"))
+        found.mean, found.shape = np.array(state["mean"]), np.array(state["shape"])
+        found.step_size, chance.bit_generator.state = state["step_size"], state["chance"]
+        best = np.array(state["best"])
+    else:
+        state = {"n_tried": 0, "seconds": 0.0, "least": value_of(validation, np.zeros(SIZE))}
+        best = np.zeros(SIZE)
+    begun = time.process_time() - state["seconds"]
+    with steps(60 * minutes, f"lend, seed {seed}", "s") as work:
+        work.advance(int(state["seconds"]))
+        while state["seconds"] < 60 * minutes:
+            found.tell([value_of(train, numbers) for numbers in found.ask()])
+            if (value := value_of(validation, found.mean)) < state["least"]:
+                best, state["least"] = found.mean.copy(), value
+            spent = time.process_time() - begun
+            work.advance(int(spent) - int(state["seconds"]))
+            state |= {"n_tried": state["n_tried"] + CANDIDATES, "seconds": spent}
+            state |= {"mean": found.mean.tolist(), "shape": found.shape.tolist()}
+            state |= {"step_size": found.step_size, "best": best.tolist()}
+            state["chance"] = chance.bit_generator.state
+            with writing(kept, force=True) as part:
+                part.write_text(json.dumps(state), encoding="utf-8")
+    return best, state["n_tried"], state["least"]
