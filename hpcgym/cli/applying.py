@@ -260,7 +260,8 @@ def _jobs(jobs: Collection[object]) -> str:
 
 def _show_days(pairs: Sequence[PairOfDays]) -> None:
     """Print pairs of days, and the mean differences."""
-    from hpcgym.live.days import SETTLING_H, WATCHED_H, mean_difference
+    from hpcgym.evaluation.statistics import resampled_mean
+    from hpcgym.live.days import SETTLING_H, WATCHED_H
 
     if not pairs:
         raise HpcgymError(
@@ -286,7 +287,7 @@ def _show_days(pairs: Sequence[PairOfDays]) -> None:
         ("wait, s", [pair.wait[0] - pair.wait[1] for pair in pairs]),
         ("bounded slowdown", [pair.bsld[0] - pair.bsld[1] for pair in pairs]),
     ):
-        mean, low, high = mean_difference(values)
+        mean, low, high = resampled_mean(values)
         interval = "one pair: no interval" if len(pairs) == 1 else f"{low:.2f} to {high:.2f}"
         echo_prose(f"Mean {what}, with - without: {mean:.2f} ({interval}).")
     echo_prose(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import EvaluationError
 
@@ -92,6 +92,21 @@ class Resampled:
         tail = (1 - CONFIDENCE) / 2
         low, high = np.quantile(self.resampled, (tail, 1 - tail))
         return Estimate(self.value, float(low), float(high), total)
+
+
+def resampled_mean(values: ArrayLike, seed: int = 0) -> tuple[float, float, float]:
+    """Return a mean and its 95 % interval by resampling; NaN ends with fewer than two values.
+
+    Example:
+        >>> resampled_mean([2.0, 2.0])
+        (2.0, 2.0, 2.0)
+    """
+    given = np.asarray(values, dtype=float)
+    if len(given) < 2:
+        return float(given.mean()) if len(given) else math.nan, math.nan, math.nan
+    drawn = np.random.default_rng(seed).integers(0, len(given), (RESAMPLES, len(given)))
+    low, high = np.percentile(given[drawn].mean(axis=1), [2.5, 97.5])
+    return float(given.mean()), float(low), float(high)
 
 
 def geometric_mean(logs: Sequence[Resampled]) -> Resampled:

@@ -12,7 +12,6 @@ from datetime import date, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from hpcgym.core.metrics import bsld
@@ -22,8 +21,6 @@ SETTLING_H = 6
 
 WATCHED_H = 20
 """Hours of a day in which a cycle must have run, for the day to count."""
-
-RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -112,13 +109,3 @@ def pairs_of_days(runs: pd.DataFrame, entries: Iterable[Mapping[str, Any]]) -> l
         )
         pairs.append(PairOfDays(day, other, wait, slowdown, (len(both[0]), len(both[1]))))
     return pairs
-
-
-def mean_difference(differences: Iterable[float], seed: int = 0) -> tuple[float, float, float]:
-    """Return a mean and its 95 % interval by resampling; NaN ends with fewer than two values."""
-    values = np.array(list(differences), dtype=float)
-    if len(values) < 2:
-        return float(values.mean()) if len(values) else np.nan, np.nan, np.nan
-    drawn = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
-    low, high = np.percentile(values[drawn].mean(axis=1), [2.5, 97.5])
-    return float(values.mean()), float(low), float(high)

@@ -23,6 +23,7 @@ from hpcgym.core.metrics import bsld
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, LiveError
+from hpcgym.evaluation.statistics import resampled_mean
 from hpcgym.live.apply import cycle, lines_of, restore
 from hpcgym.live.changes import Bounds
 from hpcgym.live.journal import opened
@@ -54,7 +55,6 @@ AGENT_KILLED_S = (40.0, 90.0)
 """When each is killed, s after the first submission; the last comes by 120 s."""
 DOWN_S = 1.0
 SAVES_S = 20.0
-RESAMPLES = 10_000
 N_WAITING = 12
 METRICS = {"wait": "mean wait, s", "bsld": "mean bounded slowdown"}
 
@@ -280,13 +280,8 @@ def compared(
     """Return means of both arms, and the mean change in percent with its 95 % interval."""
     both = np.array([[of[arm][what] for arm in ARMS] for of in by_seed.values()])
     change = 100 * (both[:, 1] / both[:, 0] - 1)
-    drawn = np.random.default_rng(0).integers(0, len(both), (RESAMPLES, len(both)))
-    low, high = np.percentile(change[drawn].mean(axis=1), [2.5, 97.5])
-    return dict(zip(ARMS, both.mean(axis=0), strict=True)) | {
-        "change": change.mean(),
-        "low": low,
-        "high": high,
-    }
+    interval = dict(zip(("change", "low", "high"), resampled_mean(change), strict=True))
+    return dict(zip(ARMS, both.mean(axis=0), strict=True)) | interval
 
 
 def restoring(output: Path, seeds: Iterable[int]) -> tuple[int, int, int]:

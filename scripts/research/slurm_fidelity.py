@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.core.workload import Workload
+from hpcgym.evaluation.statistics import resampled_mean
 from hpcgym.machine import Machine
 from hpcgym.schedule import simulate
 from hpcgym.trace import load_workload
@@ -40,7 +41,6 @@ SLURMS = "FCFS, Slurm's backfilling"
 AS_IMPORTED = "FCFS, conservative, cpus on any node"
 WHOLE = "FCFS, conservative, whole nodes reserved"
 LATE = "the same, a cpu free 1 s after an end"
-RESAMPLES = 10_000
 LATE_S = 2
 COLUMNS = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
 COLUMNS += ["spread"]
@@ -250,14 +250,13 @@ def compared(runs: Mapping[str, Mapping[str, IntArray]], seed: int = 0) -> pd.Da
     """
     means = means_by_run(runs)
     differences = means.sub(means["recorded"], axis=0)
-    drawn = np.random.default_rng(seed).integers(0, len(means), (RESAMPLES, len(means)))
     rows = {}
     for name in means:
-        low, high = np.percentile(differences[name].to_numpy()[drawn].mean(axis=1), [2.5, 97.5])
+        difference, low, high = resampled_mean(differences[name], seed)
         pairs = [(of["recorded"], of[name]) for of in runs.values()]
         rows[name] = {
             "mean": means[name].mean(),
-            "difference": differences[name].mean(),
+            "difference": difference,
             "low": low,
             "high": high,
             "ratio": means[name].sum() / means["recorded"].sum(),

@@ -12,6 +12,7 @@ import pandas as pd
 
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.statistics import resampled_mean
 from hpcgym.schedule import simulate
 from hpcgym.trace.accounting import read_accounting
 from research.slurm_chroot import begin
@@ -23,7 +24,6 @@ WIDTHS, SHARES = (1, 2, 4, 8, 16, 32), (0.25, 0.2, 0.2, 0.2, 0.1, 0.05)
 RUN_S = (2, 120)
 REQUEST_MIN = (4, 60)
 LIMIT_S, KILLS, RESTART_S, EVERY_S = 10, 2, 6, 1
-RESAMPLES = 10_000
 BOUND_S = 1
 """Of the bounded slowdown: most jobs run for less than the usual 10 s a few times over."""
 ARMS = ("plain", "trials")
@@ -182,10 +182,8 @@ def ratio(arms: Mapping[str, Outcome]) -> float:
 
 def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
     """Return the geometric mean, and its 95 % interval by resampling."""
-    logs = np.log(np.asarray(ratios))
-    drawn = np.random.default_rng(0).integers(0, len(logs), (RESAMPLES, len(logs)))
-    low, high = np.percentile(logs[drawn].mean(axis=1), [2.5, 97.5])
-    return float(np.exp(logs.mean())), float(np.exp(low)), float(np.exp(high))
+    mean, low, high = np.exp(resampled_mean(np.log(np.asarray(ratios))))
+    return float(mean), float(low), float(high)
 
 
 def foretold_of_many(seeds: Sequence[int]) -> list[float]:

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hpcgym.evaluation.statistics import resampled_mean
 from hpcgym.live.days import (
     SETTLING_H,
     is_on,
-    mean_difference,
     pairs_of_days,
     partner,
     watched_days,
@@ -85,6 +85,6 @@ def test_days_that_the_journal_has_alike_make_no_pair():
 
 
 def test_the_interval_of_a_mean_holds_it_and_needs_two_pairs():
-    mean, low, high = mean_difference([-3.0, -1.0, -2.0, -2.0])
+    mean, low, high = resampled_mean([-3.0, -1.0, -2.0, -2.0])
     assert mean == -2.0 and -3.0 <= low < mean < high <= -1.0
-    assert np.isnan(mean_difference([1.0])[1])
+    assert np.isnan(resampled_mean([1.0])[1])
