@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from hpcgym.errors import EvaluationError
+from research.slurm_arm import SCHEDULER
 from research.toy_slurm import CPUS_A_NODE, N_NODES, printed
 
 ALONE = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -27,11 +28,6 @@ _WEIGHTS = {
     "PriorityCalcPeriod": "00:01",
 }
 """First come, first served, as priorities: a point a second, and ties by job id."""
-
-_PLANNING = (
-    "bf_interval=1,bf_resolution=1,bf_continue,bf_max_job_test=1000,default_queue_depth=1000,"
-    "batch_sched_delay=1,sched_interval=1,sched_min_interval=200000"
-)
 
 
 def start(folder: Path) -> None:
@@ -95,7 +91,7 @@ def _configuration(folder: Path) -> str:
         "SlurmdLogFile": folder / "slurmd.%n.log",
         "SlurmdParameters": "config_overrides",
         "SchedulerType": "sched/backfill",
-        "SchedulerParameters": _PLANNING,
+        "SchedulerParameters": SCHEDULER,
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_CPU",
         "KillWait": 1,

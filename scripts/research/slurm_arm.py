@@ -158,7 +158,7 @@ def start_slurm(recipe: Path | None) -> None:
     until("sinfo", "-h", "-t", "idle", "-o", "%D", "-p", "main", says="1")
 
 
-def run_jobs(jobs: list[dict[str, object]], output: Path) -> list[str]:
+def run_jobs(jobs: list[dict[str, object]]) -> list[str]:
     """Submit jobs when it is their time, wait until all have ended, and return their ids."""
     begun = time.monotonic()
     ids: list[str] = []
@@ -196,7 +196,7 @@ def main() -> None:
         words += ["--journal", str(given.output / "journal.jsonl"), *given.agent]
         with (given.output / "agent.log").open("w") as log:
             agent = subprocess.Popen(words, stdout=log, stderr=log)
-    ids = run_jobs(json.loads(given.jobs.read_text()), given.output)
+    ids = run_jobs(json.loads(given.jobs.read_text()))
     if agent is not None and agent.poll() is not None:
         sys.exit(f"the agent ended by itself: {(given.output / 'agent.log').read_text()}")
     time.sleep(3.0)  # the accounting of the last jobs
