@@ -70,18 +70,18 @@ def save(path, state):
 
 
 def sprio(state, columns):
-    """Print priorities, with all terms as `hpcgym.live.apply.FACTORS` asks for them, or without."""
+    """Print priorities, with all terms as `FACTORS` of readings asks for them, or without."""
     for job, of_job in state["jobs"].items():
         if of_job.get("hidden"):
             continue
         if "%A" not in columns:
             print(f"{job}|batch|{of_job['base'] + of_job['site']}|{of_job['site']}|")
         elif "set" in of_job:
-            print(f"{job}|batch|{of_job['set']}|0|0|0|0|0|0|0|0|")
+            print(f"{job}|batch|{of_job['set']}|0|0|0|0|0|0|0|0||")
         else:
             priority = of_job.get("shown", max(of_job["base"] + of_job["site"], 1))
             nice = of_job.get("nice", 0)
-            terms = f"{of_job['base'] + nice - 7}|0|4|0|0|0|cpu=3"
+            terms = f"{of_job['base'] + nice - 7}|0|4|0|0|0|cpu=3|"
             print(f"{job}|batch|{priority}|{of_job['site']}|{nice}|{terms}")
 
 

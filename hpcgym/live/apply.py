@@ -21,13 +21,10 @@ from typing import TYPE_CHECKING
 from hpcgym.errors import LiveError
 from hpcgym.live.changes import FLOOR, Bounds, MovableJob, planned
 from hpcgym.live.journal import Journal
-from hpcgym.live.readings import TIMEOUT_S, WaitingJob, printed, run
+from hpcgym.live.readings import TERMS, TIMEOUT_S, WaitingJob, asked, printed, rows_of, run
 
 if TYPE_CHECKING:
     from hpcgym.live.stage import Stage
-
-FACTORS = "%i|%r|%Y|%S|%N|%A|%B|%F|%J|%P|%Q|%T"
-"""Of `sprio`: job, partition, priority, site factor, nice, then the other terms."""
 
 ROUNDING = 10
 """Points by which the sum of printed terms may differ from a priority that is their sum."""
@@ -147,25 +144,11 @@ def read_factors() -> dict[int, list[Factors]]:
         LiveError: It cannot be asked, or a line cannot be read.
     """
     factors: dict[int, list[Factors]] = {}
-    for number, line in enumerate(printed("sprio", "-h", "-o", FACTORS).splitlines(), start=1):
-        cells = [cell.strip() for cell in line.split("|")]
-        try:
-            job, _, priority, site, nice, *terms, trackable = cells
-            summed = [int(site), -int(nice), *map(int, terms), *_each(trackable)]
-            if len(terms) != FACTORS.count("|") - 5:
-                raise ValueError
-            made = Factors(int(priority), int(site), sum(summed), not any(summed))
-        except ValueError:
-            raise LiveError(
-                f"sprio:{number}: {line[:80]!r} is not of the format {FACTORS}; nothing is changed"
-            ) from None
-        factors.setdefault(int(job), []).append(made)
+    for _, values in rows_of("factors", asked("factors")):
+        summed = [values["site"], -values["nice"], *(values[term.name] for term in TERMS)]
+        made = Factors(values["priority"], values["site"], sum(summed), not any(summed))
+        factors.setdefault(values["job_id"], []).append(made)
     return factors
-
-
-def _each(trackable: str) -> Iterable[float]:
-    """Yield the terms of trackable resources, such as "cpu=10,mem=3"."""
-    return [float(term.partition("=")[2]) for term in trackable.split(",") if term]
 
 
 def cycle(

@@ -37,7 +37,6 @@ class Journal:
             seconds, and have them again.
         expires: Until when they hold, Unix s.
         last_at: When the last entry was made, Unix s.
-        unread: Lines that are no entries, as of a full disk; Slurm was not told of those.
         descriptors: What a process must inherit to keep the journal locked.
     """
 
@@ -47,15 +46,11 @@ class Journal:
         self.former: dict[int, list[int]] = {}
         self.expires = 0
         self.last_at = 0
-        self.unread = 0
         self.descriptors = (descriptor,)
         text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
         self._torn = bool(text) and not text.endswith(b"\n")
         for entry in _entries(text):
-            if entry is None:
-                self.unread += 1
-            else:
-                self._take(entry)
+            self._take(entry)
 
     def _take(self, entry: Mapping[str, Any]) -> None:
         """Take in an entry."""
@@ -99,8 +94,11 @@ class Journal:
         self._take(entry)
 
 
-def _entries(text: bytes) -> Iterator[dict[str, Any] | None]:
-    """Yield the entries of a journal, None for each line that is none."""
+def _entries(text: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a journal.
+
+    Lines that are none are passed over, as of a full disk: Slurm was not told of those.
+    """
     for line in filter(None, text.split(b"\n")):
         try:
             entry = json.loads(line)
@@ -110,7 +108,8 @@ def _entries(text: bytes) -> Iterator[dict[str, Any] | None]:
             whole = whole and all(type(job) is int for job in entry.get("cleared", ()))
         except (ValueError, KeyError, AttributeError, TypeError):
             whole = False
-        yield entry if whole else None
+        if whole:
+            yield entry
 
 
 def entries_of(path: str | Path) -> list[dict[str, Any]]:
@@ -123,7 +122,7 @@ def entries_of(path: str | Path) -> list[dict[str, Any]]:
         text = Path(path).read_bytes()
     except OSError as error:
         raise LiveError(f"{path}: {error.strerror}; --apply writes it") from None
-    return [entry for entry in _entries(text) if entry is not None]
+    return list(_entries(text))
 
 
 @contextmanager

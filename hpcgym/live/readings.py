@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,13 +79,10 @@ class WaitingJob(QueuedJob):
     """A waiting job, or the waiting tasks of an array.
 
     Attributes:
-        site: The site factor by `sprio`; None where that does not list the job, such as while it is
-            held.
         tasks: How many tasks wait; 1 of a job that is no array.
         at_once: How many tasks of the array may run at once; None = any number.
     """
 
-    site: int | None = None
     tasks: int = 1
     at_once: int | None = None
 
@@ -124,6 +121,11 @@ class Reading:
     waiting: tuple[WaitingJob, ...]
     running: tuple[QueuedJob, ...]
     nodes: tuple[Node, ...]
+
+    @property
+    def held(self) -> int:
+        """The cpus that jobs hold by `sinfo`, each node counted once."""
+        return sum({node.name: node.held for node in self.nodes}.values())
 
 
 class Column(NamedTuple):
@@ -185,6 +187,11 @@ def _required(text: str) -> str:
     return text
 
 
+def _each(text: str) -> float:
+    """Add up the terms of trackable resources, such as "cpu=10,mem=3"."""
+    return sum(float(term.partition("=")[2]) for term in text.split(",") if term)
+
+
 def _held(text: str) -> int:
     """Read the first of allocated/idle/other/total."""
     parts = text.split("/")
@@ -230,6 +237,18 @@ SPRIO = (
     Column("%Y", "priority", _count),
     Column("%S", "site", _whole),
 )
+TERMS = (
+    *(Column(f"%{letter}", letter, _whole) for letter in "ABFJPQ"),
+    Column("%T", "trackable", _each),
+)
+"""Of a priority, beside the site factor and the nice."""
+
+FACTORS = (*SPRIO, Column("%N", "nice", _whole), *TERMS)
+
+
+def _short(columns: tuple[Column, ...]) -> str:
+    """Return a format of `sprio -o`, whose fields end in "|", too."""
+    return "".join(f"{column.slurm}|" for column in columns)
 
 
 def _wide(columns: tuple[Column, ...]) -> str:
@@ -237,13 +256,14 @@ def _wide(columns: tuple[Column, ...]) -> str:
     return ",".join(f"{column.slurm}:|" for column in columns)
 
 
-FORMATS = {"squeue": SQUEUE, "sprio": SPRIO, "sinfo": SINFO}
+FORMATS = {"squeue": SQUEUE, "sprio": SPRIO, "sinfo": SINFO, "factors": FACTORS}
 COMMANDS = {
     "squeue": ("squeue", "-a", "-h", "-t", "PD,R,CF,CG", "-O", _wide(SQUEUE)),
-    "sprio": ("sprio", "-h", "-o", "".join(f"{column.slurm}|" for column in SPRIO)),
+    "sprio": ("sprio", "-h", "-o", _short(SPRIO)),
     "sinfo": ("sinfo", "-a", "-h", "-N", "-O", _wide(SINFO)),
+    "factors": ("sprio", "-h", "-o", _short(FACTORS)),
 }
-"""What is asked, by the name of the option that takes it as a file."""
+"""What is asked, by the name of the option that takes it as a file; no option takes factors."""
 
 
 def shell_line(name: str) -> str:
@@ -268,7 +288,7 @@ def asked(name: str) -> Text:
         LiveError: The command is not there, takes too long, fails, or complains.
     """
     try:
-        return Text(name, printed(*COMMANDS[name]))
+        return Text(COMMANDS[name][0], printed(*COMMANDS[name]))
     except LiveError as error:
         if name == "sprio" and _NO_FACTORS in str(error):
             return Text(name, "")
@@ -372,7 +392,7 @@ def read_queue(squeue: Text, sprio: Text, sinfo: Text) -> Reading:
         raise LiveError(
             f"{sinfo.where}: no nodes; nothing is advised. Print it by: {shell_line('sinfo')}"
         )
-    sites = {values["job_id"]: values["site"] for _, values in rows_of("sprio", sprio)}
+    with_priority = {values["job_id"] for _, values in rows_of("sprio", sprio)}
     waiting: list[WaitingJob] = []
     running: list[QueuedJob] = []
     seen: dict[str, str] = {}
@@ -383,21 +403,20 @@ def read_queue(squeue: Text, sprio: Text, sinfo: Text) -> Reading:
             )
         seen[values["array_id"]] = where
         if values["state"] == "PENDING":
-            waiting.append(_waiting(values, sites))
+            waiting.append(_waiting(values))
         else:
             running.append(_running(values, where))
     reading = Reading(_now(waiting, running), tuple(waiting), tuple(running), nodes)
-    _refuse_empty(reading, squeue, len(sites))
+    _refuse_empty(reading, squeue, len(with_priority))
     return reading
 
 
-def _waiting(values: dict[str, Any], sites: Mapping[int, int]) -> WaitingJob:
+def _waiting(values: dict[str, Any]) -> WaitingJob:
     """Make a waiting job; an array's name says which tasks wait, and how many may run at once."""
     _, bracket, listed = values["array_id"].partition("_[")
     at_once = listed.rstrip("]").partition("%")[2]
     return WaitingJob(
         **values,
-        site=sites.get(values["job_id"]),
         tasks=tasks_in(listed.rstrip("]")) if bracket else 1,
         at_once=int(at_once) if at_once.isdigit() else None,
     )
@@ -421,9 +440,8 @@ def _refuse_empty(reading: Reading, squeue: Text, n_priorities: int) -> None:
     """Refuse a queue that is empty though other readings say that there are jobs."""
     if reading.waiting or reading.running:
         return
-    held = sum({node.name: node.held for node in reading.nodes}.values())
     against = {
-        f"sinfo says that jobs hold {held} cpus": held,
+        f"sinfo says that jobs hold {reading.held} cpus": reading.held,
         f"sprio lists {n_priorities} jobs": n_priorities,
     }
     for why, count in against.items():

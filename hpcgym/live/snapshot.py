@@ -104,12 +104,12 @@ def _home(job: QueuedJob) -> str:
 
 def _refuse_partial_view(reading: Reading) -> None:
     """Refuse a queue in which jobs hold far fewer cpus than the nodes have allocated."""
-    held = sum({node.name: node.held for node in reading.nodes}.values())
     shown = sum(job.cpus for job in reading.running)
-    if shown < _SHARE_SEEN * held:
+    if shown < _SHARE_SEEN * reading.held:
         raise LiveError(
-            f"squeue shows jobs on {shown} cpus, and sinfo says that {held} are allocated; nothing "
-            "is advised on part of a queue. Where PrivateData hides jobs, run this as an operator"
+            f"squeue shows jobs on {shown} cpus, and sinfo says that {reading.held} are allocated; "
+            "nothing is advised on part of a queue. Where PrivateData hides jobs, run this as an "
+            "operator"
         )
 
 

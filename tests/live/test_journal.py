@@ -16,7 +16,7 @@ def test_what_was_noted_is_there_when_it_is_opened_again(tmp_path):
         journal.clear(160, [8])
     with opened(path) as journal:
         assert journal.sites == {7: [50, 60]} and journal.former == {8: [-3]}
-        assert (journal.expires, journal.last_at, journal.unread) == (250, 160, 0)
+        assert (journal.expires, journal.last_at) == (250, 160)
         assert journal.known(7) == [50, 60] and journal.known(8) == [-3]
 
 
@@ -37,13 +37,13 @@ def test_a_line_that_was_cut_short_hides_no_other(tmp_path):
             assert journal.expires == 400
 
 
-def test_lines_that_are_no_entries_are_counted_and_passed_over(tmp_path):
+def test_lines_that_are_no_entries_are_passed_over(tmp_path):
     path = tmp_path / "journal.jsonl"
     lines = ["[1]", '{"at": "x"}', '{"at": 1, "set": {"a": 2}}', '{"at": 1, "set": ["1"]}']
     lines += ['{"at": 1, "cleared": 5}', '{"at": 1, "set": {"7": 2}}', ""]
     path.write_text("\n".join(lines))
     with opened(path) as journal:
-        assert journal.unread == 5 and journal.sites == {7: [2]}
+        assert journal.sites == {7: [2]}
     assert len(entries_of(path)) == 1
 
 

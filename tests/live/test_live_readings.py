@@ -39,7 +39,7 @@ def test_fields_of_a_waiting_array_are_read():
     (array,) = read.waiting
     assert (array.job_id, array.array_id, array.tasks, array.at_once) == (7, "7_[2-9%2]", 8, 2)
     assert (array.user, array.account, array.partition) == ("ana", "phys", "batch")
-    assert (array.priority, array.nice, array.site) == (901, -5, -40)
+    assert (array.priority, array.nice) == (901, -5)
     assert (array.submit_time, array.eligible_time, array.start_time) == (1000, None, None)
     assert (array.cpus, array.nodes, array.exclusive) == (4, 2, True)
     assert array.limit_s == 26 * 3600 + 3 * 60 + 4
@@ -51,7 +51,6 @@ def test_clock_of_a_reading_is_slurms_own():
     (runs,) = read.running
     assert (runs.start_time, runs.elapsed_s, runs.limit_s) == (1000, 60, UNLIMITED_S)
     assert read.now == 1000 + 60
-    assert read.waiting[0].site is None
 
 
 def test_recorded_queue_has_every_job_of_its_lines():
@@ -66,8 +65,6 @@ def test_recorded_queue_has_every_job_of_its_lines():
     assert {"JobHeldUser", "Dependency", "BeginTime", "JobArrayTaskLimit", "Priority"} <= reasons
     assert {job.user for job in read.waiting} == {"ana", "ben", "chi"}
     assert {job.account for job in read.waiting} == {"phys", "chem"}
-    listed = {line.split("|")[0] for line in (RECORDED / "sprio.txt").read_text().splitlines()}
-    assert {str(job.job_id) for job in read.waiting if job.site is not None} <= listed
 
 
 @pytest.mark.parametrize(
@@ -168,6 +165,7 @@ def test_formats_are_pinned_and_never_cut_a_field(tmp_path, monkeypatch):
     assert asked_for[2] == (
         "sinfo -a -h -N -O NodeList:|,PartitionName:|,StateLong:|,CPUs:|,CPUsState:|,PriorityTier:|"
     )
+    assert asked_for[3] == "sprio -h -o %i|%r|%Y|%S|%N|%A|%B|%F|%J|%P|%Q|%T|"
 
 
 def test_file_that_is_not_there_is_one_clear_error(tmp_path):
