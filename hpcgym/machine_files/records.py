@@ -22,7 +22,6 @@ AWAY = ("DOWN", "DRAIN", "FAIL", "MAINT", "FUTURE", "POWERED_DOWN", "POWERING_DO
 """Words in the state of a node that takes no job now."""
 
 _SPAN = re.compile(r"(?:(\d{1,6})-)?(\d{1,7})(?::(\d{1,7}))?(?::(\d{1,7}))?")
-_MINUTES = 60
 _PART = re.compile(r"[^\[\],\s]*(?:\[[^\[\]]*\][^\[\],\s]*)*")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")

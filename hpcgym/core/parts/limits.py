@@ -19,7 +19,7 @@ Source: Specification, section 16, "Limits".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
@@ -205,11 +205,10 @@ class Limit(LimitingEvent):
 
     def known_at(self, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:
         """Return what it knows of each job."""
-        known = self.known(workload, _names_in(workload))
-        return [known], [np.where(known[:, GROUP] >= 0, str(self), "").astype(object)]
+        return _known_at([[self]], workload, _names_in(workload))
 
-    def known(self, workload: Workload, names: Names) -> IntTable:
-        """Return its columns of `Jobs.known`, shape (n_jobs, N_KNOWN).
+    def known(self, workload: Workload, names: Names) -> tuple[NDArray[np.int64], IntTable]:
+        """Return the rows of the jobs that it counts, and their columns of `Jobs.known`.
 
         Raises:
             WorkloadError: Arrays whose own limits are not known.
@@ -217,34 +216,55 @@ class Limit(LimitingEvent):
         numbers, of_job = names(self.per)
         counts = of_job != numbers.get("", -1)
         if self.name:
-            counted = [numbers[each] for each in (self.name, *self.below) if each in numbers]
-            counts = np.isin(of_job, counted)
+            counted = np.zeros(len(numbers), dtype=bool)
+            counted[[numbers[each] for each in (self.name, *self.below) if each in numbers]] = True
+            counts = counted[of_job]
         for scope in SCOPES:
             if getattr(self, scope):
                 numbered, alike = names(scope)
                 counts &= alike == numbered.get(getattr(self, scope), -1)
-        known: IntTable = np.full((len(workload), N_KNOWN), -1)
-        grouped = np.unique(of_job[counts], return_inverse=True)[1]
-        known[counts, GROUP] = 0 if self.below else grouped
+        rows = np.flatnonzero(counts)
+        known: IntTable = np.full((len(rows), N_KNOWN), -1)
+        grouped = np.unique(of_job[rows], return_inverse=True)[1]
+        known[:, GROUP] = 0 if self.below else grouped
         known[:, GPUS] = 0
         if workload.gpus is not None and workload.chunks is not None:
-            known[:, GPUS] = workload.gpus * workload.chunks
+            known[:, GPUS] = workload.gpus[rows] * workload.chunks[rows]
         for column, key in enumerate(COUNTED, start=MOST_JOBS):
             if getattr(self, key) is not None:
-                known[counts, column] = getattr(self, key)
+                known[:, column] = getattr(self, key)
         if self.takes_own:
             if workload.array_limit is None:
                 raise WorkloadError(
                     f"{workload.name}: '{self}' takes each array's own limit, and the jobs have no "
                     "column array_limit; state jobs, as in limit:per=array,jobs=2"
                 )
-            most = workload.array_limit
-            known[counts, MOST_JOBS] = np.where(most > 0, most, -1)[counts]
+            most = workload.array_limit[rows]
+            known[:, MOST_JOBS] = np.where(most > 0, most, -1)
         if self.spares:
-            numbered, of_job = names("qos")
-            spared = np.isin(of_job, [numbered[each] for each in self.spares if each in numbered])
+            numbered, alike = names("qos")
+            spares = [numbered[each] for each in self.spares if each in numbered]
+            spared = np.isin(alike[rows], spares)
             known[spared, MOST_JOBS:] = -1
-        return known
+        return rows, known
+
+
+def _known_at(
+    levels: Iterable[Iterable[Limit]], workload: Workload, names: Names
+) -> tuple[list[IntTable], list[NDArray[Any]]]:
+    """Return what each level knows of each job."""
+    tables, texts, first = [], [], 0
+    for level in levels:
+        table: IntTable = np.full((len(workload), N_KNOWN), -1)
+        text: NDArray[Any] = np.full(len(workload), "", dtype=object)
+        for limit in level:
+            rows, known = limit.known(workload, names)
+            known[:, GROUP] += first
+            first = max(first, int(known[:, GROUP].max(initial=-1)) + 1)
+            table[rows], text[rows] = known, str(limit)
+        tables.append(table)
+        texts.append(text)
+    return tables, texts
 
 
 def _names_in(workload: Workload) -> Names:
@@ -298,20 +318,7 @@ class Limits(LimitingEvent):
 
     def known_at(self, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:
         """Return what each level knows of each job."""
-        names = self._names(workload)
-        tables, texts, first = [], [], 0
-        for level in self.levels:
-            table: IntTable = np.full((len(workload), N_KNOWN), -1)
-            text: NDArray[Any] = np.full(len(workload), "", dtype=object)
-            for limit in level:
-                known = limit.known(workload, names)
-                counts = known[:, GROUP] >= 0
-                known[:, GROUP] += first
-                first = max(first, int(known[counts, GROUP].max(initial=-1)) + 1)
-                table[counts], text[counts] = known[counts], str(limit)
-            tables.append(table)
-            texts.append(text)
-        return tables, texts
+        return _known_at(self.levels, workload, self._names(workload))
 
     def _names(self, workload: Workload) -> Names:
         """Return the names of a workload; users with one account are in it where none is stated.
