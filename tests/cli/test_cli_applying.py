@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from datetime import date, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -136,3 +138,11 @@ def test_the_shipped_units_call_what_there_is(run, slurm, tmp_path):
     assert not any(slurm.sites().values())
     timer = shipped.joinpath("hpcgym-restore.timer").read_text()
     assert "OnUnitInactiveSec=1min" in timer and "WantedBy=timers.target" in timer
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_reads_the_shipped_units_without_complaint():
+    units = [str(files("hpcgym.live") / f"hpcgym-restore.{kind}") for kind in ("service", "timer")]
+    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "hpcgym-restore" not in done.stderr  # it also complains of what else is installed
