@@ -91,12 +91,12 @@ def test_agents_that_no_scheduler_can_be_do_not_win() -> None:
     done = cross_validate(
         ["SMITH"],
         ["synthetic-busy-weeks", "synthetic-256-weeks"],
-        baselines=("clairvoyant SAF",),
+        baselines=("KNOWS-SAF",),
         progress=False,
     )
     table = done.overview()
-    assert table.columns[0].cells[0] == "clairvoyant SAF"
+    assert table.columns[0].cells[0] == "KNOWS-SAF"
     assert table.columns[1].label == "kind"
     assert table.notes[0].split()[0] in ("SMITH", "SAF")
     ranked = sorted(done.aggregates, key=lambda one: one.ratio.value)
-    assert overview_of_logs(done.evaluations, ranked).notes[0].startswith("clairvoyant SAF is best")
+    assert overview_of_logs(done.evaluations, ranked).notes[0].startswith("KNOWS-SAF is best")
