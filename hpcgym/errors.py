@@ -10,6 +10,9 @@ from collections.abc import Collection, Iterable
 RENAMED = {
     "BANDIT-EPSILON-GREEDY": "BANDIT-EPSILON",
     "CAPPED-COST-BENEFIT-OPEN": "CAP-OPEN",
+    "CLAIRVOYANT SAF": "KNOWS-SAF",
+    "CLAIRVOYANT SMITH": "KNOWS-SMITH",
+    "CLAIRVOYANT SPF": "KNOWS-SPF",
     "H-TRIAL": "URGENT-TRIAL",
     "H-TRIAL-YOUNG": "URGENT-YOUNG",
     "MULTI-QUEUE-ADAPTIVE-DELAY": "MULTI-DELAY",
@@ -26,7 +29,7 @@ RENAMED = {
     "URGENT-CAPPED-COST-BENEFIT": "URGENT-BENEFIT",
     "URGENT-CAPPED-COST-BENEFIT-OPEN": "URGENT-OPEN",
 }
-"""Names that agents, policies and trainers once had, and those they have now."""
+"""Names that agents, policies, baselines and trainers once had, and those they have now."""
 
 
 class HpcgymError(Exception):

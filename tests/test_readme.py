@@ -119,6 +119,25 @@ def test_page_of_findings_is_read_in_a_few_minutes(page, most):
     assert len((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split()) <= most
 
 
+def test_index_counts_what_there_is():
+    from hpcgym.core import loaders
+    from hpcgym.core.backfill import MODES
+    from hpcgym.core.policy import policy_names
+    from hpcgym.core.requests import PLACEMENTS
+    from hpcgym.trace.catalogue import catalogue
+
+    known = [name for name, entry in catalogue().items() if not entry.folder]
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for count, what in (
+        (len(policy_names()), "[policies]"),
+        (len(MODES), "[modes]"),
+        (len(PLACEMENTS), "placement rules"),
+        (len(known), "known logs"),
+        (len(loaders.ACTIONS), "kinds of action"),
+    ):
+        assert f" {count} {what}" in text, (count, what)
+
+
 def test_tutorial_shows_what_the_quickstart_prints(place):
     (shown,) = (block for block in blocks(TUTORIAL) if block.language == "text")
     done = typed("-e", QUICKSTART)

@@ -102,8 +102,8 @@ class Applying:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where changes are noted before they are made; default "
-            "~/.local/state/hpcgym/site_factors.jsonl.",
+            help="Where changes are noted before they are made; default a file in "
+            "~/.local/state/hpcgym.",
             rich_help_panel=_PANEL,
         ),
     ] = None

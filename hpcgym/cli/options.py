@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_h
 
 import typer
 
-from hpcgym.cli.show import echo, echo_prose
+from hpcgym.cli.show import complain, echo_prose
 from hpcgym.core.setting_list import SETTINGS
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError
 
@@ -249,7 +249,7 @@ def read_machine(path: Path | None) -> Machine | None:
     read = machine_files.read_machine(path)
     if read.format != "TOML":
         for line in str(read).split("\n"):
-            echo(f"hpcgym: machine {path}: {line}", err=True)
+            complain(f"machine {path}: {line}")
     return read.machine
 
 
@@ -284,8 +284,8 @@ def log_at(context: typer.Context, log: str) -> str:
 
 
 def warn(text: str) -> None:
-    """Print a warning, one line on standard error."""
-    echo(f"hpcgym: warning: {text}", err=True)
+    """Print a warning on standard error."""
+    complain(f"warning: {text}")
 
 
 def _say(context: typer.Context, text: object) -> None:

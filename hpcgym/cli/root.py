@@ -33,7 +33,7 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
     )
     from hpcgym.cli.options import STDIN
     from hpcgym.cli.short_help import HelpfulCommand
-    from hpcgym.cli.show import echo
+    from hpcgym.cli.show import complain, echo
     from hpcgym.errors import HpcgymError
     from hpcgym.output import keeping_inputs
     from hpcgym.plugins import failure
@@ -102,7 +102,7 @@ class HouseGroup(TyperGroup):
             if error.errno != errno.ENOSPC:
                 raise
             where = "standard output" if _is_from_printing(error) else error.filename
-            echo(f"hpcgym: {f'{where}: ' if where else ''}{error.strerror}", err=True)
+            complain(f"{f'{where}: ' if where else ''}{error.strerror}")
             sys.exit(EXIT_ERROR)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -125,17 +125,17 @@ class HouseGroup(TyperGroup):
             with shown():
                 return super().invoke(ctx)
         except HpcgymError as error:
-            echo(f"hpcgym: {error}{_task(error)}", err=True)
+            complain(f"{error}{_task(error)}")
             raise typer.Exit(EXIT_ERROR) from error
         except KeyboardInterrupt as error:
             what = str(error) or "files named as written are whole"
-            echo(f"hpcgym: interrupted; {what}", err=True)
+            complain(f"interrupted; {what}")
             raise typer.Exit(EXIT_INTERRUPTED) from error
         except Exception as error:
             text = failure(error)
             if text is None:
                 raise
-            echo(f"hpcgym: {text}{_task(error)}", err=True)
+            complain(f"{text}{_task(error)}")
             raise typer.Exit(EXIT_ERROR) from error
 
 

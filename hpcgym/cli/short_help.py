@@ -50,7 +50,11 @@ SHORT_HELP = {
         f"--folds --seeds {_COMPARED}",
     ),
     "report": ShortHelp("hpcgym report accounting.txt --machine nodes.txt"),
-    "advise": ShortHelp("hpcgym advise --policy SAF"),
+    "advise": ShortHelp(
+        "hpcgym advise --policy SAF",
+        "--policy --backfill --partition --top --squeue --sinfo --sacct --apply --job-points "
+        "--restore",
+    ),
     "train": ShortHelp(
         "hpcgym train --scenario synthetic-busy-weeks --minutes 3", f"--action --minutes {_MADE}"
     ),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -90,6 +92,25 @@ def echo(text: object, *, err: bool = False) -> None:
     """Print a line, whatever names are in it; a report that is no text has as many as it has."""
     lines = [text] if isinstance(text, str) else str(text).split("\n")
     typer.echo("\n".join(map(printable, lines)), err=err)
+
+
+_QUOTED = re.compile(r"(?<!\w)(?:'[^']*'|\"[^\"]*\")")
+
+
+def complain(text: object) -> None:
+    """Print an error or a warning on standard error, as one line.
+
+    A terminal gets it in lines of its width. They end between words, and not within quotes.
+    """
+    line = printable(f"hpcgym: {text}")
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        width = Console(stderr=True).width
+        kept = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", "\0"), line)
+        parts = textwrap.wrap(kept, width, break_long_words=False, break_on_hyphens=False)
+        line = "\n".join(parts).replace("\0", " ")
+    typer.echo(line, err=True)
 
 
 def echo_prose(text: object, *, err: bool = False) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from hpcgym.cli.options import Force, On, Resume, group_of, with_options
 from hpcgym.cli.seeds import has_seeds, make_seeds
-from hpcgym.cli.show import echo, echo_prose
+from hpcgym.cli.show import complain, echo, echo_prose
 from hpcgym.errors import HpcgymError, OutputError
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def train_and_write(
                 trained = ppo.resume(folder, asked=asked, progress=progress)
             else:
                 if given.resume:
-                    echo(f"hpcgym: {folder}: has no checkpoint, so the training begins", err=True)
+                    complain(f"{folder}: has no checkpoint, so the training begins")
                 trained = ppo.train(
                     config,
                     playing,

@@ -44,9 +44,9 @@ FloatArray = NDArray[np.float64]
 
 
 _CLAIRVOYANT: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "clairvoyant SPF": lambda q, p: p,
-    "clairvoyant SAF": lambda q, p: q * p,
-    "clairvoyant SMITH": lambda q, p: q * p * np.maximum(p, BSLD_BOUND_S),
+    "KNOWS-SPF": lambda q, p: p,
+    "KNOWS-SAF": lambda q, p: q * p,
+    "KNOWS-SMITH": lambda q, p: q * p * np.maximum(p, BSLD_BOUND_S),
 }
 """Sort keys by processors and run time; SMITH's is work over what a second of waiting costs, 1 /
 max(p, 10 s)."""
@@ -62,15 +62,14 @@ def clairvoyant(name: str, settings: SchedulerSettings) -> RuleAgent:
     """Return an agent that orders by run times, and plans with the scenario's estimates.
 
     Args:
-        name: "clairvoyant SPF", "clairvoyant SAF", or "clairvoyant SMITH", the index q p max(p, 10
-            s).
+        name: "KNOWS-SPF", "KNOWS-SAF", or "KNOWS-SMITH", the index q p max(p, 10 s).
         settings: Whether jobs are killed at their requests.
 
     Source: Specification, section 10, "Information" and "Evaluation protocol", step 5.
 
     Example:
-        >>> clairvoyant("clairvoyant SPF", SchedulerSettings()).name
-        'clairvoyant SPF'
+        >>> clairvoyant("KNOWS-SPF", SchedulerSettings()).name
+        'KNOWS-SPF'
     """
     keys = partial(_keys_of, name=name, killed=settings.kill_at_limit)
     policy = Policy(name, KEYS, np.zeros(N_WEIGHTS), "run times as executed", keys=keys)

@@ -76,7 +76,7 @@ def overview_of_logs(
 def verdict(
     evaluations: Sequence[Evaluation], ranked: Sequence[Row], kinds: Mapping[str, str] | None = None
 ) -> str:
-    """Say in a sentence or two which agent is best, and whether that is sure.
+    """Say in one sentence which agent is best, and whether that is sure.
 
     Agents that know run times, or the very weeks, cannot win. Sure is what holds at both ends of
     the paired 95 % interval.
@@ -85,7 +85,7 @@ def verdict(
         >>> from hpcgym.evaluation import evaluate
         >>> found = evaluate(["FCFS"], "tiny", progress=False)
         >>> verdict([found], found.ranked())
-        'SAF has the least bounded slowdown. One episode tells nothing of others.'
+        'SAF has the least bounded slowdown, but one episode tells nothing of others.'
     """
     baseline = evaluations[0].baseline
     real = [row for row in ranked if (kinds or {}).get(row.agent, "achievable") == "achievable"]
@@ -94,18 +94,24 @@ def verdict(
     alike = [agent for agent in others if not _is_told_apart(evaluations, best.agent, agent)]
     text = f"{best.agent} has the least bounded slowdown"
     if all(row.ratio.low is None for row in real):
-        return f"{text}. One {evaluations[0].unit} tells nothing of others."
-    if less := _less(best, baseline):
-        text = f"{best.agent} is best: {less}"
+        return f"{text}, but one {evaluations[0].unit} tells nothing of others."
+    less = _less(best, baseline)
+    if less:
+        text = f"{text}, {less}" if alike else f"{best.agent} is best: {less} in bounded slowdown"
     elif best.agent != baseline:
-        text = f"{text}, but it may be no better than {baseline}"
-    sentences = [text]
+        alike.insert(0, baseline)
     if alike:
-        sentences.append(f"Not told apart from it: {', '.join(alike)}")
+        text = f"{text}, but may be no better than {_listed(alike)}"
     safe = next((row for row in real if row.contest == "guarded"), best)
     if safe.agent not in (best.agent, baseline) and (less := _less(safe, baseline)):
-        sentences.append(f"Best that kills nothing and keeps the threshold: {safe.agent}, {less}")
-    return "".join(f"{sentence}. " for sentence in sentences).rstrip()
+        text += f"; of those that kill nothing and keep the threshold it is {safe.agent}, {less}"
+    return f"{text}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _less(row: Row, baseline: str) -> str:
@@ -114,7 +120,7 @@ def _less(row: Row, baseline: str) -> str:
     if low is None or high is None or not high < 1:
         return ""
     ends = f"{100 * (1 - high):.0f} to {100 * (1 - low):.0f} %"
-    return f"{100 * (1 - row.ratio.value):.0f} % less bounded slowdown than {baseline} ({ends})"
+    return f"{100 * (1 - row.ratio.value):.0f} % below {baseline} ({ends})"
 
 
 def _is_told_apart(evaluations: Sequence[Evaluation], best: str, other: str) -> bool:

@@ -43,7 +43,7 @@ TRIALS = ("SAF-TRIAL", "SAF-CAP-TRIAL", "SMITH-TRIAL", "URGENT-TRIAL", "SAF-CAP-
 OF_WASTE = ("SAF", GUARDED, *TRIALS)
 """Agents of the picture of waste."""
 
-CLAIRVOYANT = ("clairvoyant SAF", "clairvoyant SMITH")
+CLAIRVOYANT = ("KNOWS-SAF", "KNOWS-SMITH")
 EXACT = {
     f"{GUARDED}, exact run times": ("SMITH-URGENT", GUARDED),
     "CAP-OPEN, exact run times": ("SMITH-REG", "CAP-OPEN"),
@@ -58,10 +58,10 @@ STEPS = (
     *(("SMITH-REG", "URGENT-CAP"), ("URGENT-CAP", GUARDED), (GUARDED, OPEN)),
     *(("SAF", "SAF-TRIAL"), ("SMITH-REG", "SMITH-TRIAL"), (GUARDED, "URGENT-TRIAL")),
     *(("URGENT-TRIAL", HEADLINE), (GUARDED, HEADLINE)),
-    ("SMITH-REG", "clairvoyant SMITH"),
+    ("SMITH-REG", "KNOWS-SMITH"),
     *(
         (GUARDED, f"{GUARDED}, exact run times"),
-        ("clairvoyant SMITH", f"{GUARDED}, exact run times"),
+        ("KNOWS-SMITH", f"{GUARDED}, exact run times"),
     ),
 )
 """Rungs that are compared with each other."""

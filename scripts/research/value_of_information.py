@@ -219,7 +219,7 @@ def chain(
     seen = prediction_quality(episodes, network)
     names = (seen["order"] + " by " + seen["source"]).tolist()
     known = [{"source": "run time", "order": order, "agreement": np.nan} for order in ORDERS]
-    lines = [clairvoyant(f"clairvoyant {name}", episodes.settings) for name in ("SAF", "SMITH")]
+    lines = [clairvoyant(f"KNOWS-{name}", episodes.settings) for name in ("SAF", "SMITH")]
     orders = [one for source in SOURCES for one in orders_by(source, network).values()]
     found = evaluate(
         [*orders, *lines],

@@ -25,6 +25,7 @@ from hpcgym.core import loaders
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import RENAMED, CardError, HpcgymError, TraceError
+from hpcgym.evaluation.baselines import BASELINES
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
@@ -350,7 +351,7 @@ def test_a_ratio_of_waits_that_does_not_exist_is_a_dash() -> None:
 
 def test_names_fit_a_column_of_fourteen_letters() -> None:
     trained = [load_trainer(name).name for name in TRAINERS]
-    names = [*load_cards(), *policy_names(), *loaders.BACKFILLS, *TRAINERS, *trained]
+    names = [*load_cards(), *BASELINES, *policy_names(), *loaders.BACKFILLS, *TRAINERS, *trained]
     assert [name for name in names if len(name) > 14] == []
 
 
@@ -358,4 +359,4 @@ def test_old_names_are_refused_with_the_new_ones() -> None:
     for old, new in RENAMED.items():
         with pytest.raises(HpcgymError, match=f"(?i){old}.*it is called {new} now"):
             load_trainer(old.lower()) if new.lower() in TRAINERS else load_agent(old)
-        assert new in load_cards() or new.lower() in TRAINERS
+        assert new in (*load_cards(), *BASELINES) or new.lower() in TRAINERS

@@ -40,7 +40,7 @@ def test_one_command_makes_the_whole_table_and_its_files(
     command = ("cross-validate", "weights", "--scenario", quick, *QUICK, "--output", folder)
     printed = run(*command)
     assert "six-weeks: 6 weeks, each with 1 copy jittered by ±600 s" in printed
-    for line in ("w*train", "w* on copies", "DYNP", "clairvoyant SMITH", "hindsight"):
+    for line in ("w*train", "w* on copies", "DYNP", "KNOWS-SMITH", "hindsight"):
         assert line in printed
     assert "w*train: trained without the block; ratio by training seed" in printed
     assert sorted(entry.name for entry in folder.iterdir()) == sorted(FILES)
@@ -49,7 +49,7 @@ def test_one_command_makes_the_whole_table_and_its_files(
     assert sorted(own["seed"].unique()) == [0, 1]
     assert sorted(own["replica"].unique()) == [0, 1]
     summary = pd.read_csv(folder / "summary.csv").set_index("agent")
-    assert summary.loc["clairvoyant SAF", "kind"] == "clairvoyant"
+    assert summary.loc["KNOWS-SAF", "kind"] == "clairvoyant"
     assert summary.loc["SAF", "ratio"] == 1.0
     assert len(pd.read_csv(folder / "trainings.csv")) == 4
     assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
@@ -69,7 +69,7 @@ def test_families_are_compared_over_several_logs(
     logs = ("-s", "tiny", "-s", quick)
     printed = run("cross-validate", *names, *logs, *COPIES, "--no-baselines", "--output", folder)
     assert "2 logs: tiny, six-weeks" in printed
-    assert "clairvoyant SAF" not in printed
+    assert "KNOWS-SAF" not in printed
     figures = ["comparison-six-weeks.png", "comparison-tiny.png"]
     assert sorted(entry.name for entry in folder.iterdir()) == sorted([*FILES[:-1], *figures])
     runs = pd.read_csv(folder / "runs.csv")

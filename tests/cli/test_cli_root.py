@@ -17,43 +17,38 @@ import hpcgym
 from hpcgym.cli import app
 from hpcgym.cli.root import HouseGroup
 from hpcgym.cli.short_help import SHORT_HELP
+from hpcgym.cli.show import complain
 from hpcgym.errors import OutputError
 
+ROOT = typer.main.get_command(app).commands
 COMMANDS = [
-    ["simulate"],
-    ["plot"],
-    ["evaluate"],
-    ["cross-validate"],
-    ["train"],
-    ["tune"],
-    ["record"],
-    ["report"],
-    ["warm"],
-    ["suite"],
-    ["suite", "run"],
-    ["suite", "verify"],
-    ["suite", "table"],
-    ["traces"],
-    ["traces", "list"],
-    ["traces", "info"],
-    ["traces", "download"],
-    ["traces", "verify"],
-    ["traces", "check"],
-    ["traces", "import"],
-    ["traces", "machine"],
-    ["traces", "statistics"],
-    ["agents"],
-    ["agents", "list"],
-    ["agents", "info"],
-    ["scenarios"],
-    ["scenarios", "list"],
-    ["scenarios", "info"],
+    words
+    for name, command in ROOT.items()
+    for words in ([name], *([name, part] for part in getattr(command, "commands", ())))
 ]
 
 
 def test_version_is_the_package_s() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"hpcgym {hpcgym.__version__}\n")
+
+
+@pytest.mark.parametrize("word", ["--help", "--help-all"])
+@pytest.mark.parametrize("name", SHORT_HELP)
+def test_help_shows_options_of_every_command_and_cuts_no_word(
+    name: str, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    command = ROOT[name]
+    shown = CliRunner().invoke(app, [name, word], env={"COLUMNS": "80"}).stdout
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= 80
+    offered = {text for option in command.params for text in option.opts if text[:2] == "--"}
+    assert len(offered & set(re.findall(r"--[a-z-]+", shown))) >= min(len(offered), 8)
+
+
+def test_there_are_no_more_commands_than_a_person_can_look_through() -> None:
+    assert len(ROOT) <= 14
+    assert SHORT_HELP.keys() == {name for name in ROOT if not hasattr(ROOT[name], "commands")}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -122,6 +117,22 @@ def test_error_is_one_line_on_stderr_and_exit_code_2() -> None:
     result = CliRunner().invoke(broken, ["run"])
     assert result.exit_code == 2
     assert result.stderr == "hpcgym: a.csv: exists already\n"
+
+
+def test_a_terminal_gets_an_error_in_lines_that_end_between_words_and_not_in_quotes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = f"/{'folder/' * 8}log.swf"
+    text = f"{path}: users' jobs, got 'a b c d', 'e f': allowed\xa0are {', '.join(['SAF'] * 9)}"
+    monkeypatch.setenv("COLUMNS", "30")
+    complain(text)
+    assert capsys.readouterr().err == f"hpcgym: {text}\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    complain(text)
+    lines = capsys.readouterr().err.splitlines()
+    assert " ".join(lines) == f"hpcgym: {text}"
+    assert f"{path}:" in lines and max(len(line) for line in lines if line[0] != "/") <= 30
+    assert any("'a b c d'" in line for line in lines) and any("'e f'" in line for line in lines)
 
 
 def test_interruption_exits_with_130_and_keeps_what_was_said() -> None:

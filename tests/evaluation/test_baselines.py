@@ -28,9 +28,9 @@ def queue() -> Workload:
 @pytest.mark.parametrize(
     ("name", "order"),
     [
-        ("clairvoyant SPF", [2, 3, 1]),  # 60, 30, 40
-        ("clairvoyant SAF", [2, 3, 1]),  # 180, 90, 160
-        ("clairvoyant SMITH", [2, 3, 1]),  # 10,800, 2,700, 6,400
+        ("KNOWS-SPF", [2, 3, 1]),  # 60, 30, 40
+        ("KNOWS-SAF", [2, 3, 1]),  # 180, 90, 160
+        ("KNOWS-SMITH", [2, 3, 1]),  # 10,800, 2,700, 6,400
     ],
 )
 def test_clairvoyant_orders_go_by_run_times_not_requests(name: str, order: list[int]) -> None:
@@ -55,9 +55,9 @@ def keys_of(name: str, *, killed: bool) -> list[float]:
 @pytest.mark.parametrize(
     ("name", "killed", "runs_on"),
     [
-        ("clairvoyant SPF", [200, 4], [500, 4]),
-        ("clairvoyant SAF", [400, 12], [1_000, 12]),
-        ("clairvoyant SMITH", [80_000, 120], [500_000, 120]),
+        ("KNOWS-SPF", [200, 4], [500, 4]),
+        ("KNOWS-SAF", [400, 12], [1_000, 12]),
+        ("KNOWS-SMITH", [80_000, 120], [500_000, 120]),
     ],
 )
 def test_clairvoyant_keys_are_of_run_times_as_executed(
@@ -72,7 +72,7 @@ def test_easy_plans_with_requests_though_the_order_knows_run_times() -> None:
     workload = Workload.from_arrays(
         [0, 1, 2], [90, 50, 70], [100, 50, 110], [2, 4, 2], machine_processors=4, name="plan"
     )
-    settings = clairvoyant("clairvoyant SPF", SchedulerSettings()).settings(SchedulerSettings())
+    settings = clairvoyant("KNOWS-SPF", SchedulerSettings()).settings(SchedulerSettings())
     assert simulate(workload, **vars(settings)).start_time.tolist() == [0, 90, 140]
 
 
@@ -92,4 +92,4 @@ def test_w_star_is_searched_by_week_and_seed_and_no_worse_than_any_pure_policy()
 
 def test_every_baseline_of_the_specification_is_there() -> None:
     assert {"FCFS", "SPF", "SAF", "F1", "EASY-PLUS-PLUS", "DYNP"} <= set(RULES)
-    assert {"w*train", "w*", "clairvoyant SAF", "clairvoyant SPF"} <= set(BASELINES)
+    assert {"w*train", "w*", "KNOWS-SAF", "KNOWS-SPF"} <= set(BASELINES)

@@ -194,7 +194,7 @@ def test_table_has_every_baseline_and_says_which_could_be_had(table: CrossValida
         **dict.fromkeys(("SPF", "FCFS", "SAF", "F1", "EASY-PLUS-PLUS"), "achievable"),
         **dict.fromkeys(("MULTI-DELAY", "DYNP", "w*train"), "achievable"),
         **dict.fromkeys(("w*", "w* on copies"), "hindsight"),
-        **dict.fromkeys(("clairvoyant SPF", "clairvoyant SAF", "clairvoyant SMITH"), "clairvoyant"),
+        **dict.fromkeys(("KNOWS-SPF", "KNOWS-SAF", "KNOWS-SMITH"), "clairvoyant"),
     }
     summary = table.summary().set_index("agent")
     assert summary.index[0] == "SPF"
@@ -266,7 +266,7 @@ def test_printed_table_names_kinds_and_seeds(table: CrossValidationResult) -> No
     with console.capture() as captured:
         console.print(table.table())
     text = captured.get()
-    assert re.search("clairvoyant SMITH +clairvoyant ", text)
+    assert re.search("KNOWS-SMITH +clairvoyant ", text)
     assert re.search(r"w\* +hindsight ", text)
     assert "w*train: trained without the block; ratio by training seed" in text
 
@@ -318,7 +318,7 @@ def count_calls(patch: pytest.MonkeyPatch, name: str) -> list[object]:
 
 def test_processes_change_nothing(marked_weeks: Episodes) -> None:
     options: dict[str, Any] = {"folds": 2, "seeds": 1, "jitter": 600, "replicas": 1}
-    options |= {"baselines": ["clairvoyant SAF"], "progress": False}
+    options |= {"baselines": ["KNOWS-SAF"], "progress": False}
     trainer = replace(W_TRAIN, evaluations=24)
     one, two = (
         cross_validate(trainer, marked_weeks, executor=n, **options) for n in (None, "local:2")
@@ -404,7 +404,7 @@ def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
         ({"blocks": []}, r"in blocks \[\] is open"),
         ({"jitter": 0}, "need both above 0"),
         ({"executor": "local:0"}, "local must be a whole number from 1"),
-        ({"baselines": ["clairvoyant SFA"]}, "did you mean 'clairvoyant SAF'"),
+        ({"baselines": ["KNOWS-SFA"]}, "did you mean 'KNOWS-SAF'"),
     ],
 )
 def test_what_cannot_be_cross_validated_is_refused(
@@ -468,7 +468,7 @@ def test_what_is_cross_validated_cannot_stand_for_a_rule_that_it_is_not(
         cross_validate(other, marked_weeks, folds=2, progress=False)
 
 
-@pytest.mark.parametrize("name", ["w*", "w* on copies", "clairvoyant SAF"])
+@pytest.mark.parametrize("name", ["w*", "w* on copies", "KNOWS-SAF"])
 def test_names_of_baselines_that_no_scheduler_could_be_are_refused(
     marked_weeks: Episodes, name: str
 ) -> None:

@@ -75,7 +75,7 @@ def test_least_area_by_the_request_is_saf(weeks):
     table = chain(agent, weeks, progress=False)
     assert by_name(table, "area by request")["ratio"] == 1.0
     assert by_name(table, "area by network")["ratio"] == 1.0
-    assert by_name(table, "clairvoyant SMITH")["ratio"] != 1.0
+    assert by_name(table, "KNOWS-SMITH")["ratio"] != 1.0
     for source in ("records", "regression"):
         assert 0.0 < by_name(table, f"area by {source}")["log_error"] < 3.0
     assert table["agreement"].dropna().between(0.5, 1.0).all()
