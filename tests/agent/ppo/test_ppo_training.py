@@ -201,7 +201,7 @@ def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
     assert config.residual
     untrained = networks.Scorer(config.spec).agent()
     begun = NamedAgent("UNTRAINED", untrained, config.env_keywords)
-    start = {"index": "SAF"}.get(action, config.start.upper())
+    start = {"index": "SAF"}.get(action, config.starts[0].upper())
     agents = [begun, start, "FCFS"]
     frame = evaluate(agents, training[0], progress=False).frame
     found = frame.groupby("agent")["mean_bsld"].apply(list)
