@@ -100,8 +100,8 @@ class Trained:
     @property
     def choice(self) -> str:
         """What it might have begun at, the best first, each with its ratio; "" = no choice."""
-        ranked = sorted(self.starts.items(), key=lambda one: one[1])
-        return ", ".join(f"{start.upper()} {ratio:.3f}" for start, ratio in ranked)
+        ranked = sorted(self.starts, key=self.starts.__getitem__)
+        return ", ".join(f"{start.upper()} {self.starts[start]:.3f}" for start in ranked)
 
     @property
     def found(self) -> str:
