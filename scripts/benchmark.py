@@ -85,6 +85,7 @@ if __name__ == "__main__":
     console.print(step_benchmark.over_parts(scenario, 64, asked.repeats))
     console.print(step_benchmark.over_actions(scenario, 64, asked.repeats))
     console.print(step_benchmark.against_sync(scenario, 64, asked.repeats))
+    console.print(step_benchmark.losses_in_sync(8, 4 * asked.repeats + 1))
     console.print(step_benchmark.over_waiting(asked.longest_queue, asked.repeats))
     few = min(asked.repeats, 2)
     console.print(nodes_benchmark.over_nodes(asked.jobs_on_nodes, few))

@@ -279,7 +279,7 @@ def _credited(agent: NamedAgent, spec: NetworkSpec, stem: str, logs: str) -> _St
 def _network(trained: Trained, stem: str, logs: str) -> _Stated:
     """Describe a network that was trained by PPO."""
     config, title = trained.config, f"trained on {logs}"
-    rule = trained.start if config.action in FROM_ZERO else config.start.upper()
+    rule = trained.start if config.action in FROM_ZERO else config.starts[0].upper()
     tie = f"corrects {rule} by a bounded amount" if config.residual else f"does not start as {rule}"
     made = (
         f"{tie}, trained by PPO on {trained.steps} decisions. It was the {config.gives} of its "
@@ -299,13 +299,14 @@ def _network(trained: Trained, stem: str, logs: str) -> _Stated:
             f"decides as {trained.start}: {trained.steps} decisions of PPO gave nothing better, so "
             "its training ended where it began"
         )
+    chosen = f" Its start had the least ratio there: {trained.choice}." if trained.choice else ""
     return _Stated(
         {
             "title": f"Network that {KIND_OF_ACTION[config.action]}, {title}",
             "kind": "network",
             "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
             "description": f"A {config.network} network that {made}. On the weeks kept for "
-            f"validation it had {trained.found}.",
+            f"validation it had {trained.found}.{chosen}",
         },
         {
             "weights": f"{stem}.npz",

@@ -32,7 +32,7 @@ OPEN = f"{CONTROLLED},overdue=open"
 _TUNED: dict[str, Any] = {"objective": "sum-ratio", "copies": 0, "evaluations": 40}
 _BRIEF: dict[str, Any] = {"steps": 400_000, "minutes": 0.0, "validate_every": 6}
 _BRIEF |= {"learning_rate": 3e-3, "averaging": 0.8}  # a few rollouts must do
-_AT_URGENCY: dict[str, Any] = {**_BRIEF, "start": "smith-urgent", "baseline": "SMITH-URGENT"}
+_AT_URGENCY: dict[str, Any] = {**_BRIEF, "start": "smith-urgent"}
 
 TRAINERS: dict[str, Callable[[], Trainer]] = {
     "weights": partial(replace, W_TRAIN),

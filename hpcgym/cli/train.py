@@ -119,6 +119,8 @@ def train_agent(context: typer.Context, **given: Any) -> None:
             echo_prose(line)
         return
     trained, card = train_and_write(options, command_line(context))
+    if trained.choice:
+        echo(f"starts, of which it began at the first: {trained.choice} times SAF")
     for done, ratio, _ in trained.history:
         echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
     rate = trained.steps / trained.seconds

@@ -104,7 +104,7 @@ def ablate(
         resume: File in which finished trainings and runs are kept.
 
     Returns:
-        Every option and the preset's start against SAF, on the log and on those it is mixed with.
+        Every option and the preset's starts against SAF, on the log and on those it is mixed with.
 
     Raises:
         EvaluationError: No such option, or a cross-validation that is not possible.
@@ -115,7 +115,7 @@ def ablate(
     if mixed_with:
         trainers = [replace(one, name=MIXTURE) for one in trainers]
     return cross_validate(
-        [*trainers, config.start.upper()],
+        [*trainers, *(start.upper() for start in config.starts)],
         [scenario, *mixed_with],
         blocks=[FOLDS],
         seeds=seeds,

@@ -15,10 +15,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from rich.table import Table
 
 from hpcgym.core.threads import cores
+from hpcgym.env.config import EnvConfig
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.scenario.episodes import Episodes
@@ -175,14 +176,18 @@ def prepared_vector(
         **keywords: Others of `SchedulingVectorEnv`, in place of `MEASURED`.
     """
     envs = SchedulingVectorEnv(scenario, num_envs=num_envs, **MEASURED | keywords)
-    config = envs.configs[0]
+    prepare(envs.configs[0], switched_off)
+    envs.reset(seed=0)
+    return envs
+
+
+def prepare(config: EnvConfig, switched_off: Sequence[str] = ()) -> None:
+    """Prepare all episodes of an environment; arguments as of `prepared_vector`."""
     for position in range(len(config.episodes)):
         episode = config.episode_of(config.episodes.workload(position))
         for name in switched_off:
             setattr(episode.prepared.setting, name, 0)
         _ = episode.reward_plan, episode.saf.value
-    envs.reset(seed=0)
-    return envs
 
 
 def over_numbers(scenario: str, most: int, repeats: int) -> Table:
@@ -332,6 +337,62 @@ def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
         table.add_row(f"make_vec, copy={copy}", f"{rate:,.0f}", f"{rate / slow:.1f}")
     for peer, rate_of_peer in PEERS:
         table.add_row(peer, rate_of_peer, "")
+    return table
+
+
+LOSING: dict[str, tuple[str, dict[str, Any]]] = {
+    "CartPole-v1": ("CartPole-v1", {}),
+    "HPCBatch-v0": ("HPCBatch-v0", {}),
+    "HPCBatch-v0, job": ("HPCBatch-v0", {"action": "job"}),
+    "BusyWeeks-job-train-v0": ("hpcgym/BusyWeeks-job-train-v0", {}),
+    "BusyWeeks-job-test-v0": ("hpcgym/BusyWeeks-job-test-v0", {}),
+    "BusyWeeks-index-train-v0": ("hpcgym/BusyWeeks-index-train-v0", {}),
+}
+"""Id and keywords of environments that are compared with the first."""
+
+
+def losses_in_sync(num_envs: int, rounds: int, n_calls: int = 300) -> Table:
+    """Measure what environments lose in Gymnasium's `SyncVectorEnv`, beside the first's loss.
+
+    A loss is the CPU time of a step in the vector over that of the same environment alone. Resets
+    count, and episodes are prepared. Rounds take all in turn; shown are medians, and quartiles.
+    """
+    made: dict[str, tuple[Any, ...]] = {}
+    for name, (env_id, keywords) in LOSING.items():
+
+        def bare(env_id: str = env_id, keywords: dict[str, Any] = keywords) -> Any:
+            env: Any = gymnasium.make(env_id, disable_env_checker=True, **keywords).unwrapped
+            if isinstance(env, SchedulingEnv):
+                prepare(env._config)
+            return env
+
+        alone, envs = bare(), SyncVectorEnv([bare] * num_envs)
+        alone.action_space.seed(0)
+        alone.reset(seed=0)
+        envs.reset(seed=0)
+        actions = [alone.action_space.sample() for _ in range(N_ACTIONS)]
+        made[name] = alone, actions, envs, random_actions(envs)
+    losses: dict[str, list[float]] = {name: [] for name in made}
+    times: dict[str, list[float]] = {name: [] for name in made}
+    for number in range(1 + rounds):
+        for name, (alone, actions, envs, batches) in made.items():
+            begun = time.process_time()
+            for call in range(num_envs * n_calls):
+                if alone.step(actions[call % N_ACTIONS])[2]:
+                    alone.reset()
+            between = time.process_time()
+            quickest(envs, batches, n_calls, 1)
+            if number:  # the first round warms up
+                times[name].append((between - begun) / num_envs / n_calls)
+                losses[name].append((time.process_time() - between) / (between - begun))
+    first = np.array(next(iter(losses.values())))
+    columns = ("environment", "alone, us/step", "loss", "of the first's")
+    table = Table(*columns, title=f"Gymnasium's SyncVectorEnv, {num_envs} environments")
+    for name, found in losses.items():
+        shares = np.percentile(found / first, [50, 25, 75])
+        share = "{:.2f} ({:.2f} to {:.2f})".format(*shares)
+        alone_us = f"{1e6 * np.median(times[name]):.1f}"
+        table.add_row(name, alone_us, f"{np.median(found):.2f}", share)
     return table
 
 

@@ -43,7 +43,7 @@ def env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:
     dealt = [episodes[env // config.group_size % len(episodes)] for env in range(config.n_envs)]
     keywords = config.env_keywords
     keywords["reward"] = config.reward
-    keywords["baseline"] = config.baseline or None
+    keywords["baseline"] = config.paired_with
     return HPCBatchVecEnv(dealt, num_envs=config.n_envs, threads=config.threads, **keywords)
 
 

@@ -32,7 +32,7 @@ from hpcgym.scenario.episodes import Episodes
 CHECKPOINT = "checkpoint.pt"
 """File in the folder of a training from which it can be resumed."""
 
-FORMAT = b"hpcgym checkpoint 5 sha256 "
+FORMAT = b"hpcgym checkpoint 6 sha256 "
 """What files begin with; the digest of what follows it, and the end of the line, come next."""
 
 _HEAD = len(FORMAT) + 64 + 1
@@ -130,6 +130,7 @@ class Checkpoint:
         model: What the model knows besides its networks.
         networks: Networks and optimiser, as torch saves them.
         progress: State of the callback.
+        starts: As of `Trained`.
         randomness: States of the generators of Python, numpy and torch.
         logs: Size of each of TensorBoard's files, bytes.
     """
@@ -140,6 +141,7 @@ class Checkpoint:
     model: dict[str, Any]
     networks: bytes
     progress: dict[str, Any]
+    starts: dict[str, float]
     randomness: tuple[Any, ...]
     logs: dict[str, int]
 
@@ -176,6 +178,7 @@ def checkpoint_of(
     settings: TrainingSettings,
     validation: tuple[Episodes, ...],
     progress: dict[str, Any],
+    starts: dict[str, float],
     folder: Path,
 ) -> Checkpoint:
     """Return a checkpoint for a folder, whose parts are the model's own until it is written."""
@@ -191,6 +194,7 @@ def checkpoint_of(
         model=known | {"ordinal": model.rollout_buffer.ordinal},
         networks=networks.getvalue(),
         progress=progress,
+        starts=starts,
         randomness=randomness(),
         logs={file.name: file.stat().st_size for file in folder.glob(_LOGS)},
     )

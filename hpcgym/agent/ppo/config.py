@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from math import inf
 from typing import Any, Literal, get_args
 
-from hpcgym.agent.network import Chosen, Network, NetworkSpec, Start
+from hpcgym.agent.network import FROM_ZERO, Chosen, Network, NetworkSpec, Start
 from hpcgym.core.action import kind_of
 from hpcgym.core.actions.index import Index
 from hpcgym.core.policy import FEATURES
@@ -42,7 +42,8 @@ class PPOConfig:
         layers: Layers before the output.
         heads: Heads of "attention"; divides `hidden`.
         start: "saf", "smith-history", "smith-reg" or "smith-urgent", which decides what
-            observations expect run times by; by records at "saf".
+            observations expect run times by; by records at "saf". Of several the best on the weeks
+            of validation.
         bound: How far the network may move the scores of its start, in natural logarithms, or the
             start's 1 in `weights` and `policy`.
         residual: Whether the network corrects its start and begins there.
@@ -55,7 +56,8 @@ class PPOConfig:
         backfill: Backfilling mode; "" = the scenario's, or the environment's for `controls`.
         decide: When the agent decides: "contested", "event", or every so many seconds.
         reward: As of `hpcgym.env.scheduling.SchedulingEnv`.
-        baseline: Policy that the reward is paired with; "" = none.
+        baseline: Policy that the reward is paired with; "start" = the one that the network begins
+            at, so that a difference is what training has changed; "" = none.
         steps: Decisions of all environments together after which the training ends.
         minutes: Time after which it ends at any number of steps; 0 = none. With a limit, a seed
             gives another network on a slower machine.
@@ -101,7 +103,7 @@ class PPOConfig:
     hidden: int = 32
     layers: int = 2
     heads: int = 2
-    start: str = "saf"
+    start: str | tuple[str, ...] = "saf"
     bound: float = 1.0
     residual: bool = True
     temperature: float = 0.2
@@ -141,6 +143,16 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         """Refuse values that no training can have."""
+        if not isinstance(self.start, str):
+            if not self.start or self.action in FROM_ZERO:
+                raise HpcgymError(
+                    f"start of action {self.action!r} must name one policy"
+                    + (", since zeros are its start" if self.start else " or more")
+                    + f", got {', '.join(self.start) or 'none'}"
+                )
+            for start in self.start:
+                replace(self, start=start)
+            return
         choices: dict[str, Any] = {"action": Chosen, "network": Network}
         choices |= {"start": Start, "gives": Given, "device": Device}
         for key, allowed in choices.items():
@@ -181,6 +193,11 @@ class PPOConfig:
             raise HpcgymError(
                 f"policies must name {self.start.upper()}, got {', '.join(self.policies) or 'none'}"
             )
+        if self.action in FROM_ZERO and self.baseline == "start":
+            raise HpcgymError(
+                f"baseline must name a policy, since action {self.action!r} starts at zeros, got "
+                "'start'"
+            )
         if self.action != "policy" and self.policies:
             raise HpcgymError(f"policies belong to action 'policy', not to {self.action!r}")
         if as_reward(self.reward).needs_baseline and not self.baseline:
@@ -198,19 +215,29 @@ class PPOConfig:
         return self.constants > 0 and self.residual and self.clone_updates == 0
 
     @property
+    def starts(self) -> tuple[str, ...]:
+        """Return what it may begin at; it is the first of them until another is chosen."""
+        return (self.start,) if isinstance(self.start, str) else self.start
+
+    @property
+    def paired_with(self) -> str | None:
+        """Return the policy that the reward is paired with."""
+        return self.starts[0].upper() if self.baseline == "start" else self.baseline or None
+
+    @property
     def spec(self) -> NetworkSpec:
         """Return the architecture of the network."""
         kind = kind_of(self.action)
         best = {"weights": FEATURES.index("area")}
         if self.action == "policy":
-            best["policy"] = self.policies.index(self.start.upper())
+            best["policy"] = self.policies.index(self.starts[0].upper())
         shared = {field.name for field in fields(self)} & {
             field.name for field in fields(NetworkSpec)
         }
         return NetworkSpec(
             n_outputs=0 if kind.SIZE == "n_slots" else kind(self.n_slots, self.policies).size,
             start_output=best.get(self.action, 0),
-            **{name: getattr(self, name) for name in shared},
+            **{name: getattr(self, name) for name in shared} | {"start": self.starts[0]},
         )
 
     @property
@@ -257,6 +284,12 @@ _FEW_NUMBERS: dict[str, Any] = {
 }
 """Of actions that hold for hours."""
 
+_OF_JOBS: dict[str, Any] = {
+    "start": ("smith-reg", "saf", "smith-history", "smith-urgent"),
+    "baseline": "start",
+}
+"""Of actions that score jobs."""
+
 PRESETS: dict[str, dict[str, Any]] = {
     "index": _FEW_NUMBERS
     | {
@@ -264,8 +297,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "n_slots": Index.USUAL_SLOTS,
         "constants": len(Index.KNOWN),
     },
-    "order": {"start": "smith-reg", "baseline": "SMITH-REG"},
-    "job": {"start": "smith-reg", "baseline": "SMITH-REG", "n_slots": 32},
+    "order": _OF_JOBS,
+    "job": _OF_JOBS | {"n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},
     "weights": {"bound": 0.5},
     "controls": {"start": "smith-reg", "baseline": "SMITH-URGENT", "log_std": -1.5},
@@ -367,8 +400,10 @@ def _value_of(kind: str, text: str) -> Any:
         return {"true": True, "false": False}[text.casefold()]
     if kind == "str | int":
         return int(text) if text.isdecimal() else text
-    if kind == "tuple[str, ...]":
+    if kind == "tuple[str, ...]" or (kind == "str | tuple[str, ...]" and "," in text):
         return tuple(filter(None, (part.strip() for part in text.split(","))))
+    if kind == "str | tuple[str, ...]":
+        return text
     if kind.startswith("tuple"):
         first, second = map(int if "int" in kind else float, text.split(","))
         return first, second

@@ -35,6 +35,7 @@ from hpcgym.agent.ppo.checkpoint import (
 )
 from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.interruption import failures_raised_once, interruptions_wait
+from hpcgym.agent.ppo.start import beginning, ratios_of_starts
 from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.validation_split import split_validation
 from hpcgym.progress import shown, steps
@@ -55,6 +56,8 @@ class Trained:
         ratio: The agent's ratio to SAF on the weeks of validation.
         weeks: Numbers of the weeks it was trained and validated on, by scenario.
         augmentation: How the weeks it played were changed at every draw; None = not at all.
+        starts: Ratio to SAF, on the weeks of validation, of each policy that it might have begun
+            at; empty where it had no choice.
         history: Of each validation the steps, the ratio and the mean log ratio. After a search for
             a constant the second is the constant's, at 0 steps; where it was no better than the
             start, that follows once more.
@@ -70,6 +73,7 @@ class Trained:
     ratio: float
     weeks: dict[str, tuple[int, ...]]
     augmentation: Augmentation | None
+    starts: dict[str, float]
     history: list[tuple[int, float, float]]
 
     @property
@@ -91,7 +95,13 @@ class Trained:
         if config.action in FROM_ZERO:
             return "SAF" if config.action == "index" else "the numbers of the mode"
         seen = f" among the {config.n_slots} jobs it sees" if config.spec.scores_jobs else ""
-        return config.start.upper() + seen
+        return config.starts[0].upper() + seen
+
+    @property
+    def choice(self) -> str:
+        """What it might have begun at, the best first, each with its ratio; "" = no choice."""
+        ranked = sorted(self.starts, key=self.starts.__getitem__)
+        return ", ".join(f"{start.upper()} {self.starts[start]:.3f}" for start in ranked)
 
     @property
     def found(self) -> str:
@@ -123,6 +133,8 @@ def train(
     With an output folder a checkpoint is written every few rollouts. Ctrl-C, or SIGTERM, then lets
     the rollout end and writes another; the second one interrupts at once.
 
+    Of several starts the best on the weeks of validation is chosen first; that takes no minutes.
+
     Args:
         episodes: What to train on; of several scenarios, groups of environments play them in turn.
         validation: Weeks that decide which network is best and when to stop.
@@ -151,6 +163,8 @@ def train(
     if augmentation is not None:
         episodes = [AugmentedEpisodes(of_scenario, augmentation) for of_scenario in episodes]
     with _on_threads(config.threads):
+        starts = ratios_of_starts(config, validation)
+        config = beginning(config, starts)
         env = env_of(config, episodes)
         with _written(output):
             if output is not None:
@@ -159,7 +173,7 @@ def train(
             seed_groups(env, config, seed)
             clone_start(model, config.clone_updates, config.batch_size)
             seed_groups(env, config, seed)
-            return _Run(model, settings, tuple(validation), output).learn(progress)
+            return _Run(model, settings, tuple(validation), starts, output).learn(progress)
 
 
 def resume(
@@ -198,9 +212,11 @@ def resume(
     checkpoint.env.envs.buffers.threads = min(config.threads, config.n_envs)
     with _on_threads(config.threads), _written(folder):
         clear_after(checkpoint.logs, Path(folder))
-        model = model_of(config, checkpoint.env, settings.seed, folder)
+        begun = beginning(config, checkpoint.starts)
+        model = model_of(begun, checkpoint.env, settings.seed, folder)
         checkpoint.restore(model)
-        run = _Run(model, replace(settings, config=config), checkpoint.validation, folder)
+        settings, starts = replace(settings, config=config), checkpoint.starts
+        run = _Run(model, settings, checkpoint.validation, starts, folder)
         run.progress = checkpoint.progress
         return run.learn(progress)
 
@@ -238,18 +254,19 @@ class PPOTrainer:
 
 @dataclass
 class _Run:
-    """A model that learns, begun or resumed."""
+    """A model that learns, begun or resumed; its settings name all starts that were asked for."""
 
     model: Any
     settings: TrainingSettings
     validation: tuple[Episodes, ...]
+    starts: dict[str, float]
     output: str | Path | None
     progress: dict[str, Any] | None = None
     n_saved: int | None = None
 
     def learn(self, asked: bool) -> Trained:
         """Learn to the end, and show progress where that is asked for."""
-        config, model = self.settings.config, self.model
+        config, model = beginning(self.settings.config, self.starts), self.model
         validation = Validation(
             self.validation,
             config.env_keywords,
@@ -284,6 +301,7 @@ class _Run:
             ratio=ratios[given],
             weeks=self.settings.weeks,
             augmentation=self.settings.augmentation,
+            starts=self.starts,
             history=callback.history,
         )
 
@@ -304,7 +322,8 @@ class _Run:
         if self.output is None:
             return
         folder, state = Path(self.output), self.callback.state()
-        checkpoint = checkpoint_of(self.model, self.settings, self.validation, state, folder)
+        parts = (self.model, self.settings, self.validation, state, self.starts)
+        checkpoint = checkpoint_of(*parts, folder)
         write_checkpoint(checkpoint, folder / CHECKPOINT)
         self.n_saved = self.model.num_timesteps
         if self.callback.is_interrupted:

@@ -30,6 +30,8 @@ def test_every_hyper_parameter_is_described() -> None:
         ("policies=SAF, SPF", ("SAF", "SPF")),
         ("decide=3600", 3600),
         ("decide=event", "event"),
+        ("start=smith-history", "smith-history"),
+        ("start=smith-history, saf", ("smith-history", "saf")),
     ],
 )
 def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> None:
@@ -54,6 +56,8 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
         ("network=kernal", "did you mean 'kernel'"),
         ("policies=SAF", "policies belong to action 'policy'"),
         ("start=smith-histroy", "did you mean 'smith-history'"),
+        ("start=smith-reg,smith-histroy", "did you mean 'smith-history'"),
+        ("start=,", "start of action 'order' must name one policy or more, got none"),
         ("learning_rate=nan", "learning_rate must be a finite number, got nan"),
         ("learning_rate=inf", "learning_rate must be a finite number, got inf"),
         ("log_std=nan", "log_std must be a finite number, got nan"),
@@ -65,6 +69,29 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
 def test_a_value_that_cannot_be_is_refused(assignment: str, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         ppo.overridden(ppo.preset("order"), [assignment])
+
+
+def test_a_reward_is_paired_with_the_start_unless_it_names_another_policy() -> None:
+    said = {
+        ("order", "start=saf"): "SAF",
+        ("job", "start=smith-history,saf"): "SMITH-HISTORY",
+        ("job", "baseline=FCFS"): "FCFS",
+        ("order", "baseline="): None,
+        ("policy", "n_slots=64"): "SAF",
+        ("controls", "n_slots=64"): "SMITH-URGENT",
+    }
+    for (action, change), baseline in said.items():
+        assert ppo.overridden(ppo.preset(action), [change]).paired_with == baseline
+
+
+def test_an_action_whose_zeros_are_its_start_has_no_other() -> None:
+    why = "start of action 'controls' must name one policy, since zeros are its start, got saf, smi"
+    with pytest.raises(HpcgymError, match=why):
+        ppo.preset("controls", start=("saf", "smith-reg"))
+    with pytest.raises(HpcgymError, match="baseline must name a policy, since action 'index' star"):
+        ppo.preset("index", baseline="start")
+    with pytest.raises(CardError, match="weights of features start at 'saf', got 'smith-reg'"):
+        ppo.preset("weights", start=("saf", "smith-reg"))
 
 
 def test_a_reward_that_compares_needs_a_baseline() -> None:

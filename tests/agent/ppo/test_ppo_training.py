@@ -201,7 +201,7 @@ def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
     assert config.residual
     untrained = networks.Scorer(config.spec).agent()
     begun = NamedAgent("UNTRAINED", untrained, config.env_keywords)
-    start = {"index": "SAF"}.get(action, config.start.upper())
+    start = {"index": "SAF"}.get(action, config.starts[0].upper())
     agents = [begun, start, "FCFS"]
     frame = evaluate(agents, training[0], progress=False).frame
     found = frame.groupby("agent")["mean_bsld"].apply(list)
@@ -358,6 +358,43 @@ def test_a_training_gives_its_best_average_or_its_last(
     assert last.ratio == last.history[-1][1] > best.ratio
 
 
+@pytest.mark.parametrize("action", ["order", "job"])
+def test_a_training_begins_at_the_start_that_is_best_on_the_weeks_of_validation(
+    action: str, training: list[Episodes], validation: list[Episodes], tmp_path: Path
+) -> None:
+    """It is the training from that start alone, to the bit, and goes on as that does."""
+    names = ("smith-reg", "saf", "smith-history")
+    few = SMALL | {"steps": 256, "start": names}
+    config = ppo.preset(action, **few)
+    trained = ppo.train(config, training, validation=validation, seed=2)
+    alone = {}
+    for name in names:
+        still = ppo.preset(action, **few | {"start": name, "minutes": 1e-6})
+        alone[name] = ppo.train(still, training, validation=validation).history[0][1]
+    assert trained.starts == alone
+    assert len(set(alone.values())) == len(names)
+    best = min(alone, key=alone.__getitem__)
+    assert best != names[0]
+    single = ppo.preset(action, **few | {"start": best, "baseline": best.upper()})
+    same = ppo.train(single, training, validation=validation, seed=2)
+    assert (trained.config.start, trained.history) == (best, same.history)
+    assert same_weights(trained.last, same.last)
+    half = replace(config, steps=128)
+    ppo.train(half, training, validation=validation, seed=2, output=tmp_path)
+    gone_on = ppo.resume(tmp_path, steps=256)
+    assert (gone_on.config.start, gone_on.starts) == (best, alone)
+    assert gone_on.history == trained.history
+    assert same_weights(gone_on.last, trained.last)
+    made = Training({"tiny": (1,)}, 2, 2.5, "abc", "a test")
+    card = load_card(str(write_agent(gone_on, "NET", tmp_path, made)))
+    listed = sorted(alone.items(), key=lambda one: one[1])
+    told = ", ".join(f"{name.upper()} {ratio:.3f}" for name, ratio in listed)
+    assert gone_on.choice == told
+    assert card.description.endswith(f" Its start had the least ratio there: {told}.")
+    assert f"start={best}" in card.parameters["settings"]
+    assert (same.starts, same.choice) == ({}, "")
+
+
 @pytest.mark.parametrize(
     ("ratios", "given", "found"),
     [
@@ -417,13 +454,14 @@ def test_a_training_of_no_time_ends_where_it_began(
     assert trained.found.endswith("times SAF's sum, and no later network was")
 
 
+@pytest.mark.parametrize("action", ["order", "job"])
 def test_training_stops_when_validation_gets_no_better(
-    training: list[Episodes], validation: list[Episodes]
+    action: str, training: list[Episodes], validation: list[Episodes]
 ) -> None:
     still = {"learning_rate": 1e-9, "patience": 2, "steps": 5_120}
-    config = ppo.preset("job", **SMALL | still)
+    config = ppo.preset(action, **SMALL | still)
     assert ppo.train(config, training, validation=validation).steps == 256
-    late = ppo.preset("job", **SMALL | {"minutes": 1e-6})
+    late = ppo.preset(action, **SMALL | {"minutes": 1e-6})
     assert ppo.train(late, training, validation=validation).steps == 0
 
 

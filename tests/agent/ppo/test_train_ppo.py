@@ -94,8 +94,10 @@ def test_a_training_goes_on_as_it_began_and_its_card_says_how(
     assert found.training.weeks == {SCENARIO: (1, 2, 3, 5)}
     assert found.training.seed == 3
     assert found.training.logs == digests_of_logs([SCENARIO])
+    assert trained.config.start == begun.config.start
     assert found.parameters["settings"] == [
         "hidden=8",
+        *([f"start={begun.config.start}"] if action == "job" else []),
         "n_slots=16",
         "n_envs=4",
         "group_size=2",
@@ -237,9 +239,16 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)], env=wide)
     assert done.exit_code == 0, done.output
     card = load_card(str(tmp_path / "trained.toml"))
-    steps, last = card.parameters["steps"], done.stdout.splitlines()[-1]
+    steps, (first, *_, last) = card.parameters["steps"], done.stdout.splitlines()
+    told = re.fullmatch(
+        r"starts, of which it began at the first: (((\S+) (\S+), ).* (\S+)) times SAF",
+        first,
+    )
+    assert told is not None
+    assert float(told[4]) < float(told[5])
+    assert card.description.endswith(f"Its start had the least ratio there: {told[1]}.")
     assert re.fullmatch(
-        r"TRAINED ended where it began, as SMITH-REG among the 64 jobs it sees: "
+        rf"TRAINED ended where it began, as {told[3]} among the 64 jobs it sees: "
         rf"{steps} decisions of PPO gave nothing better\. On the validation weeks it has "
         rf"(\d\.\d{{3}}) times SAF's sum, the best later network \1\. "
         rf"Try more --minutes or --steps{advice}, a higher --set learning_rate, or other weeks",
@@ -249,9 +258,9 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     assert card.training.ended_at_start
     assert "trained" not in card.description
     assert "as its training on synthetic-256-weeks began" in card.title
-    agents = [replace(card.agent, training=None), "SMITH-REG"]
+    agents = [replace(card.agent, training=None), told[3]]
     found = evaluate(agents, SCENARIO, weeks="7-8", progress=False)
-    assert found.values("TRAINED") == pytest.approx(found.values("SMITH-REG"), rel=1e-3)
+    assert found.values("TRAINED") == pytest.approx(found.values(told[3]), rel=1e-3)
 
 
 def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(

@@ -55,7 +55,8 @@ def test_the_table_of_the_script_has_options_logs_and_nothing_is_done_twice(
     monkeypatch.setattr("sys.argv", ["ablate_kit", *words])
     table = script.run(script.read_arguments())
     rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[2:]]
-    assert sorted(rows) == ["SAF", "SMITH-REG", "jitter", "preset"]
+    starts = ["SAF", "SMITH-HISTORY", "SMITH-REG", "SMITH-URGENT"]
+    assert sorted(rows) == [*starts, "jitter", "preset"]
     assert (tmp_path / "table.md").read_text(encoding="utf-8") == table + "\n"
     monkeypatch.setattr(ppo.PPOTrainer, "train", None)
     assert script.run(script.read_arguments()) == table
@@ -74,4 +75,4 @@ def test_a_mixture_is_the_preset_trained_on_several_logs(marked_weeks: Episodes)
     assert found.trainings["agent"].tolist() == [ablation.MIXTURE] * 2
     assert found.trainings["fold"].tolist() == [5, 5]
     assert found.runs["replica"].unique().tolist() == [0]
-    assert ablation.table_of([found]).count("\n") == 4  # the first log alone
+    assert ablation.table_of([found]).count("\n") == 6  # the first log alone
