@@ -128,6 +128,7 @@ class Outage(Event):
         """Refuse modes whose passes know no outages."""
         if self.nodes:
             is_known = isinstance(mode, Backfill) and mode.works_on_nodes
+            is_known = is_known and not mode.PASSES_ON_NODES
             modes = (
                 "'easy' and 'cost-benefit', with a cap or trials or without, 'depth', "
                 "'conservative' and 'none' on machines of nodes"
