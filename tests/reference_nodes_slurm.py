@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import reference_limits
@@ -77,7 +76,8 @@ class SlurmNodes(Simulation):
     def place_at(self, j: int, u: float, holds: Iterable[Hold], closed: Collection[int]) -> Any:
         """Place a job on what these holds leave at u, on nodes that are not closed."""
         own = self.machine.partitions[self.jobs[j].partition].nodes
-        left = {v: [*self.machine.nodes[v][:3], True] for v in own if v not in closed}
+        left = {v: [*self.machine.nodes[v][:3]] for v in own if v not in closed}
+        empty = dict.fromkeys(left, True)
         for hold in holds:
             job = self.jobs[hold.j]
             for v, chunks in hold.nodes.items() if u < hold.end else ():
@@ -88,10 +88,9 @@ class SlurmNodes(Simulation):
                     left[v][0] -= share[0]
                     left[v][1] -= share[1]
                     left[v][2] -= share[2] if counted else 0
-                    left[v][3] = False
-        return place(
-            self.machine, self.jobs[j], {v: Free(*each) for v, each in left.items()}, self.rule
-        )
+                    empty[v] = False
+        free = {v: Free(cpus, gpus, mb, empty[v]) for v, (cpus, gpus, mb) in left.items()}
+        return place(self.machine, self.jobs[j], free, self.rule)
 
     def begin(self, j: int, nodes: Placement, t: int) -> None:
         """Start a job; it is backfilled if a job of its component before it in the list waits."""
@@ -207,5 +206,4 @@ def simulate(
 ) -> reference_nodes.Result:
     """Schedule every job of a table on a machine of nodes, as `reference_nodes.simulate` does."""
     kind = type("Drawn", (SlurmNodesWithin,), {"mode": mode, "limits": limits})
-    run = partial(reference_nodes.simulate, kind=kind, **settings)
-    return run(machine, jobs)
+    return reference_nodes.simulate(machine, jobs, kind=kind, **settings)

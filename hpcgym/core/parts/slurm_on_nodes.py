@@ -35,14 +35,15 @@ from hpcgym.core.kernels.nodes.timeline import (
     add_interval,
     begin_cursor,
     next_return,
+    pass_others,
     pass_releases,
     show_change,
     touch,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.types import ByteVector, IntVector, Jobs, Sim, empty
+from hpcgym.core.parts import slurm
 from hpcgym.core.parts.slurm import (
-    HEARS,
     SlurmSim,
     begin_cycle,
     grid_of,
@@ -52,7 +53,7 @@ from hpcgym.core.parts.slurm import (
     pass_by,
 )
 
-__all__ = ["HEARS", "work"]
+HEARS = slurm.HEARS
 
 do_nodes = kernel(nodes.work)
 
@@ -62,7 +63,7 @@ class SlurmOnNodesSim(SlurmSim):
 
     max_job_part: Annotated[float, Column("backfill_parameter", 7)]
 
-    is_blocked: ByteVector = empty("partitions")  # 1 = the main scheduler starts no more of its jobs
+    is_blocked: ByteVector = empty("partitions")  # 1 = the main scheduler is through with it
     some_wait: ByteVector = empty("components")  # 1 = a job has been passed over in this step
     tested_of: IntVector = empty("partitions")  # jobs of each partition that this cycle has tested
 
@@ -102,10 +103,7 @@ def place_unblocked(jobs: Jobs, sim: SlurmOnNodesSim, job: int) -> int:
     shape, component = jobs.shape[job], component_of(jobs, job)
     begin_cursor(jobs, sim, TRIAL, shape)
     for partition in range(len(jobs.limit)):
-        if (
-            sim.is_blocked[partition] == 0
-            or jobs.limit[partition, s.LIMIT_COMPONENT] != component
-        ):
+        if sim.is_blocked[partition] == 0 or jobs.limit[partition, s.LIMIT_COMPONENT] != component:
             continue
         for node in range(len(jobs.capacity)):
             if jobs.member[partition, node] == 1:
@@ -198,13 +196,15 @@ def find_earliest(jobs: Jobs, sim: Sim, job: int) -> tuple[int, int]:
         # On an empty partition every job has a placement, so the search ends.
         if n > 0:
             return start, n
+        if len(sim.due) > 1:
+            pass_others(jobs, sim, TRIAL, component)
         start = next_return(jobs, sim, TRIAL, PLAN, component)
         pass_releases(jobs, sim, TRIAL, shape, component, start)
 
 
 @kernel
 def is_left_out_of(jobs: Jobs, sim: SlurmOnNodesSim, job: int) -> bool:
-    """Tell whether a cycle leaves out a job; count one that it tests in `tested` and `tested_of`."""
+    """Tell whether a cycle leaves out a job; count one that it tests."""
     partition = partition_of(jobs, job)
     if sim.tested_of[partition] >= sim.max_job_part or is_left_out(jobs, sim, job):
         return True
