@@ -334,6 +334,9 @@ CAPPED_ON_NODES = "hpcgym.core.parts.cost_on_nodes"
 TRIALS_ON_NODES = "hpcgym.core.parts.trials_on_nodes"
 """Part that they ask where jobs are tried, too."""
 
+SLURM_ON_NODES = "hpcgym.core.parts.slurm_on_nodes"
+"""Part that makes Slurm's passes there."""
+
 WORK_ON_NODES = (
     "none, easy and cost-benefit with a cap, trials or neither, depth, conservative, slurm"
 )

@@ -23,7 +23,7 @@ from typing import Annotated, ClassVar
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.backfill import Backfill, is_count, is_whole, shortest
+from hpcgym.core.backfill import SLURM_ON_NODES, Backfill, is_count, is_whole, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.life import start_waiting
@@ -45,9 +45,6 @@ from hpcgym.errors import PolicyError
 from hpcgym.machine_files.scheduling import read_backfilling
 
 HEARS = s.NEXT_INSTANT
-
-ON_NODES = "hpcgym.core.parts.slurm_on_nodes"
-"""Part that makes the passes on machines of nodes."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,8 @@ class Slurm(Backfill):
         """Return `number` and `hears` of its part; on nodes there is another."""
         if not on_nodes:
             return super().asked(on_nodes)
-        return s.BACKFILL_PART + loaders.place_of(ON_NODES), loaders.module(ON_NODES).HEARS
+        part = SLURM_ON_NODES
+        return s.BACKFILL_PART + loaders.place_of(part), loaders.module(part).HEARS
 
     @property
     def parameters(self) -> tuple[float, ...]:
