@@ -263,7 +263,11 @@ def test_a_day_of_the_bundled_log_starts_as_in_the_reference(mode, settings):
 @pytest.mark.parametrize("log", MACHINES)
 def test_part_of_a_log_starts_as_in_the_reference(real_log, mode, settings, log):
     workload = log_on_nodes(real_log(log))
-    assert not log_differs(workload.select(np.arange(len(workload)) < 400), mode, **settings)
+    rows = np.arange(len(workload))
+    first = len(workload) // 3
+    part = workload.select((rows >= first) & (rows < first + 1_500))
+    assert hpcgym.simulate(part).wait_time.mean() > 60
+    assert not log_differs(part, mode, **settings)
 
 
 # --- Beside other parts ---------------------------------------------------------------------------
