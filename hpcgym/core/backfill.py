@@ -97,10 +97,13 @@ class Backfill(Mode):
     Attributes:
         BATCH_ONLY: Whether it needs event_semantics "batch".
         KNOWS_LIMITS: Whether its passes ask events about limits.
+        PASSES_ON_NODES: Whether its part makes the passes of nodes, too: its `work` does the tasks
+            `NODES_*` as well.
     """
 
     BATCH_ONLY: ClassVar[bool] = False
     KNOWS_LIMITS: ClassVar[bool] = False
+    PASSES_ON_NODES: ClassVar[bool] = False
 
     @property
     def guards(self) -> bool | None:
@@ -331,7 +334,12 @@ CAPPED_ON_NODES = "hpcgym.core.parts.cost_on_nodes"
 TRIALS_ON_NODES = "hpcgym.core.parts.trials_on_nodes"
 """Part that they ask where jobs are tried, too."""
 
-WORK_ON_NODES = "none, easy and cost-benefit with a cap, trials or neither, depth, conservative"
+SLURM_ON_NODES = "hpcgym.core.parts.slurm_on_nodes"
+"""Part that makes Slurm's passes there."""
+
+WORK_ON_NODES = (
+    "none, easy and cost-benefit with a cap, trials or neither, depth, conservative, slurm"
+)
 """What messages name where a mode counts processors."""
 
 MODES: loaders.ByName[type[Backfill]] = loaders.ByName(

@@ -122,9 +122,9 @@ CPUS, GPUS, MEMORY = 0, 1, 2
 N_RESOURCES = 3
 # Columns of `Jobs.need`: what a chunk needs of each resource, then how the job may be placed.
 NEED_SPREAD, NEED_EXCLUSIVE, NEED_PARTITION = 3, 4, 5
-# Columns of `Jobs.limit`: most nodes of a job, 0 = no limit; component; rank of the tier, from 0;
-# cpus of the component.
-LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER, LIMIT_CPUS = 0, 1, 2, 3
+# Columns of `Jobs.limit`: most nodes of a job, 0 = no limit; component; rank of the tier among
+# those of the component, from 0; cpus of the component; rank of the tier among all.
+LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER, LIMIT_CPUS, LIMIT_RANK = 0, 1, 2, 3, 4
 (
     PLACE_LOWEST,
     PLACE_TIGHTEST,

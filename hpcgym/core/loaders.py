@@ -99,6 +99,7 @@ PARTS = [
     "hpcgym.core.parts.fair_share",
     "hpcgym.core.parts.limits",
     "hpcgym.core.parts.slurm",
+    "hpcgym.core.parts.slurm_on_nodes",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 

@@ -71,6 +71,7 @@ def columns_of(workload: Workload) -> dict[str, Any]:
                     machine.component,
                     _tier_ranks(machine),
                     _cpus_of_components(machine),
+                    np.unique(-machine.tier, return_inverse=True)[1].ravel(),
                 ],
                 axis=1,
             )

@@ -256,6 +256,9 @@ def prepare(
         if keyed is not None and (keyed.keys is not None or keyed.constant is not None):
             keys[:, row] = checked_keys(workload, keyed)
     run_time = executed_run_time(workload, settings.kill_at_limit)
+    nodes = columns_of(workload)
+    if workload.machine is not None and mode.PASSES_ON_NODES:
+        nodes["nodes_pass"] = number
     timeless = [workload.processors, estimate, workload.submit_time]
     table = Jobs(
         submit_time=workload.submit_time,
@@ -274,7 +277,7 @@ def prepare(
         requeue=requeue,
         mode_pass=number if mode.part else 0,
         **columns_of_events(events, workload),
-        **columns_of(workload),
+        **nodes,
     )
     setting, weight = rules_of(policy, backfill_policy, settings)
     setting.backfill, setting.hears = number, hears

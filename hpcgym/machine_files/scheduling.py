@@ -20,6 +20,7 @@ _PAIR = re.compile(r"^[ \t]*Scheduler(Type|Parameters)[ \t]*=[ \t]*([^\s#]*)", r
 READ = {
     "bf_max_job_test": "max_job_test",
     "bf_max_job_user": "max_job_user",
+    "bf_max_job_part": "max_job_part",
     "bf_window": "window",
     "bf_resolution": "resolution",
     "bf_interval": "interval",
@@ -44,7 +45,6 @@ WITHOUT_EFFECT = (
 NO_LIMIT_AT_0 = (
     "bf_job_part_count_reserve",
     "bf_max_job_assoc",
-    "bf_max_job_part",
     "bf_max_job_start",
     "bf_max_job_user_part",
     "bf_min_age_reserve",
@@ -88,7 +88,7 @@ def _parameters(text: str, where: str) -> dict[str, float]:
         key = name.casefold()
         if key in READ:
             number = read_cell(count_of, value, f"{where}: {name}")
-            if number == 0 and key != "bf_max_job_user":
+            if number == 0 and key not in ("bf_max_job_user", "bf_max_job_part"):
                 raise MachineError(f"{where}: {name} is {value!r}; allowed: 1 or more")
             stated[READ[key]] = number or float("inf")
         elif (

@@ -15,7 +15,6 @@ from fair_share_cases import limited
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.slurm import Slurm
 from hpcgym.errors import MachineError, PolicyError
-from hpcgym.machine import Machine
 from strategies import busy_workloads, one_of, policies, settings_for, workloads
 
 FINE = "resolution=1,interval=1"
@@ -232,13 +231,6 @@ def test_what_is_no_parameter_is_refused(text, said):
 def test_what_cannot_stand_beside_it_is_refused(settings, said):
     with pytest.raises(PolicyError, match=said):
         hpcgym.simulate(workload_of([(0, 5, 5, 2)], 2), **settings, backfill="slurm")
-
-
-def test_machines_of_nodes_are_refused():
-    machine = Machine.from_dict({"nodes": [{"count": 2, "cpus": 4}]})
-    jobs = replace(workload_of([(0, 5, 5, 2)], 8), machine=machine)
-    with pytest.raises(PolicyError, match="'slurm' counts processors; on a machine of nodes"):
-        hpcgym.simulate(jobs, backfill="slurm")
 
 
 # --- Slurm's files --------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Backfill, is_count, is_whole, shortest
+from hpcgym.core import loaders
+from hpcgym.core.backfill import SLURM_ON_NODES, Backfill, is_count, is_whole, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.life import start_waiting
@@ -58,6 +59,7 @@ class Slurm(Backfill):
         window: How far ahead reservations are made, in minutes, bf_window; `math.inf` = any time.
         resolution: Grid of times of reservations, s, bf_resolution.
         interval: Seconds from one cycle to the next, at the least, bf_interval.
+        max_job_part: Jobs of each partition among those tested, bf_max_job_part; `math.inf` = all.
 
     Source: Specification, section 16, "Slurm's backfilling".
     """
@@ -65,6 +67,8 @@ class Slurm(Backfill):
     NAME: ClassVar[str] = "slurm"
     BATCH_ONLY: ClassVar[bool] = True
     KNOWS_LIMITS: ClassVar[bool] = True
+    PASSES_ON_NODES: ClassVar[bool] = True
+    works_on_nodes: ClassVar[bool] = True
     keeps_state: ClassVar[bool] = True
 
     max_job_test: float = 500
@@ -72,6 +76,7 @@ class Slurm(Backfill):
     window: float = 1440
     resolution: int = 60
     interval: int = 30
+    max_job_part: float = math.inf
 
     def __post_init__(self) -> None:
         """Refuse what is no number of jobs, minutes or seconds."""
@@ -98,15 +103,36 @@ class Slurm(Backfill):
         """
         return cls(**read_backfilling(text))
 
+    def asked(self, on_nodes: bool) -> tuple[int, int]:
+        """Return `number` and `hears` of its part; on nodes there is another."""
+        if not on_nodes:
+            return super().asked(on_nodes)
+        part = SLURM_ON_NODES
+        return s.BACKFILL_PART + loaders.place_of(part), loaders.module(part).HEARS
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
+        # First of all, as for other modes on nodes, how many reservations there may be.
+        return (math.inf, math.inf, *super().parameters)
+
+    def refuse_on_counts(self) -> None:
+        """Refuse a limit of partitions."""
+        if self.max_job_part < math.inf:
+            raise PolicyError(
+                f"backfill '{self}': max_job_part is about partitions of machines of nodes; where "
+                "processors are counted leave it out"
+            )
+
 
 class SlurmSim(Sim):
     """What cycles add to a simulation."""
 
-    max_job_test: Annotated[float, Column("backfill_parameter", 0)]
-    max_job_user: Annotated[float, Column("backfill_parameter", 1)]
-    bf_window: Annotated[float, Column("backfill_parameter", 2)]  # minutes
-    resolution: Annotated[float, Column("backfill_parameter", 3)]  # s
-    bf_interval: Annotated[float, Column("backfill_parameter", 4)]  # s
+    max_job_test: Annotated[float, Column("backfill_parameter", 2)]
+    max_job_user: Annotated[float, Column("backfill_parameter", 3)]
+    bf_window: Annotated[float, Column("backfill_parameter", 4)]  # minutes
+    resolution: Annotated[float, Column("backfill_parameter", 5)]  # s
+    bf_interval: Annotated[float, Column("backfill_parameter", 6)]  # s
     earliest_cycle: Counter  # no cycle comes before, s
     changes_at_cycle: Counter  # what `count_changes` gave when the last one began
     changes_seen: Counter  # what it gave when the clock moved last
@@ -152,12 +178,18 @@ def next_cycle(sim: SlurmSim) -> int:
     return sim.earliest_cycle if waits else s.NEVER
 
 
+@kernel(inlined=True)
+def grid_of(jobs: Jobs, sim: SlurmSim, job: int, start: int) -> tuple[int, int]:
+    """Return when the reservation of a job planned at `start` begins and ends, on the grid, s."""
+    resolution = int(sim.resolution)
+    begin = max(start // resolution * resolution, sim.now)
+    return begin, (start + jobs.estimate[job]) // resolution * resolution
+
+
 @kernel
 def hold_hole(jobs: Jobs, sim: SlurmSim, job: int, start: int) -> None:
     """Reserve the hole that begins at `start` for a job, on the grid; write the profile."""
-    resolution = int(sim.resolution)
-    begin = max(start // resolution * resolution, sim.now)
-    end = (start + jobs.estimate[job]) // resolution * resolution
+    begin, end = grid_of(jobs, sim, job, start)
     left = sim.profile_free[find_step(sim, start)] - jobs.processors[job]
     if end > start:
         change_profile(sim, start, end, -jobs.processors[job])

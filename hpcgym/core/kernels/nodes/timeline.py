@@ -380,9 +380,14 @@ def place_from(jobs: Jobs, sim: Sim, plan: int, job: int, start: int) -> int:
 @kernel
 def add_reservation(jobs: Jobs, sim: Sim, plan: int, job: int, start: int, n: int) -> None:
     """Add a reservation on the n nodes of the placement found last; write the plan."""
+    add_interval(sim, plan, job, start, start + jobs.estimate[job], n)
+
+
+@kernel(inlined=True)
+def add_interval(sim: Sim, plan: int, job: int, start: int, end: int, n: int) -> None:
+    """Add a reservation from `start` to `end` as `add_reservation` does."""
     number = sim.n_reservations
     first = sim.n_planned_nodes
-    end = start + jobs.estimate[job]
     sim.plan_job[plan, number] = job
     sim.plan_start[plan, number] = start
     sim.plan_end[plan, number] = end
