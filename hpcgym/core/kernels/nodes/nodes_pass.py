@@ -81,7 +81,7 @@ def mark_submitted(jobs: Jobs, sim: Sim) -> None:
     mark_over(jobs, sim)
 
 
-@kernel
+@kernel(inlined=True)
 def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether the rule has a placement for a job now: as the next, before outages to come."""
     if not has_placement_on_free(jobs, sim, job):

@@ -157,7 +157,7 @@ def pass_clearing(jobs: Jobs, sim: Sim, at: int, shape: int, job: int) -> None:
             show_change(jobs, sim, at, shape, node)
 
 
-@kernel
+@kernel(inlined=True)
 def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, until: int) -> None:
     """Move a cursor past the releases up to an instant; `TRIAL` has its row follow."""
     position = sim.cursor[at, s.CURSOR_RELEASE]
