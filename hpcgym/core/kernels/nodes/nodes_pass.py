@@ -256,7 +256,7 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
         make_bound(jobs, sim, sim.component_walk[first])
     left = 0
     hopeful = first - 1  # no job of the walk between here and there may start
-    # Then reservations change nothing of it, and only a start does.
+    # Without a bound and a cap, that holds until a job starts.
     stays = not (is_bounded or has_cap(sim))
     for position in range(first, n):
         if left == 0 and not (stays and position <= hopeful):
