@@ -81,13 +81,14 @@ def mark_submitted(jobs: Jobs, sim: Sim) -> None:
     mark_over(jobs, sim)
 
 
-@kernel
+@kernel(inlined=True)
 def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether the rule has a placement for a job now: as the next, before outages to come."""
     if not has_placement_on_free(jobs, sim, job):
         return False
-    until = begins_at(sim, job) + jobs.estimate[job]
-    return sim.n_foreseen == 0 or place_before_outages(jobs, sim, job, until) > 0
+    if sim.n_foreseen == 0:
+        return True
+    return place_before_outages(jobs, sim, job, begins_at(sim, job) + jobs.estimate[job]) > 0
 
 
 @kernel
@@ -254,16 +255,19 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
     if is_bounded:
         make_bound(jobs, sim, sim.component_walk[first])
     left = 0
-    hopeful = first  # no job of the walk between here and there may start
+    hopeful = first - 1  # no job of the walk between here and there may start
+    # Without a bound and a cap, that holds until a job starts.
+    stays = not (is_bounded or has_cap(sim))
     for position in range(first, n):
-        if left == 0:
+        if left == 0 and not (stays and position <= hopeful):
             hopeful = next_placeable(jobs, sim, max(hopeful, position), n)
             # Nobody can start any more, so nobody needs a reservation.
             if hopeful == n:
                 return 0
         job = sim.component_walk[position]
         partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
-        is_placeable = has_placement(jobs, sim, job)
+        is_known = stays and left == 0
+        is_placeable = position == hopeful if is_known else has_placement(jobs, sim, job)
         if sim.planned_of[partition] >= depth:
             if is_placeable:
                 sim.scratch[left] = job
@@ -278,16 +282,18 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
             start_chosen(jobs, sim, job, placed, True)
             if is_bounded:
                 take_interval(jobs, sim, job, sim.now)
-        elif left == 0 and hopeful == position and next_placeable(jobs, sim, position + 1, n) == n:
-            return 0
+            continue
+        if left == 0 and position == hopeful:
+            hopeful = next_placeable(jobs, sim, position + 1, n)
+            if hopeful == n:
+                return 0
+        start = reserve_earliest(jobs, sim, job, is_bounded)
+        sim.planned_of[partition] += 1
+        if is_bounded:
+            take_interval(jobs, sim, job, start)
         else:
-            start = reserve_earliest(jobs, sim, job, is_bounded)
-            sim.planned_of[partition] += 1
-            if is_bounded:
-                take_interval(jobs, sim, job, start)
-            else:
-                spare = spare_beside(jobs, sim, job, start)
-                sim.plan_spare[sim.n_reservations - 1] = spare
+            spare = spare_beside(jobs, sim, job, start)
+            sim.plan_spare[sim.n_reservations - 1] = spare
     return left
 
 

@@ -20,11 +20,12 @@ def spare_beside(jobs: Jobs, sim: Sim, job: int, start: int) -> int:
     partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
     spare = sim.free_cpus[partition] - jobs.processors[job]
     position = sim.n_releases - 1
+    some_clear = sim.n_busy > 0
     while position >= 0 and release_end(sim, position) <= start:
         running = sim.release_job[position]
         position -= 1
         first = jobs.placed_first[running]
-        if is_clearing(sim, position + 1):
+        if some_clear and is_clearing(sim, position + 1):
             for each in range(first, first + sim.cleared_on[running]):
                 node, chunks = sim.cleared_node[each], sim.cleared_chunks[each]
                 if jobs.member[partition, node] == 1:

@@ -157,22 +157,25 @@ def pass_clearing(jobs: Jobs, sim: Sim, at: int, shape: int, job: int) -> None:
             show_change(jobs, sim, at, shape, node)
 
 
-@kernel
+@kernel(inlined=True)
 def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, until: int) -> None:
     """Move a cursor past the releases up to an instant; `TRIAL` has its row follow."""
     position = sim.cursor[at, s.CURSOR_RELEASE]
+    some_clear = sim.n_busy > 0
     while position >= 0 and release_end(sim, position) <= until:
         job = sim.release_job[position]
-        if component_of(jobs, job) == component and is_clearing(sim, position):
-            pass_clearing(jobs, sim, at, shape, job)
-        elif component_of(jobs, job) == component:
-            first = jobs.placed_first[job]
-            for each in range(first, first + sim.placed_on[job]):
-                node = sim.placed_node[each]
-                change_node(jobs, sim, at, jobs.shape[job], node, sim.placed_chunks[each], 1)
-                if at == TRIAL:
-                    show_change(jobs, sim, at, shape, node)
         position -= 1
+        if component_of(jobs, job) != component:
+            continue
+        if some_clear and is_clearing(sim, position + 1):
+            pass_clearing(jobs, sim, at, shape, job)
+            continue
+        first = jobs.placed_first[job]
+        for each in range(first, first + sim.placed_on[job]):
+            node = sim.placed_node[each]
+            change_node(jobs, sim, at, jobs.shape[job], node, sim.placed_chunks[each], 1)
+            if at == TRIAL:
+                show_change(jobs, sim, at, shape, node)
     sim.cursor[at, s.CURSOR_RELEASE] = position
 
 
