@@ -10,7 +10,7 @@ O(RING_JOBS) for each visible one.
 Source: Specification, section 10, "Trials as actions".
 """
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Int, Jobs, Sim
 from hpcgym.core.observation_fields import SHOWN_RUNNING, JobTrialField, RunningField, TrialField
 from hpcgym.core.parts.cost_benefit import log_time
-
-if TYPE_CHECKING:
-    from hpcgym.core.parts.trials import TrialSim
 
 N_CLASSES = s.SIZE_CLASSES
 FIRST_ROW, N_COLUMNS = len(TrialField), len(RunningField)
@@ -185,7 +182,7 @@ def put_by_area(listed: Int, areas: Int, n: int, most: int, job: int, area: int)
 
 
 @kernel(inlined=True)
-def may_give_way(jobs: Jobs, sim: "TrialSim", job: int, young: float, machine: int) -> bool:
+def may_give_way(jobs: Jobs, sim: Any, job: int, young: float, machine: int) -> bool:
     """Tell whether a job on the machine, of so many processors, may give way up to an age, s."""
     return (
         0 <= sim.now - sim.start_time[job] < young  # false of most
@@ -199,7 +196,7 @@ def may_give_way(jobs: Jobs, sim: "TrialSim", job: int, young: float, machine: i
 
 
 @kernel
-def list_running(jobs: Jobs, sim: "TrialSim", young: float) -> int:
+def list_running(jobs: Jobs, sim: Any, young: float) -> int:
     """List the running jobs that have run least, by area, and may be killed; return their number.
 
     They are SHOWN_RUNNING at most, ties by number. Those that give way up to the age `young`, s,
@@ -222,7 +219,7 @@ def list_running(jobs: Jobs, sim: "TrialSim", young: float) -> int:
 
 
 @kernel
-def show_running(jobs: Jobs, sim: "TrialSim", n: int) -> None:
+def show_running(jobs: Jobs, sim: Any, n: int) -> None:
     """Write the rows of `RunningField` behind `TrialField`, of n jobs that `list_running` listed.
 
     Rows of no job are zeros.
