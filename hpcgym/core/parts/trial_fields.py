@@ -236,5 +236,5 @@ def show_running(jobs: Jobs, sim: Any, n: int) -> None:
         shown[begin + RunningField.LOG_REQUEST] = sim.log_request[job]
         shown[begin + RunningField.RUNNING_GAVE_WAY] = NINTHS[sim.n_gave_way[job]]
         begin += N_COLUMNS
-    for place in range(begin, len(shown)):
-        shown[place] = np.float32(0.0)
+    for column in range(begin, len(shown)):
+        shown[column] = np.float32(0.0)
