@@ -245,7 +245,7 @@ class Sim(Columned):
     """Place of the event that makes the passes, plus 1; 0 = none: no known outage is to come."""
     last_outage: Counter  # when the last outage begins, s
     limit_class: Counter  # class of the limit of trials, within an observation
-    n_timed: Counter  # completed jobs that `ended_in_class` counts
+    n_timed: Counter  # completed jobs that `ended_up_to` counts
     n_cancelled: Counter  # jobs that are done without having come, the last ones
     n_foreseen: Counter  # entries of `foreseen` in use
     idle_until: Counter  # when trials that begin now are over, s; 0 but while jobs go on trial
@@ -330,13 +330,11 @@ class Sim(Columned):
     """What they show about attempts of the waiting jobs."""
     shown_ran: IntVector = zeros("entries if attempts and fields")
     """The time that is shown there as `LOG_RAN`, s."""
-    ended_in_class: IntVector = empty("classes of run times if attempts and fields")
-    """Completed jobs by class of run time, once `n_timed` is not 0."""
     ended_up_to: IntVector = empty("classes of run times if attempts and fields")
-    """Completed jobs up to each class, within an observation."""
-    recent: IntTable = empty("users if attempts and fields", RING_JOBS + 3)
-    """Run times of the jobs of `history_job`, at least 1 s, ascending; how many jobs the user had
-    completed by then, -1 = none are kept; a limit of trials, s, and how many of them are within."""
+    """Completed jobs up to each class of run time, once `n_timed` is not 0."""
+    recent: ShortTable = empty("users if attempts and fields", RING_JOBS + 3)
+    """How many jobs each user has completed, -1 = nothing is kept; a limit of trials, s, and how
+    many of the run times are within it; those of the jobs of `history_job`, at least 1 s."""
     log_request: SingleVector = empty("jobs if attempts and fields")
     """Requested time of each started job as it is shown."""
 

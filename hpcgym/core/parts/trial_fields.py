@@ -4,11 +4,13 @@ The chance that a job ends within the limit of a trial, given how long it has ru
 its user's last jobs that did, drawn towards that of all completed jobs. Of these only counts by
 class of run time are kept (`hpcgym.core.kernels.queue.btree.size_class_of`).
 
-Cost: O(1) at a completion; for an observation O(N_CLASSES), O(SHOWN_RUNNING) for each running job,
-O(RING_JOBS) for each visible one, and for each user that has had an end O(RING_JOBS^2), to sort.
+Cost: O(N_CLASSES) at a completion; for an observation O(SHOWN_RUNNING) for each running job and
+O(RING_JOBS) for each visible one.
 
 Source: Specification, section 10, "Trials as actions".
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +19,9 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.queue.btree import size_class_of
-from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.scoring.user_history import past_run_time
-from hpcgym.core.kernels.types import Int, Jobs, Sim, Single
+from hpcgym.core.kernels.types import Int, Jobs, Sim
 from hpcgym.core.observation_fields import SHOWN_RUNNING, JobTrialField, RunningField, TrialField
 from hpcgym.core.parts.cost_benefit import log_time
 
@@ -28,8 +30,11 @@ FIRST_ROW, N_COLUMNS = len(TrialField), len(RunningField)
 DRAWN_AS = 4.0
 """The share of all completed jobs weighs as much as so many jobs of the user."""
 
-# Columns of `Sim.recent` behind the run times.
-OF_COMPLETED, OF_LIMIT, WITHIN = range(RING_JOBS, RING_JOBS + 3)
+# Columns of `Sim.recent`; the run times follow.
+OF_COMPLETED, OF_LIMIT, WITHIN, OF_RUNS = range(4)
+
+LONGEST_S = 2**31 - 2
+"""Run times and limits in `Sim.recent` are no longer; 2^31 - 1 means that there is none."""
 
 NINTHS = np.array([k / s.MOST_KILLS for k in range(s.MOST_KILLS + 1)], dtype=np.float32)
 """Numbers of attempts as they are shown; a division takes longer."""
@@ -37,66 +42,81 @@ NINTHS = np.array([k / s.MOST_KILLS for k in range(s.MOST_KILLS + 1)], dtype=np.
 
 @kernel
 def record_run_time(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Count a job that has ended by its run time; write `n_timed` and `ended_in_class`."""
+    """Count a job that ends now, before its user's record has it.
+
+    Writes `n_timed`, `ended_up_to` and the user's row of `recent`.
+    """
     if sim.n_timed == 0:
-        sim.ended_in_class[:] = 0
+        sim.ended_up_to[:] = 0
         sim.recent[:, OF_COMPLETED] = -1
     sim.n_timed += 1
-    sim.ended_in_class[size_class_of(max(jobs.run_time[job], 1))] += 1
-
-
-@kernel
-def add_up_classes(sim: Sim) -> None:
-    """Count the completed jobs up to each class; write `ended_up_to`, which shares are read of."""
-    n = 0
-    for column in range(N_CLASSES):
-        if sim.n_timed > 0:
-            n += sim.ended_in_class[column]
-        sim.ended_up_to[column] = n
+    run_time = max(jobs.run_time[job], 1)
+    for column in range(size_class_of(run_time), N_CLASSES):
+        sim.ended_up_to[column] += 1
+    recent = sim.recent[jobs.user[job]]
+    completed = recent[OF_COMPLETED]
+    if completed >= 0:
+        recent[OF_RUNS + completed % RING_JOBS] = min(run_time, LONGEST_S)
+        recent[OF_COMPLETED], recent[OF_LIMIT] = completed + 1, -1
 
 
 @kernel
 def keep_recent(jobs: Jobs, sim: Sim, user: int) -> None:
-    """Write a user's row of `recent`: the run times, ascending, and of how many completed jobs."""
+    """Write a user's row of `recent`, which `record_run_time` keeps from then on."""
     recent, completed = sim.recent[user], sim.history_completed[user]
-    for spot in range(min(completed, RING_JOBS)):
-        run_time = max(past_run_time(jobs, sim, user, spot), 1)
-        position = spot
-        while position > 0 and recent[position - 1] > run_time:
-            recent[position] = recent[position - 1]
-            position -= 1
-        recent[position] = run_time
     recent[OF_COMPLETED], recent[OF_LIMIT] = completed, -1
+    for spot in range(RING_JOBS):
+        recent[OF_RUNS + spot] = LONGEST_S + 1
+        if spot < completed:
+            run_time = max(past_run_time(jobs, sim, user, spot), 1)
+            recent[OF_RUNS + spot] = min(run_time, LONGEST_S)
 
 
 @kernel(inlined=True)
-def count_up_to(sim: Sim, user: int, n: int, most: int) -> int:
-    """Count a user's last n jobs that ran no longer than `most` s, after `keep_recent`."""
+def count_up_to(sim: Sim, user: int, most: int) -> int:
+    """Count a user's last jobs that ran no longer than `most` s, after `keep_recent`."""
+    # Without a branch, so that the compiler compares several run times at once.
+    longest = np.int32(min(most, LONGEST_S))
     count = 0
-    while count < n and sim.recent[user, count] <= most:
-        count += 1
+    for spot in range(RING_JOBS):
+        count += int(sim.recent[user, OF_RUNS + spot] <= longest)
     return count
 
 
 @kernel(inlined=True)
-def chance_to_end(jobs: Jobs, sim: Sim, job: int, ran: int, limit: int) -> float:
-    """Return the chance that a job which runs longer than `ran` ends within `limit`, both in s."""
+def share_within(sim: Sim, ran: int) -> float:
+    """Return the share of the completed jobs of a higher class than `ran` s that are in the limit.
+
+    `limit_class` is that of the limit. One job more within it and one beyond are counted.
+    """
+    before, n_within = 0, 0
+    if sim.n_timed > 0:  # else what is kept is of the last episode
+        before = sim.ended_up_to[size_class_of(ran)] if ran > 0 else 0
+        n_within = sim.ended_up_to[sim.limit_class]
+    return (n_within - before + 1.0) / (sim.n_timed - before + 2.0)
+
+
+@kernel(inlined=True)
+def chance_to_end(jobs: Jobs, sim: Sim, job: int, ran: int, limit: int, share: float) -> float:
+    """Return the chance that a job which runs longer than `ran` ends within `limit`, both in s.
+
+    `share` is `share_within` of jobs that have not run.
+    """
     if limit <= ran:
         return 0.0
     user = jobs.user[job]
-    recent, n = sim.recent[user], min(sim.history_completed[user], RING_JOBS)
-    # Before the first end of an episode, what is kept is of the last one.
-    if sim.n_timed == 0 or recent[OF_COMPLETED] != sim.history_completed[user]:
+    if sim.n_timed == 0 or sim.recent[user, OF_COMPLETED] < 0:
         keep_recent(jobs, sim, user)
-    if recent[OF_LIMIT] != limit:
-        recent[OF_LIMIT], recent[WITHIN] = limit, count_up_to(sim, user, n, limit)
-    before, shorter = 0, 0
+    if sim.recent[user, OF_LIMIT] != min(limit, LONGEST_S):
+        sim.recent[user, OF_LIMIT] = min(limit, LONGEST_S)
+        sim.recent[user, WITHIN] = count_up_to(sim, user, limit)
+    shorter = 0
     if ran > 0:
-        before = sim.ended_up_to[size_class_of(ran)]
-        shorter = count_up_to(sim, user, n, ran)
-    n_within = sim.ended_up_to[sim.limit_class] - before
-    share = (n_within + 1.0) / (sim.n_timed - before + 2.0)
-    return (recent[WITHIN] - shorter + DRAWN_AS * share) / (n - shorter + DRAWN_AS)
+        share = share_within(sim, ran)
+        shorter = count_up_to(sim, user, ran)
+    n_within = sim.recent[user, WITHIN] - shorter
+    n = min(sim.recent[user, OF_COMPLETED], RING_JOBS) - shorter
+    return (n_within + DRAWN_AS * share) / (n + DRAWN_AS)
 
 
 @kernel(inlined=True)
@@ -107,8 +127,10 @@ def was_attempted(sim: Sim, job: int) -> bool:
 
 
 @kernel(inlined=True)
-def show_attempt(jobs: Jobs, sim: Sim, job: int, limit: int, may_be_lent: bool) -> None:
-    """Write `shown_attempts` of a waiting job, after `show_running`; `limit` is that of trials."""
+def show_attempt(
+    jobs: Jobs, sim: Sim, job: int, limit: int, share: float, may_be_lent: bool
+) -> None:
+    """Write `shown_attempts` of a waiting job; `limit` and `share` are as of `chance_to_end`."""
     entry, ran = entry_of(sim, job), sim.ran[job] if was_attempted(sim, job) else 0
     shown = sim.shown_attempts[entry]
     on_trial = is_on_trial(sim, job)
@@ -121,7 +143,8 @@ def show_attempt(jobs: Jobs, sim: Sim, job: int, limit: int, may_be_lent: bool) 
     shown[JobTrialField.TRIED] = NINTHS[sim.n_tried[job]]
     shown[JobTrialField.GAVE_WAY] = NINTHS[sim.n_gave_way[job]]
     shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent)
-    shown[JobTrialField.CHANCE_TO_END] = np.float32(chance_to_end(jobs, sim, job, ran, limit))
+    chance = chance_to_end(jobs, sim, job, ran, limit, share)
+    shown[JobTrialField.CHANCE_TO_END] = np.float32(chance)
 
 
 @kernel(inlined=True)
@@ -158,44 +181,60 @@ def put_by_area(listed: Int, areas: Int, n: int, most: int, job: int, area: int)
     return min(n + 1, most)
 
 
+@kernel(inlined=True)
+def may_give_way(jobs: Jobs, sim: Any, job: int, young: float, machine: int) -> bool:
+    """Tell whether a job on the machine, of so many processors, may give way up to an age, s."""
+    return (
+        0 <= sim.now - sim.start_time[job] < young  # false of most
+        and jobs.requested_time[job] > sim.long_request
+        and not is_on_trial(sim, job)
+        and sim.n_gave_way[job] < sim.most_times
+        and jobs.processors[job] <= sim.victim * machine
+        and may_be_killed(jobs, job)
+        and not is_overdue(sim, job)
+    )
+
+
 @kernel
-def list_running(jobs: Jobs, sim: Sim, listed: Int, areas: Int) -> int:
+def list_running(jobs: Jobs, sim: Any, young: float) -> int:
     """List the running jobs that have run least, by area, and may be killed; return their number.
 
-    They are SHOWN_RUNNING at most, ties by number. Writes `listed` and `areas`.
+    They are SHOWN_RUNNING at most, ties by number. Those that give way up to the age `young`, s,
+    are counted meanwhile. Writes `victim_job`, `victim_area` and `young_processors`.
     """
-    n = 0
-    most = min(SHOWN_RUNNING, len(listed))
-    for at in range(sim.n_running):
+    n, young_processors = 0, 0
+    most = min(SHOWN_RUNNING, len(sim.victim_job))
+    # The soonest end is last. Those that end soon have often run least, so that few others move.
+    for at in range(sim.n_running - 1, -1, -1):
         job = sim.ending_job[at]
         if is_on_trial(sim, job) or not may_be_killed(jobs, job):
             continue
         area = area_run(jobs, sim, job)
         if area >= 0:  # else it does not run usefully yet
-            n = put_by_area(listed, areas, n, most, job, area)
+            n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
+            if may_give_way(jobs, sim, job, young, sim.machine_processors):
+                young_processors += jobs.processors[job]
+    sim.young_processors = young_processors
     return n
 
 
 @kernel
-def show_running(jobs: Jobs, sim: Sim, shown: Single, listed: Int, areas: Int) -> None:
-    """Write the rows of `RunningField` behind `TrialField`, and zeros where no job runs.
+def show_running(jobs: Jobs, sim: Any, n: int) -> None:
+    """Write the rows of `RunningField` behind `TrialField`, of n jobs that `list_running` listed.
 
-    Writes `ended_up_to` for the fields of jobs, too, `listed` and `areas`.
+    Rows of no job are zeros.
     """
-    add_up_classes(sim)
-    n = list_running(jobs, sim, listed, areas)
-    begin = FIRST_ROW
-    for row in range(SHOWN_RUNNING):
-        for column in range(N_COLUMNS):
-            shown[begin + column] = np.float32(0.0)
-        if row < n:
-            job = listed[row]
-            age = sim.now - sim.start_time[job]
-            left = max(jobs.estimate[job] - age, 0)
-            width = jobs.processors[job] / sim.machine_processors
-            shown[begin + RunningField.RUNNING_PROCESSORS] = np.float32(width)
-            shown[begin + RunningField.LOG_AGE] = log_time(float(age))
-            shown[begin + RunningField.LOG_TIME_LEFT] = log_time(float(left))
-            shown[begin + RunningField.LOG_REQUEST] = sim.log_request[job]
-            shown[begin + RunningField.RUNNING_GAVE_WAY] = NINTHS[sim.n_gave_way[job]]
+    shown, begin = sim.shown_trials, FIRST_ROW
+    for row in range(n):
+        job = sim.victim_job[row]
+        age = sim.now - sim.start_time[job]
+        left = max(jobs.estimate[job] - age, 0)
+        width = jobs.processors[job] / sim.machine_processors
+        shown[begin + RunningField.RUNNING_PROCESSORS] = np.float32(width)
+        shown[begin + RunningField.LOG_AGE] = log_time(float(age))
+        shown[begin + RunningField.LOG_TIME_LEFT] = log_time(float(left))
+        shown[begin + RunningField.LOG_REQUEST] = sim.log_request[job]
+        shown[begin + RunningField.RUNNING_GAVE_WAY] = NINTHS[sim.n_gave_way[job]]
         begin += N_COLUMNS
+    for column in range(begin, len(shown)):
+        shown[column] = np.float32(0.0)

@@ -52,7 +52,7 @@ from hpcgym.core.engine.life import (
 from hpcgym.core.engine.moments import more_ahead
 from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.queue.btree import size_class_of
-from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
 from hpcgym.core.observation_fields import TrialField
@@ -60,9 +60,12 @@ from hpcgym.core.parts import cost_benefit, restart, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.core.parts.trial_fields import (
     area_run,
+    list_running,
     may_be_killed,
+    may_give_way,
     put_by_area,
     record_run_time,
+    share_within,
     show_attempt,
     show_running,
     was_attempted,
@@ -387,27 +390,13 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
         ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, 0)
 
 
-@kernel(inlined=True)
-def may_give_way(jobs: Jobs, sim: TrialSim, job: int, machine: int) -> bool:
-    """Tell whether a job on the machine, of so many processors, may give way now."""
-    return (
-        0 <= sim.now - sim.start_time[job] < sim.young  # false of most
-        and jobs.requested_time[job] > sim.long_request
-        and not is_on_trial(sim, job)
-        and sim.n_gave_way[job] < sim.most_times
-        and jobs.processors[job] <= sim.victim * machine
-        and may_be_killed(jobs, job)
-        and not is_overdue(sim, job)
-    )
-
-
 @kernel
 def list_victims(jobs: Jobs, sim: TrialSim, component: int, machine: int) -> int:
     """List young jobs of a component, -1 = all, by area run, and return how many."""
     n, most = 0, len(sim.victim_job)
     for at in range(sim.n_running):
         job = sim.ending_job[at]
-        if may_give_way(jobs, sim, job, machine) and (
+        if may_give_way(jobs, sim, job, sim.young, machine) and (
             component < 0 or component_of(jobs, job) == component
         ):
             n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area_run(jobs, sim, job))
@@ -427,27 +416,33 @@ def give_way(jobs: Jobs, sim: TrialSim, job: int) -> None:
     sim.scratch[0] = listed
 
 
+@kernel(inlined=True)
+def age_to_give_way(sim: TrialSim) -> float:
+    """Return up to which age running jobs give way now, s; 0 = none does."""
+    return 0.0 if sim.young > 0.0 and some_are_overdue(sim) else sim.young
+
+
 @kernel
-def count_young(jobs: Jobs, sim: TrialSim) -> int:
-    """Count the processors of young jobs that may give way."""
-    processors = 0
-    for at in range(sim.n_running):
-        job = sim.ending_job[at]
-        if may_give_way(jobs, sim, job, sim.machine_processors):
-            processors += jobs.processors[job]
-    return processors
+def share_room(jobs: Jobs, sim: TrialSim, young: float) -> None:
+    """Write what trials may take now, and young jobs give up for them, which have been counted."""
+    sim.trial_room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.limit))
+    sim.young_room = 0
+    if young > 0.0:
+        most = int(sim.share * sim.machine_processors)
+        room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
+        sim.young_room = min(room + sim.young_processors, most - sim.guaranteed)
 
 
 @kernel
 def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
-    """Write what trials may take now, and how much of it young jobs would give up."""
-    sim.trial_room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.limit))
-    sim.young_processors = sim.young_room = 0
-    if sim.young > 0.0 and not some_are_overdue(sim):
-        sim.young_processors = count_young(jobs, sim)
-        most = int(sim.share * sim.machine_processors)
-        room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
-        sim.young_room = min(room + sim.young_processors, most - sim.guaranteed)
+    """Count the processors of young jobs; write `young_processors` and what `share_room` writes."""
+    young, young_processors = age_to_give_way(sim), 0
+    for at in range(sim.n_running if young > 0.0 else 0):
+        job = sim.ending_job[at]
+        if may_give_way(jobs, sim, job, young, sim.machine_processors):
+            young_processors += jobs.processors[job]
+    sim.young_processors = young_processors
+    share_room(jobs, sim, young)
 
 
 @kernel
@@ -541,9 +536,10 @@ def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
 
 @kernel
 def show_processors(jobs: Jobs, sim: TrialSim) -> None:
-    """Write `shown_trials` of the cluster, and what `look_for_room` and `show_running` write."""
-    look_for_room(jobs, sim)
-    show_running(jobs, sim, sim.shown_trials, sim.victim_job, sim.victim_area)
+    """Write `shown_trials` of the cluster, and what `look_for_room` and `list_running` write."""
+    young = age_to_give_way(sim)
+    show_running(jobs, sim, list_running(jobs, sim, young))
+    share_room(jobs, sim, young)
     shown, machine = sim.shown_trials, sim.machine_processors
     shown[TrialField.IDLE_PROCESSORS] = np.float32(idle(sim) / machine)
     shown[TrialField.TRIAL_PROCESSORS] = np.float32((sim.on_trial + sim.guaranteed) / machine)
@@ -554,10 +550,12 @@ def show_processors(jobs: Jobs, sim: TrialSim) -> None:
 @kernel
 def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
     """Write `shown_attempts` of the first n jobs in `scratch`, after `show_processors`."""
-    sim.limit_class = size_class_of(int(sim.limit))
+    limit = int(sim.limit)
+    sim.limit_class = size_class_of(limit)
+    share = share_within(sim, 0)
     for position in range(n):
         job = sim.scratch[position]
-        show_attempt(jobs, sim, job, int(sim.limit), may_be_lent(jobs, sim, job))
+        show_attempt(jobs, sim, job, limit, share, may_be_lent(jobs, sim, job))
 
 
 @kernel
