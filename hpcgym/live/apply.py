@@ -319,11 +319,11 @@ def _tell(told: Mapping[int, int], gone: Iterable[int], journal: Journal, outcom
         LiveError: It takes too long, or complains of more than jobs that have ended.
     """
     text = "".join(f"update JobId={job} SiteFactor={told[job]}\n" for job in sorted(told))
-    ended, refused, complaints = _fed_to_scontrol(text, journal) if text else (set(), set(), [])
+    ended, refused, complaints = _fed_to_scontrol(text, journal) if text else (set(), [], [])
     outcome.told.update(told)
-    if len(complaints) == len(refused):
+    if len(complaints) == len(refused):  # each is about a job
         back = {job for job, site in told.items() if not site}
-        outcome.cleared = (back | ended | set(gone)) - refused
+        outcome.cleared = (back | ended | set(gone)).difference(refused)
         journal.clear(time.time(), outcome.cleared & journal.sites.keys())
     if complaints:
         raise LiveError(
@@ -332,7 +332,7 @@ def _tell(told: Mapping[int, int], gone: Iterable[int], journal: Journal, outcom
         )
 
 
-def _fed_to_scontrol(text: str, journal: Journal) -> tuple[set[int], set[int], list[str]]:
+def _fed_to_scontrol(text: str, journal: Journal) -> tuple[set[int], list[int], list[str]]:
     """Return jobs that have ended, those that were refused, and all complaints but of the former.
 
     The text is whole before `scontrol` begins, and its lock on the journal outlives this process.
@@ -355,13 +355,17 @@ def _fed_to_scontrol(text: str, journal: Journal) -> tuple[set[int], set[int], l
     return ended, refused, complaints
 
 
-def answers_of(lines: Iterable[str]) -> tuple[set[int], set[int], list[str]]:
+def answers_of(lines: Iterable[str]) -> tuple[set[int], list[int], list[str]]:
     """Return jobs that have ended, those that were refused, and what `scontrol` says of others.
 
     Where tasks of an array fare differently there is a line for each group of them, and those that
-    were told are among them. An array has ended where all its tasks have.
+    were told are among them. An array has ended where all its tasks have, and is refused once for
+    each line that says so.
     """
-    ended, told, refused, complaints = set(), set(), set(), []
+    ended: set[int] = set()
+    told: set[int] = set()
+    refused: list[int] = []
+    complaints: list[str] = []
     for line in lines:
         answer = _OF_TASKS.match(line) or _OF_A_JOB.match(line)
         if answer and answer["what"].startswith("No error"):
@@ -371,5 +375,5 @@ def answers_of(lines: Iterable[str]) -> tuple[set[int], set[int], list[str]]:
         else:
             complaints.append(line)
             if answer:
-                refused.add(int(answer["job"]))
+                refused.append(int(answer["job"]))
     return ended - told, refused, complaints

@@ -392,7 +392,7 @@ def read_queue(squeue: Text, sprio: Text, sinfo: Text) -> Reading:
         raise LiveError(
             f"{sinfo.where}: no nodes; nothing is advised. Print it by: {shell_line('sinfo')}"
         )
-    with_priority = {values["job_id"] for _, values in rows_of("sprio", sprio)}
+    n_priorities = len({values["job_id"] for _, values in rows_of("sprio", sprio)})
     waiting: list[WaitingJob] = []
     running: list[QueuedJob] = []
     seen: dict[str, str] = {}
@@ -407,7 +407,7 @@ def read_queue(squeue: Text, sprio: Text, sinfo: Text) -> Reading:
         else:
             running.append(_running(values, where))
     reading = Reading(_now(waiting, running), tuple(waiting), tuple(running), nodes)
-    _refuse_empty(reading, squeue, len(with_priority))
+    _refuse_empty(reading, squeue, n_priorities)
     return reading
 
 

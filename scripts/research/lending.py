@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.evolution import XNES
 from hpcgym.core.observation_fields import MAY_BE_LENT, JobField
 from hpcgym.env.observation import fields_of
+from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, ratio_over_logs
 from hpcgym.output import writing
 from hpcgym.progress import steps
@@ -139,6 +140,11 @@ def search(seed: int, minutes: float, folder: Path) -> tuple[Floats, int, float]
     kept = folder / f"seed_{seed}.json"
     if kept.exists():
         state = json.loads(kept.read_text(encoding="utf-8"))
+        if state["minutes"] > minutes:
+            raise EvaluationError(
+                f"{kept}: was searched for {state['minutes']:g} minutes; give as many or more, or "
+                "another --output"
+            )
         found.mean, found.shape = np.array(state["mean"]), np.array(state["shape"])
         found.step_size, chance.bit_generator.state = state["step_size"], state["chance"]
         best = np.array(state["best"])
@@ -154,7 +160,11 @@ def search(seed: int, minutes: float, folder: Path) -> tuple[Floats, int, float]
                 best, state["least"] = found.mean.copy(), value
             spent = time.process_time() - begun
             work.advance(int(spent) - int(state["seconds"]))
-            state |= {"n_tried": state["n_tried"] + CANDIDATES, "seconds": spent}
+            state |= {
+                "n_tried": state["n_tried"] + CANDIDATES,
+                "seconds": spent,
+                "minutes": minutes,
+            }
             state |= {"mean": found.mean.tolist(), "shape": found.shape.tolist()}
             state |= {"step_size": found.step_size, "best": best.tolist()}
             state["chance"] = chance.bit_generator.state
