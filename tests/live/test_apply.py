@@ -202,7 +202,7 @@ def test_restoring_without_a_controller_is_an_error_and_forgets_nothing(slurm):
         (["1_0-1: Job has already finished", "1_2-3: No error"], set(), []),
         (["1_0-3: Job has already finished"], {1}, []),
         (["Invalid job id specified for job 5", "Access denied for job 6"], {5}, [6]),
-        (["2: Job has already finished", "1_0-1: Access denied", "1_2: Held"], {2}, [1, 1]),
+        (["2_0-1: Job has already finished", "1_0-1: Access denied", "1_2: Held"], {2}, [1, 1]),
     ],
 )
 def test_answers_are_told_apart_also_those_of_tasks(lines, ended, refused):
