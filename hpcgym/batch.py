@@ -158,6 +158,8 @@ class _Worker:
         if rule is not None:
             begin(table, self.state, 0, kept)
             setting.events_hear |= rule.hears
+        setting.backfill = episode.setting.backfill  # another part makes the passes of nodes
+        setting.hears = episode.setting.hears
         setting.n_jobs = n
         setting.machine_processors = episode.workload.machine_processors
         setting.week_start = episode.workload.week_start

@@ -16,6 +16,7 @@ from hpcgym.core.policy import mixed_policy, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import unit_divisors
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
 from hpcgym.trace.split import weeks
 from strategies import policies, settings_for, weights, workloads
@@ -69,6 +70,14 @@ def test_every_policy_of_the_shelf_gives_the_figures_of_simulate(log_weeks, thre
     assert result.workloads == tuple(workload.name for workload in log_weeks)
     assert result.n_jobs.tolist() == [len(workload) for workload in log_weeks]
     assert_equals_simulate(result, log_weeks, chosen, threshold=200_000)
+
+
+@pytest.mark.parametrize("mode", ["easy", "cost-benefit:cap=0.9+trial:young=1800", "slurm"])
+def test_machines_of_nodes_give_the_figures_of_simulate(mode):
+    """Other parts make their passes than where processors are counted."""
+    jobs = [Episodes("hetero-64-weeks").workload(number) for number in range(2)]
+    result = simulate_many(jobs, ["FCFS", "SAF"], backfill=mode)
+    assert_equals_simulate(result, jobs, ["FCFS", "SAF"], backfill=mode)
 
 
 @given(

@@ -97,13 +97,12 @@ class Backfill(Mode):
     Attributes:
         BATCH_ONLY: Whether it needs event_semantics "batch".
         KNOWS_LIMITS: Whether its passes ask events about limits.
-        PASSES_ON_NODES: Whether its part makes the passes of nodes, too: its `work` does the tasks
-            `NODES_*` as well.
+        KNOWS_OUTAGES: Whether its passes on nodes, if it makes any, know outages.
     """
 
     BATCH_ONLY: ClassVar[bool] = False
     KNOWS_LIMITS: ClassVar[bool] = False
-    PASSES_ON_NODES: ClassVar[bool] = False
+    KNOWS_OUTAGES: ClassVar[bool] = True
 
     @property
     def guards(self) -> bool | None:

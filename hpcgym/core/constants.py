@@ -154,6 +154,7 @@ IS_BLOCKED, ON_COMPONENT, ADD_COST, PAYS = 2**14, 2**15, 2**17, 2**18
 POSTPONE = 2**19  # and of trials, where a start ends some and that takes time
 EASY_ON_NODES = ON_TRIAL_END | IS_BLOCKED
 """A mode that hears one of these makes one reservation in each partition, as EASY does."""
+PASS_ON_NODES = 2**28  # of a mode: MAKE_PASS on a machine of nodes, too
 COUNT_COMING = 2**16  # jobs that come now, of an event only
 LIMIT_LEVEL = 2**16  # what `Sim.limited_by` counts levels of limits in
 # What the event at `Sim.looks_ahead` is asked besides, as is `MAKE_PASS`.

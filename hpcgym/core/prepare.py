@@ -256,9 +256,6 @@ def prepare(
         if keyed is not None and (keyed.keys is not None or keyed.constant is not None):
             keys[:, row] = checked_keys(workload, keyed)
     run_time = executed_run_time(workload, settings.kill_at_limit)
-    nodes = columns_of(workload)
-    if workload.machine is not None and mode.PASSES_ON_NODES:
-        nodes["nodes_pass"] = number
     timeless = [workload.processors, estimate, workload.submit_time]
     table = Jobs(
         submit_time=workload.submit_time,
@@ -277,7 +274,7 @@ def prepare(
         requeue=requeue,
         mode_pass=number if mode.part else 0,
         **columns_of_events(events, workload),
-        **nodes,
+        **columns_of(workload),
     )
     setting, weight = rules_of(policy, backfill_policy, settings)
     setting.backfill, setting.hears = number, hears
@@ -414,8 +411,6 @@ def rules_of(
     base = policy if keeps else as_policy("FCFS")
     setting.threshold = -1 if settings.threshold is None else settings.threshold
     mode = as_backfill(settings.backfill)
-    setting.backfill = mode.number
-    setting.hears = mode.hears
     heard = (event.hears for event in (*as_events(settings.events), *settings.kept))
     setting.events_hear = reduce(or_, heard, 0)
     setting.semantics = (

@@ -101,10 +101,7 @@ def _work_of(module: str) -> int:
     return address_of(loaders.module(module).work, _of(types.int64, 2))
 
 
-# A number of a part is that of a mode with passes of its own on nodes.
-ADDRESS_OF["nodes_pass"] = lambda number: (
-    _part(number) if number >= BACKFILL_PART else _work_of(loaders.NODES)
-)
+ADDRESS_OF["nodes_pass"] = lambda number: _work_of(loaders.NODES)
 ADDRESS_OF["mode_pass"] = _part
 ADDRESS_OF["event_pass"] = lambda numbers: np.array(list(map(_part, numbers)), dtype=np.int64)
 ADDRESS_OF["act"] = lambda module: address_of(loaders.module(module).act, _of_act())

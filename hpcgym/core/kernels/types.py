@@ -333,8 +333,8 @@ class Sim(Columned):
     ended_up_to: IntVector = empty("classes of run times if attempts and fields")
     """Completed jobs up to each class of run time, once `n_timed` is not 0."""
     recent: ShortTable = empty("users if attempts and fields", RING_JOBS + 3)
-    """How many jobs each user has completed, -1 = nothing is kept; a limit of trials, s, and how
-    many of the run times are within it; those of the jobs of `history_job`, at least 1 s."""
+    """By user: completed jobs, -1 = the row is not kept; a limit of trials, s; how many run times
+    are within it; then the run times of the jobs of `history_job`, at least 1 s."""
     log_request: SingleVector = empty("jobs if attempts and fields")
     """Requested time of each started job as it is shown."""
 

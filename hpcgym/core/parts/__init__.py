@@ -27,6 +27,8 @@ The file of a backfilling mode has
 | `AFTER_PASS` | a pass has run to its end | 1 = a decision was taken since | 1 = one is due now |
 | `CHECK` | after a pass of a debug run | 1 = the pass ran to its end | 0, or what is broken, < 0 |
 
+On a machine of nodes the kernels of nodes make the passes, unless a mode hears `PASS_ON_NODES`:
+then it does `MAKE_PASS` there, too.
 The module of a mode that takes jobs off the machine says so by `REQUEUES`, so that a simulation
 keeps what is known of attempts.
 At a reset all numbers of a part are 0; arrays are as they were. The modules are listed in

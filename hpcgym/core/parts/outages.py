@@ -127,9 +127,7 @@ class Outage(Event):
     def check_mode(self, mode: Mode) -> None:
         """Refuse modes whose passes know no outages."""
         if self.nodes:
-            is_known = (
-                isinstance(mode, Backfill) and mode.works_on_nodes and not mode.PASSES_ON_NODES
-            )
+            is_known = isinstance(mode, Backfill) and mode.works_on_nodes and mode.KNOWS_OUTAGES
             modes = (
                 "'easy' and 'cost-benefit', with a cap or trials or without, 'depth', "
                 "'conservative' and 'none' on machines of nodes"

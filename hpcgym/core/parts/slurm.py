@@ -67,7 +67,7 @@ class Slurm(Backfill):
     NAME: ClassVar[str] = "slurm"
     BATCH_ONLY: ClassVar[bool] = True
     KNOWS_LIMITS: ClassVar[bool] = True
-    PASSES_ON_NODES: ClassVar[bool] = True
+    KNOWS_OUTAGES: ClassVar[bool] = False
     works_on_nodes: ClassVar[bool] = True
     keeps_state: ClassVar[bool] = True
 
@@ -113,7 +113,7 @@ class Slurm(Backfill):
     @property
     def parameters(self) -> tuple[float, ...]:
         """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        # First of all, as for other modes on nodes, how many reservations there may be.
+        # `Sim.depth` and `Sim.planned`, which kernels of nodes read: any number of reservations.
         return (math.inf, math.inf, *super().parameters)
 
     def refuse_on_counts(self) -> None:

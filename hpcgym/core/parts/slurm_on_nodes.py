@@ -9,12 +9,10 @@ the grid of time. When cycles are due, `hpcgym.core.parts.slurm` says.
 A walk along the instants to come moves a cursor (`hpcgym.core.kernels.nodes.timeline`): running
 jobs release what they hold of nodes, reservations take whole nodes and return them.
 
-`work` stands at both addresses, that of the mode and that of the kernels of nodes. Of the latter it
-makes the passes, and hands on all else. So passes of other modes do not know of this one.
-
 Cost, with n waiting jobs of which t are tested: O(n) to list them, times the number of tiers;
-O(nodes) for each start of the main scheduler; for each tested job O(nodes), and a step for each
-node that running jobs release and reservations hold up to its own.
+O(nodes) for each start of the main scheduler, and for each partition of the component that is
+blocked then; for each tested job O(nodes), and a step for each node that running jobs release and
+reservations hold up to its own.
 
 Source: Specification, section 16, "Slurm's backfilling".
 """
@@ -25,10 +23,14 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.moments import is_withheld
-from hpcgym.core.kernels.nodes import work as nodes
-from hpcgym.core.kernels.nodes.nodes_pass import clear_plan, has_placement_on_free, take_nodes
+from hpcgym.core.kernels.nodes.nodes_pass import (
+    clear_plan,
+    has_placement_on_free,
+    list_by_tier,
+    take_nodes,
+)
 from hpcgym.core.kernels.nodes.placement import place_chunks
-from hpcgym.core.kernels.nodes.rooms import clear_nodes, component_of, usable
+from hpcgym.core.kernels.nodes.rooms import component_of, partition_of, usable
 from hpcgym.core.kernels.nodes.timeline import (
     PLAN,
     TRIAL,
@@ -53,9 +55,7 @@ from hpcgym.core.parts.slurm import (
     pass_by,
 )
 
-HEARS = slurm.HEARS
-
-do_nodes = kernel(nodes.work)
+HEARS = slurm.HEARS | s.PASS_ON_NODES
 
 
 class SlurmOnNodesSim(SlurmSim):
@@ -68,24 +68,11 @@ class SlurmOnNodesSim(SlurmSim):
     tested_of: IntVector = empty("partitions")  # jobs of each partition that this cycle has tested
 
 
-@kernel(inlined=True)
-def partition_of(jobs: Jobs, job: int) -> int:
-    """Return the partition of a job."""
-    return jobs.need[jobs.shape[job], s.NEED_PARTITION]
-
-
 @kernel
 def list_queue(jobs: Jobs, sim: Sim, contested: bool) -> int:
     """List all waiting jobs in `component_walk`, higher tiers first; return their number."""
-    waiting = list_in_order(jobs, sim, contested)
-    n, tier = 0, 0
-    while n < waiting:
-        for position in range(waiting):
-            job = sim.scratch[position]
-            if jobs.limit[partition_of(jobs, job), s.LIMIT_RANK] == tier:
-                sim.component_walk[n] = job
-                n += 1
-        tier += 1
+    n = list_in_order(jobs, sim, contested)
+    list_by_tier(jobs, sim, n, s.LIMIT_RANK)
     return n
 
 
@@ -114,7 +101,7 @@ def place_unblocked(jobs: Jobs, sim: SlurmOnNodesSim, job: int) -> int:
 
 @kernel
 def start_by_partition(jobs: Jobs, sim: SlurmOnNodesSim, n: int) -> bool:
-    """Start the n listed jobs that nothing before them in their partition keeps from it.
+    """Start, of n listed jobs, each with a placement whose partition no earlier job blocks.
 
     Return False if it stopped at the picked job.
     """
@@ -284,12 +271,10 @@ def slurm_pass_on_nodes(jobs: Jobs, sim: SlurmOnNodesSim, contested: bool) -> bo
 
 
 def work(jobs: Jobs, sim: SlurmOnNodesSim, task: int, argument: int) -> int:
-    """Do a task of the mode, or of the kernels of nodes; `argument` says what a pass goes by."""
+    """Do a task for a simulation; `argument` says of a pass what it goes by."""
     if task == s.NEXT_INSTANT:
         sim.due[:] = 1  # a pass is about all components
         return next_cycle(sim)
-    if task == s.NODES_PASS:
-        if sim.nodes_ready == 0:
-            clear_nodes(jobs, sim)
+    if task == s.MAKE_PASS:
         return int(slurm_pass_on_nodes(jobs, sim, argument == 1))
-    return do_nodes(jobs, sim, task, argument)
+    return 0

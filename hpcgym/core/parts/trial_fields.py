@@ -85,9 +85,9 @@ def count_up_to(sim: Sim, user: int, most: int) -> int:
 
 @kernel(inlined=True)
 def share_within(sim: Sim, ran: int) -> float:
-    """Return the share of the completed jobs of a higher class than `ran` s that are in the limit.
+    """Return, of the completed jobs that ran longer than `ran` s, the share within the limit.
 
-    `limit_class` is that of the limit. One job more within it and one beyond are counted.
+    It goes by classes; `limit_class` is that of the limit. One job within and one beyond are added.
     """
     before, n_within = 0, 0
     if sim.n_timed > 0:  # else what is kept is of the last episode
@@ -199,8 +199,9 @@ def may_give_way(jobs: Jobs, sim: Any, job: int, young: float, machine: int) -> 
 def list_running(jobs: Jobs, sim: Any, young: float) -> int:
     """List the running jobs that have run least, by area, and may be killed; return their number.
 
-    They are SHOWN_RUNNING at most, ties by number. Those that give way up to the age `young`, s,
-    are counted meanwhile. Writes `victim_job`, `victim_area` and `young_processors`.
+    They are SHOWN_RUNNING at most, ties by number. Meanwhile the processors of those that may give
+    way up to the age `young`, s, are added up. Writes `victim_job`, `victim_area` and
+    `young_processors`.
     """
     n, young_processors = 0, 0
     most = min(SHOWN_RUNNING, len(sim.victim_job))

@@ -39,7 +39,7 @@ from hpcgym.core.engine.moments import is_withheld
 from hpcgym.core.kernels.nodes.bound import make_bound
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
-from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of
+from hpcgym.core.kernels.nodes.rooms import component_of, occupy, partition_of, rooms_of
 from hpcgym.core.kernels.nodes.spares import change_spares, is_too_wide, spare_beside
 from hpcgym.core.kernels.nodes.timeline import (
     OTHER_PLAN,
@@ -265,7 +265,7 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
             if hopeful == n:
                 return 0
         job = sim.component_walk[position]
-        partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
+        partition = partition_of(jobs, job)
         is_known = stays and left == 0
         is_placeable = position == hopeful if is_known else has_placement(jobs, sim, job)
         if sim.planned_of[partition] >= depth:
@@ -298,20 +298,28 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
 
 
 @kernel
+def list_by_tier(jobs: Jobs, sim: Sim, n: int, column: int) -> None:
+    """List the first n jobs of `scratch` in `component_walk`, higher tiers first.
+
+    `column` is where `Jobs.limit` has the ranks of tiers.
+    """
+    listed, tier = 0, 0
+    while listed < n:
+        for position in range(n):
+            job = sim.scratch[position]
+            if jobs.limit[partition_of(jobs, job), column] == tier:
+                sim.component_walk[listed] = job
+                listed += 1
+        tier += 1
+
+
+@kernel
 def order_left(jobs: Jobs, sim: Sim, left: int) -> None:
     """List the jobs left for step 3 in backfill order in `component_walk`, higher tiers first."""
     which = make_backfill_order(jobs, sim, s.BASE_ORDER, left)
     if which != s.BASE_ORDER:  # else they are listed in queue order
         sort_listed(sim, which, left)
-    n = 0
-    tier = 0
-    while n < left:
-        for position in range(left):
-            job = sim.scratch[position]
-            if jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_TIER] == tier:
-                sim.component_walk[n] = job
-                n += 1
-        tier += 1
+    list_by_tier(jobs, sim, left, s.LIMIT_TIER)
 
 
 @kernel
@@ -477,7 +485,7 @@ def list_component(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
         highest_left = False
         for position in range(waiting):
             job = sim.walk[position]
-            partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
+            partition = partition_of(jobs, job)
             if sim.start_time[job] < -1 and component_of(jobs, job) == component:
                 if jobs.limit[partition, s.LIMIT_TIER] == tier:
                     sim.component_walk[n] = job

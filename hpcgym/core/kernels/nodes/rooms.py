@@ -60,9 +60,15 @@ def usable(jobs: Jobs, shape: int, room: int) -> int:
 
 
 @kernel(inlined=True)
+def partition_of(jobs: Jobs, job: int) -> int:
+    """Return the partition of a job."""
+    return jobs.need[jobs.shape[job], s.NEED_PARTITION]
+
+
+@kernel(inlined=True)
 def component_of(jobs: Jobs, job: int) -> int:
     """Return the component that a job's partition belongs to."""
-    return jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_COMPONENT]
+    return jobs.limit[partition_of(jobs, job), s.LIMIT_COMPONENT]
 
 
 @kernel

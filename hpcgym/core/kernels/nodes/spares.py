@@ -8,7 +8,7 @@ import numpy as np
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_guaranteed
-from hpcgym.core.kernels.nodes.rooms import use_of
+from hpcgym.core.kernels.nodes.rooms import partition_of, use_of
 from hpcgym.core.kernels.nodes.timeline import PLAN, depth_of, release_end
 from hpcgym.core.kernels.nodes.trials import is_clearing
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -17,7 +17,7 @@ from hpcgym.core.kernels.types import Jobs, Sim
 @kernel
 def spare_beside(jobs: Jobs, sim: Sim, job: int, start: int) -> int:
     """Return how many cpus of its partition a reserved job leaves idle when it starts, at most."""
-    partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
+    partition = partition_of(jobs, job)
     spare = sim.free_cpus[partition] - jobs.processors[job]
     position = sim.n_releases - 1
     some_clear = sim.n_busy > 0
@@ -68,7 +68,7 @@ def is_too_wide(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     # Nodes that come back may leave more, and a guaranteed trial has nodes of its own.
     if sim.n_foreseen > 0 or is_guaranteed(sim, job):
         return False
-    partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
+    partition = partition_of(jobs, job)
     for position in range(reach):
         number = sim.plan_by_start[PLAN, position]
         reserved = sim.plan_job[PLAN, number]

@@ -1,6 +1,7 @@
 """What the event engine asks of the kernels of nodes, as one function with an address."""
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.kernels.nodes.check import find_overuse
 from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, nodes_pass, try_on_idle
 from hpcgym.core.kernels.nodes.observation import begin_showing, show_job
@@ -25,6 +26,8 @@ def work(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     if sim.nodes_ready == 0:
         clear_nodes(jobs, sim)
     if task == s.NODES_PASS:
+        if sim.hears & s.PASS_ON_NODES != 0:
+            return ask_mode(jobs.mode_pass, jobs, sim, s.MAKE_PASS, job)
         return int(nodes_pass(jobs, sim, job == 1))
     if task == s.NODES_CONTESTED:
         return int(is_contested_on_nodes(jobs, sim))
