@@ -19,11 +19,19 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.queue.btree import size_class_of
-from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.user_history import past_run_time
-from hpcgym.core.kernels.types import Int, Jobs, Sim
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import SHOWN_RUNNING, JobTrialField, RunningField, TrialField
 from hpcgym.core.parts.cost_benefit import log_time
+from hpcgym.core.parts.young_jobs import (
+    JOB,
+    PROCESSORS,
+    age_at,
+    may_be_killed,
+    may_give_way,
+    put_by_area,
+)
 
 N_CLASSES = s.SIZE_CLASSES
 FIRST_ROW, N_COLUMNS = len(TrialField), len(RunningField)
@@ -147,54 +155,6 @@ def show_attempt(
     shown[JobTrialField.CHANCE_TO_END] = np.float32(chance)
 
 
-@kernel(inlined=True)
-def may_be_killed(jobs: Jobs, job: int) -> bool:
-    """Tell whether a job may be killed and started again."""
-    return len(jobs.requeue) == 0 or jobs.requeue[job] == s.MAY_BE_KILLED
-
-
-@kernel(inlined=True)
-def area_run(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Return the processors of a running job times its age, s."""
-    return int(jobs.processors[job] * (sim.now - sim.start_time[job]))
-
-
-@kernel(inlined=True)
-def put_by_area(listed: Int, areas: Int, n: int, most: int, job: int, area: int) -> int:
-    """Put a job into a list of n by area run, ties by number; return how many are listed.
-
-    The list holds the first `most`. Writes `listed` and `areas`.
-    """
-    position = n
-    if n == most:
-        position -= 1
-        if areas[position] < area or (areas[position] == area and listed[position] < job):
-            return n
-    while position > 0 and (
-        areas[position - 1] > area or (areas[position - 1] == area and listed[position - 1] > job)
-    ):
-        listed[position] = listed[position - 1]
-        areas[position] = areas[position - 1]
-        position -= 1
-    listed[position] = job
-    areas[position] = area
-    return min(n + 1, most)
-
-
-@kernel(inlined=True)
-def may_give_way(jobs: Jobs, sim: Any, job: int, young: float, machine: int) -> bool:
-    """Tell whether a job on the machine, of so many processors, may give way up to an age, s."""
-    return (
-        0 <= sim.now - sim.start_time[job] < young  # false of most
-        and jobs.requested_time[job] > sim.long_request
-        and not is_on_trial(sim, job)
-        and sim.n_gave_way[job] < sim.most_times
-        and jobs.processors[job] <= sim.victim * machine
-        and may_be_killed(jobs, job)
-        and not is_overdue(sim, job)
-    )
-
-
 @kernel
 def list_running(jobs: Jobs, sim: Any, young: float) -> int:
     """List the running jobs that have run least, by area, and may be killed; return their number.
@@ -205,16 +165,18 @@ def list_running(jobs: Jobs, sim: Any, young: float) -> int:
     """
     n, young_processors = 0, 0
     most = min(SHOWN_RUNNING, len(sim.victim_job))
-    # The soonest end is last. Those that end soon have often run least, so that few others move.
-    for at in range(sim.n_running - 1, -1, -1):
-        job = sim.ending_job[at]
-        if is_on_trial(sim, job) or not may_be_killed(jobs, job):
+    for at in range(sim.n_by_age - 1, -1, -1):
+        age = age_at(sim, at)
+        # An area is no less than the age, and ages only rise from here on.
+        if n == most and age >= young and age > sim.victim_area[n - 1]:
+            break
+        job = sim.by_age[at, JOB]
+        if age < 0 or not may_be_killed(jobs, job):  # below 0: it does not run usefully yet
             continue
-        area = area_run(jobs, sim, job)
-        if area >= 0:  # else it does not run usefully yet
-            n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
-            if may_give_way(jobs, sim, job, young, sim.machine_processors):
-                young_processors += jobs.processors[job]
+        area = age * sim.by_age[at, PROCESSORS]
+        n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
+        if age < young and may_give_way(sim, at, sim.machine_processors):
+            young_processors += sim.by_age[at, PROCESSORS]
     sim.young_processors = young_processors
     return n
 

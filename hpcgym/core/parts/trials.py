@@ -50,25 +50,28 @@ from hpcgym.core.engine.life import (
     take_back,
 )
 from hpcgym.core.engine.moments import more_ahead
-from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.selection import take_first
-from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
+from hpcgym.core.kernels.types import Counter, IntTable, IntVector, Jobs, empty
 from hpcgym.core.observation_fields import TrialField
 from hpcgym.core.parts import cost_benefit, restart, waiting_cost
-from hpcgym.core.parts.cost_benefit import CostBenefitSim
+from hpcgym.core.parts.cost_benefit import CostBenefitSim, begins_at
 from hpcgym.core.parts.trial_fields import (
-    area_run,
     list_running,
-    may_be_killed,
-    may_give_way,
-    put_by_area,
     record_run_time,
     share_within,
     show_attempt,
     show_running,
     was_attempted,
+)
+from hpcgym.core.parts.young_jobs import (
+    N_AGE_COLUMNS,
+    count_young,
+    forget_age,
+    list_by_age,
+    list_victims,
+    may_be_killed,
 )
 from hpcgym.core.predictor import luck_of
 from hpcgym.errors import PolicyError
@@ -187,9 +190,11 @@ class TrialSim(CostBenefitSim):
     young_room: Counter  # processors that jobs may take which were never tried
     chooses: Counter  # 1 = an agent may still put jobs on trial after this pass
     some_gave_way: Counter  # 1 = jobs have given way since the pass
+    n_by_age: Counter  # rows of `by_age`
 
     busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
     busy_job: IntVector = empty("releases")  # the job that held them
+    by_age: IntTable = empty("running", N_AGE_COLUMNS)  # who runs off trial, the youngest last
     victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
     victim_area: IntVector = empty("trial")  # processors times age of each, s
 
@@ -218,6 +223,7 @@ def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
             sim.n_begun += 1
     if sim.show_trials == 1:
         sim.log_request[job] = cost_benefit.log_time(float(jobs.requested_time[job]))
+    list_by_age(jobs, sim, job, begins_at(sim, job))
     return cost_benefit.on_start(jobs, sim, job)
 
 
@@ -258,6 +264,8 @@ def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
     remove_release(sim, job, since + jobs.estimate[job])
     later = since + int(sim.overhead)
     sim.start_time[job] = later
+    forget_age(sim, job)
+    list_by_age(jobs, sim, job, later)
     add_running(sim, job, later + jobs.run_time[job])
     add_release(sim, job, later + jobs.estimate[job])
     if sim.keep_reward == 1:
@@ -332,9 +340,13 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
 def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
     """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
     most, longest = (1.0, 1.0) if untried else (sim.most_tried, sim.limit)
-    if sim.n_tried[job] >= most or is_on_trial(sim, job) or sim.killed_at[job] == sim.now:
+    if sim.n_tried[job] >= most or is_on_trial(sim, job):
         return False
-    ran = sim.ran[job] if was_attempted(sim, job) else 0
+    ran = 0
+    if was_attempted(sim, job):  # few were, and what is known of attempts is not in the cache
+        if sim.killed_at[job] == sim.now:
+            return False
+        ran = sim.ran[job]
     return ran < longest and may_be_killed(jobs, job) and not restart.is_away(sim, job)
 
 
@@ -391,19 +403,6 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
 
 
 @kernel
-def list_victims(jobs: Jobs, sim: TrialSim, component: int, machine: int) -> int:
-    """List young jobs of a component, -1 = all, by area run, and return how many."""
-    n, most = 0, len(sim.victim_job)
-    for at in range(sim.n_running):
-        job = sim.ending_job[at]
-        if may_give_way(jobs, sim, job, sim.young, machine) and (
-            component < 0 or component_of(jobs, job) == component
-        ):
-            n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area_run(jobs, sim, job))
-    return n
-
-
-@kernel
 def give_way(jobs: Jobs, sim: TrialSim, job: int) -> None:
     """Take a young job off the machine; it waits anew, and what `evict` and `enter` write."""
     sim.since[job] = sim.start_time[job]
@@ -436,12 +435,8 @@ def share_room(jobs: Jobs, sim: TrialSim, young: float) -> None:
 @kernel
 def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
     """Count the processors of young jobs; write `young_processors` and what `share_room` writes."""
-    young, young_processors = age_to_give_way(sim), 0
-    for at in range(sim.n_running if young > 0.0 else 0):
-        job = sim.ending_job[at]
-        if may_give_way(jobs, sim, job, young, sim.machine_processors):
-            young_processors += jobs.processors[job]
-    sim.young_processors = young_processors
+    young = age_to_give_way(sim)
+    count_young(sim, young)
     share_room(jobs, sim, young)
 
 
@@ -579,6 +574,7 @@ def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
     elif task == s.ON_START:
         return on_start(jobs, sim, argument)
     elif task == s.ON_RELEASE:
+        forget_age(sim, argument)
         cost_benefit.on_release(jobs, sim, argument)
     elif task == s.ON_END:
         record_run_time(jobs, sim, argument)

@@ -58,6 +58,9 @@ N_CLUSTER = len(ClusterField)
 N_CONTROLS, N_TRIALS, N_JOB_TRIALS = len(ControlsField), N_TRIAL_FIELDS, len(JobTrialField)
 """Numbers shown of it for controls and about trials, and about those of each visible job."""
 
+N_WITH_TRIALS = N_FIELDS + N_JOB_TRIALS
+"""Numbers shown of each visible job where trials are, and nothing else is besides."""
+
 OLDEST_SHARE = 4
 """One slot in this many shows a job that has waited longest."""
 
@@ -383,6 +386,12 @@ def show_jobs(
         mask[shown:before] = np.float32(0.0)
 
 
+@kernel(inlined=True)
+def shows_more(jobs: Jobs) -> bool:
+    """Tell whether fields about nodes or of a user's own are shown of each visible job."""
+    return has_nodes(jobs) or len(jobs.own_of_job) > 0
+
+
 @kernel
 def show_wider_jobs(
     jobs: Jobs,
@@ -462,6 +471,8 @@ def observe(
     if len(shown_jobs) == len(slot) * N_FIELDS:
         # As a constant the width of a row costs nothing.
         show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS)
+    elif len(shown_jobs) == len(slot) * N_WITH_TRIALS and not shows_more(jobs):
+        show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_WITH_TRIALS)
     else:
         show_wider_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow)
     if sim.show_controls == 1:
