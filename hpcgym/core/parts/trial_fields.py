@@ -22,16 +22,9 @@ from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.observation_fields import SHOWN_RUNNING, JobTrialField, RunningField, TrialField
+from hpcgym.core.observation_fields import JobTrialField, RunningField, TrialField
 from hpcgym.core.parts.cost_benefit import log_time
-from hpcgym.core.parts.young_jobs import (
-    JOB,
-    PROCESSORS,
-    age_at,
-    may_be_killed,
-    may_give_way,
-    put_by_area,
-)
+from hpcgym.core.parts.young_jobs import JOB, PROCESSORS, age_at, may_be_killed, put_rows_by_area
 
 N_CLASSES = s.SIZE_CLASSES
 FIRST_ROW, N_COLUMNS = len(TrialField), len(RunningField)
@@ -156,43 +149,20 @@ def show_attempt(
 
 
 @kernel
-def list_running(jobs: Jobs, sim: Any, young: float) -> int:
-    """List the running jobs that have run least, by area, and may be killed; return their number.
+def show_running(jobs: Jobs, sim: Any) -> None:
+    """Write the rows of `RunningField` behind `TrialField`; rows of no job are zeros.
 
-    They are SHOWN_RUNNING at most, ties by number. Meanwhile the processors of those that may give
-    way up to the age `young`, s, are added up. Writes `victim_job`, `victim_area` and
-    `young_processors`.
+    Writes the order of `row_of_running`, too.
     """
-    n, young_processors = 0, 0
-    most = min(SHOWN_RUNNING, len(sim.victim_job))
-    for at in range(sim.n_by_age - 1, -1, -1):
-        age = age_at(sim, at)
-        # An area is no less than the age, and ages only rise from here on.
-        if n == most and age >= young and age > sim.victim_area[n - 1]:
-            break
-        job = sim.by_age[at, JOB]
-        if age < 0 or not may_be_killed(jobs, job):  # below 0: it does not run usefully yet
+    put_rows_by_area(sim)
+    shown, begin, position = sim.shown_trials, FIRST_ROW, sim.n_rows
+    while position > 0 and begin < len(shown):
+        position -= 1
+        job, age = sim.row_of_running[position, JOB], age_at(sim, position)
+        if age < 0 or not may_be_killed(jobs, job):  # below 0 it does not run usefully yet
             continue
-        area = age * sim.by_age[at, PROCESSORS]
-        n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
-        if age < young and may_give_way(sim, at, sim.machine_processors):
-            young_processors += sim.by_age[at, PROCESSORS]
-    sim.young_processors = young_processors
-    return n
-
-
-@kernel
-def show_running(jobs: Jobs, sim: Any, n: int) -> None:
-    """Write the rows of `RunningField` behind `TrialField`, of n jobs that `list_running` listed.
-
-    Rows of no job are zeros.
-    """
-    shown, begin = sim.shown_trials, FIRST_ROW
-    for row in range(n):
-        job = sim.victim_job[row]
-        age = sim.now - sim.start_time[job]
         left = max(jobs.estimate[job] - age, 0)
-        width = jobs.processors[job] / sim.machine_processors
+        width = sim.row_of_running[position, PROCESSORS] / sim.machine_processors
         shown[begin + RunningField.RUNNING_PROCESSORS] = np.float32(width)
         shown[begin + RunningField.LOG_AGE] = log_time(float(age))
         shown[begin + RunningField.LOG_TIME_LEFT] = log_time(float(left))

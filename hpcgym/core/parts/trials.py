@@ -58,7 +58,6 @@ from hpcgym.core.observation_fields import TrialField
 from hpcgym.core.parts import cost_benefit, restart, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim, begins_at
 from hpcgym.core.parts.trial_fields import (
-    list_running,
     record_run_time,
     share_within,
     show_attempt,
@@ -66,12 +65,12 @@ from hpcgym.core.parts.trial_fields import (
     was_attempted,
 )
 from hpcgym.core.parts.young_jobs import (
-    N_AGE_COLUMNS,
+    N_ROW_COLUMNS,
+    add_row,
     count_young,
-    forget_age,
-    list_by_age,
     list_victims,
     may_be_killed,
+    remove_row,
 )
 from hpcgym.core.predictor import luck_of
 from hpcgym.errors import PolicyError
@@ -190,11 +189,11 @@ class TrialSim(CostBenefitSim):
     young_room: Counter  # processors that jobs may take which were never tried
     chooses: Counter  # 1 = an agent may still put jobs on trial after this pass
     some_gave_way: Counter  # 1 = jobs have given way since the pass
-    n_by_age: Counter  # rows of `by_age`
+    n_rows: Counter  # of `row_of_running`
 
     busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
     busy_job: IntVector = empty("releases")  # the job that held them
-    by_age: IntTable = empty("running", N_AGE_COLUMNS)  # who runs off trial, the youngest last
+    row_of_running: IntTable = empty("running", N_ROW_COLUMNS)  # one of each job off trial
     victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
     victim_area: IntVector = empty("trial")  # processors times age of each, s
 
@@ -223,7 +222,7 @@ def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
             sim.n_begun += 1
     if sim.show_trials == 1:
         sim.log_request[job] = cost_benefit.log_time(float(jobs.requested_time[job]))
-    list_by_age(jobs, sim, job, begins_at(sim, job))
+    add_row(jobs, sim, job, begins_at(sim, job))
     return cost_benefit.on_start(jobs, sim, job)
 
 
@@ -264,8 +263,8 @@ def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
     remove_release(sim, job, since + jobs.estimate[job])
     later = since + int(sim.overhead)
     sim.start_time[job] = later
-    forget_age(sim, job)
-    list_by_age(jobs, sim, job, later)
+    remove_row(sim, job)
+    add_row(jobs, sim, job, later)
     add_running(sim, job, later + jobs.run_time[job])
     add_release(sim, job, later + jobs.estimate[job])
     if sim.keep_reward == 1:
@@ -531,10 +530,9 @@ def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
 
 @kernel
 def show_processors(jobs: Jobs, sim: TrialSim) -> None:
-    """Write `shown_trials` of the cluster, and what `look_for_room` and `list_running` write."""
-    young = age_to_give_way(sim)
-    show_running(jobs, sim, list_running(jobs, sim, young))
-    share_room(jobs, sim, young)
+    """Write `shown_trials` of the cluster, and what `look_for_room` writes."""
+    show_running(jobs, sim)
+    look_for_room(jobs, sim)
     shown, machine = sim.shown_trials, sim.machine_processors
     shown[TrialField.IDLE_PROCESSORS] = np.float32(idle(sim) / machine)
     shown[TrialField.TRIAL_PROCESSORS] = np.float32((sim.on_trial + sim.guaranteed) / machine)
@@ -574,7 +572,7 @@ def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
     elif task == s.ON_START:
         return on_start(jobs, sim, argument)
     elif task == s.ON_RELEASE:
-        forget_age(sim, argument)
+        remove_row(sim, argument)
         cost_benefit.on_release(jobs, sim, argument)
     elif task == s.ON_END:
         record_run_time(jobs, sim, argument)

@@ -1,14 +1,15 @@
-"""The running jobs by age, and which of them are young enough to give way to trials.
+"""The running jobs in rows, and which of them are young enough to give way to trials.
 
-Jobs on trial are not among them. The list has a row for each job, so that who looks for young ones
-reads little of what is known of jobs elsewhere, which is not in the cache.
+Jobs on trial are not among them. What is known of a job elsewhere is not in the cache, so rows hold
+what is asked of each running job at every pass.
 
-Cost: O(1) for a job that starts now, and O(running jobs) at most for one that leaves the machine; a
-look at young jobs is at no other.
+Cost: O(running jobs) for a job that leaves the machine and for a look at the young ones. Rows are
+put by area where they are shown: O(running jobs), for few have changed places since the last time.
 
 Source: Specification, section 15, "Young jobs give way".
 """
 
+import math
 from typing import Any
 
 from hpcgym.core import constants as s
@@ -17,30 +18,22 @@ from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.queue.entries import is_overdue
 from hpcgym.core.kernels.types import Int, Jobs
 
-N_AGE_COLUMNS = 4
+N_ROW_COLUMNS = 4
 
-# Columns of `Sim.by_age`.
-JOB, SINCE, PROCESSORS, GIVES_WAY = range(N_AGE_COLUMNS)
+# Columns of `Sim.row_of_running`.
+JOB, SINCE, PROCESSORS, GIVES_WAY = range(N_ROW_COLUMNS)
 
 
 @kernel(inlined=True)
 def age_at(sim: Any, position: int) -> int:
-    """Return the age of the job at a place of the list, s; below 0 if it runs usefully later."""
-    return sim.now - sim.by_age[position, SINCE]
+    """Return the age of the job in a row, s; below 0 if it runs usefully later."""
+    return sim.now - sim.row_of_running[position, SINCE]
 
 
-@kernel
-def forget_age(sim: Any, job: int) -> None:
-    """Take a job off the list, which is on it."""
-    by_age = sim.by_age
-    last = sim.n_by_age - 1
-    position = last
-    while by_age[position, JOB] != job:
-        position -= 1
-    for later in range(position, last):
-        for column in range(N_AGE_COLUMNS):
-            by_age[later, column] = by_age[later + 1, column]
-    sim.n_by_age = last
+@kernel(inlined=True)
+def area_at(sim: Any, position: int) -> int:
+    """Return the processors of the job in a row times its age, s."""
+    return sim.row_of_running[position, PROCESSORS] * age_at(sim, position)
 
 
 @kernel(inlined=True)
@@ -50,43 +43,84 @@ def may_be_killed(jobs: Jobs, job: int) -> bool:
 
 
 @kernel
-def list_by_age(jobs: Jobs, sim: Any, job: int, since: int) -> None:
-    """List a job that starts, and runs usefully from an instant on, s."""
-    by_age, position = sim.by_age, sim.n_by_age
-    while position > 0 and by_age[position - 1, SINCE] > since:
-        for column in range(N_AGE_COLUMNS):
-            by_age[position, column] = by_age[position - 1, column]
-        position -= 1
+def add_row(jobs: Jobs, sim: Any, job: int, since: int) -> None:
+    """Add the row of a job that starts, and runs usefully from an instant on, s."""
     gives_way = (
         jobs.requested_time[job] > sim.long_request
         and sim.n_gave_way[job] < sim.most_times
         and may_be_killed(jobs, job)
     )
-    by_age[position, JOB], by_age[position, SINCE] = job, since
-    by_age[position, PROCESSORS], by_age[position, GIVES_WAY] = jobs.processors[job], int(gives_way)
-    sim.n_by_age += 1
+    row = sim.row_of_running[sim.n_rows]
+    row[JOB], row[SINCE] = job, since
+    row[PROCESSORS], row[GIVES_WAY] = jobs.processors[job], int(gives_way)
+    sim.n_rows += 1
+
+
+@kernel
+def remove_row(sim: Any, job: int) -> None:
+    """Remove the row of a job, which has one."""
+    rows = sim.row_of_running
+    last = sim.n_rows - 1
+    position = last
+    while rows[position, JOB] != job:
+        position -= 1
+    for later in range(position, last):
+        for column in range(N_ROW_COLUMNS):
+            rows[later, column] = rows[later + 1, column]
+    sim.n_rows = last
 
 
 @kernel(inlined=True)
-def may_give_way(sim: Any, position: int, machine: int) -> bool:
-    """Tell whether a young job of the list may give way on a machine of so many processors."""
+def is_before(sim: Any, position: int, area: int, job: int) -> bool:
+    """Tell whether a row belongs before the one of a job with an area: the least area is last."""
+    own = area_at(sim, position)
+    return own > area or (own == area and sim.row_of_running[position, JOB] > job)
+
+
+@kernel
+def put_rows_by_area(sim: Any) -> None:
+    """Put the rows by area as of now, the least last; of equal ones the earlier job."""
+    rows = sim.row_of_running
+    for position in range(1, sim.n_rows):
+        area, job = area_at(sim, position), rows[position, JOB]
+        if is_before(sim, position - 1, area, job):
+            continue
+        since, q, gives_way = (
+            rows[position, SINCE],
+            rows[position, PROCESSORS],
+            rows[position, GIVES_WAY],
+        )
+        place = position
+        while place > 0 and not is_before(sim, place - 1, area, job):
+            for column in range(N_ROW_COLUMNS):
+                rows[place, column] = rows[place - 1, column]
+            place -= 1
+        rows[place, JOB], rows[place, SINCE] = job, since
+        rows[place, PROCESSORS], rows[place, GIVES_WAY] = q, gives_way
+
+
+@kernel(inlined=True)
+def may_give_way(sim: Any, position: int, young: float, machine: int) -> bool:
+    """Tell whether the job in a row may give way up to an age, s, on so many processors."""
     return (
-        sim.by_age[position, GIVES_WAY] != 0
-        and age_at(sim, position) >= 0  # else it does not run usefully yet
-        and sim.by_age[position, PROCESSORS] <= sim.victim * machine
-        and not is_overdue(sim, sim.by_age[position, JOB])
+        0 <= age_at(sim, position) < young  # false of most; below 0 it does not run usefully yet
+        and sim.row_of_running[position, GIVES_WAY] != 0
+        and sim.row_of_running[position, PROCESSORS] <= sim.victim * machine
+        and not is_overdue(sim, sim.row_of_running[position, JOB])
     )
 
 
 @kernel
 def count_young(sim: Any, young: float) -> None:
-    """Count the processors of jobs below an age, s, that may give way; write `young_processors`."""
-    young_processors = 0
-    for at in range(sim.n_by_age - 1, -1, -1):
-        if age_at(sim, at) >= young:
-            break
-        if may_give_way(sim, at, sim.machine_processors):
-            young_processors += sim.by_age[at, PROCESSORS]
+    """Count the processors of jobs that may give way up to an age, s; write `young_processors`."""
+    rows, young_processors = sim.row_of_running, 0
+    below = math.ceil(young)
+    widest = int(min(sim.victim, 1.0) * sim.machine_processors)
+    for position in range(sim.n_rows if below > 0 else 0):  # as `may_give_way`, without branches
+        age, q = age_at(sim, position), rows[position, PROCESSORS]
+        is_young = int(age >= 0) & int(age < below)
+        may = int(q <= widest) & int(rows[position, JOB] >= sim.next_overdue)
+        young_processors += q * (is_young & may & rows[position, GIVES_WAY])
     sim.young_processors = young_processors
 
 
@@ -116,14 +150,10 @@ def put_by_area(listed: Int, areas: Int, n: int, most: int, job: int, area: int)
 def list_victims(jobs: Jobs, sim: Any, component: int, machine: int) -> int:
     """List young jobs of a component, -1 = all, by area run, and return how many."""
     n, most = 0, len(sim.victim_job)
-    for at in range(sim.n_by_age - 1, -1, -1):
-        age = age_at(sim, at)
-        if age >= sim.young:
-            break
-        job = sim.by_age[at, JOB]
-        if may_give_way(sim, at, machine) and (
-            component < 0 or component_of(jobs, job) == component
-        ):
-            area = age * sim.by_age[at, PROCESSORS]
-            n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
+    for position in range(sim.n_rows):
+        if may_give_way(sim, position, sim.young, machine):
+            job = sim.row_of_running[position, JOB]
+            if component < 0 or component_of(jobs, job) == component:
+                area = area_at(sim, position)
+                n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
     return n
