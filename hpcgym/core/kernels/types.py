@@ -330,7 +330,7 @@ class Sim(Columned):
     """What they show about attempts of the waiting jobs."""
     shown_ran: IntVector = zeros("entries if attempts and fields")
     """The time that is shown there as `LOG_RAN`, s."""
-    ended_up_to: IntVector = empty("classes of run times if attempts and fields")
+    ended_up_to: ShortTable = empty(1, "classes of run times if attempts and fields")
     """Completed jobs up to each class of run time, once `n_timed` is not 0."""
     recent: ShortTable = empty("users if attempts and fields", RING_JOBS + 3)
     """By user: completed jobs, -1 = the row is not kept; a limit of trials, s; how many run times

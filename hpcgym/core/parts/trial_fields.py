@@ -48,12 +48,12 @@ def record_run_time(jobs: Jobs, sim: Sim, job: int) -> None:
     Writes `n_timed`, `ended_up_to` and the user's row of `recent`.
     """
     if sim.n_timed == 0:
-        sim.ended_up_to[:] = 0
+        sim.ended_up_to[0, :] = 0
         sim.recent[:, OF_COMPLETED] = -1
     sim.n_timed += 1
     run_time = max(jobs.run_time[job], 1)
     for column in range(size_class_of(run_time), N_CLASSES):
-        sim.ended_up_to[column] += 1
+        sim.ended_up_to[0, column] += 1
     recent = sim.recent[jobs.user[job]]
     completed = recent[OF_COMPLETED]
     if completed >= 0:
@@ -92,8 +92,8 @@ def share_within(sim: Sim, ran: int) -> float:
     """
     before, n_within = 0, 0
     if sim.n_timed > 0:  # else what is kept is of the last episode
-        before = sim.ended_up_to[size_class_of(ran)] if ran > 0 else 0
-        n_within = sim.ended_up_to[sim.limit_class]
+        before = sim.ended_up_to[0, size_class_of(ran)] if ran > 0 else 0
+        n_within = sim.ended_up_to[0, sim.limit_class]
     return (n_within - before + 1.0) / (sim.n_timed - before + 2.0)
 
 
@@ -128,6 +128,20 @@ def was_attempted(sim: Sim, job: int) -> bool:
 
 
 @kernel(inlined=True)
+def show_no_attempt(
+    jobs: Jobs, sim: Sim, job: int, limit: int, share: float, may_be_lent: bool
+) -> None:
+    """Write what `show_attempt` writes, of a job that is not on trial and had no attempt."""
+    entry = entry_of(sim, job)
+    shown = sim.shown_attempts[entry]
+    sim.shown_ran[entry] = 0
+    shown[JobTrialField.LOG_RAN] = shown[JobTrialField.IS_ON_TRIAL] = np.float32(0.0)
+    shown[JobTrialField.TRIED] = shown[JobTrialField.GAVE_WAY] = np.float32(0.0)
+    shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent)
+    shown[JobTrialField.CHANCE_TO_END] = np.float32(chance_to_end(jobs, sim, job, 0, limit, share))
+
+
+@kernel
 def show_attempt(
     jobs: Jobs, sim: Sim, job: int, limit: int, share: float, may_be_lent: bool
 ) -> None:

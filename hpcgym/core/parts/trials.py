@@ -61,6 +61,7 @@ from hpcgym.core.parts.trial_fields import (
     record_run_time,
     share_within,
     show_attempt,
+    show_no_attempt,
     show_running,
     was_attempted,
 )
@@ -546,9 +547,14 @@ def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
     limit = int(sim.limit)
     sim.limit_class = size_class_of(limit)
     share = share_within(sim, 0)
+    widest = max(sim.trial_room if limit > 0 else 0, sim.young_room)  # of jobs without an attempt
     for position in range(n):
         job = sim.scratch[position]
-        show_attempt(jobs, sim, job, limit, share, may_be_lent(jobs, sim, job))
+        if was_attempted(sim, job) or is_on_trial(sim, job):
+            show_attempt(jobs, sim, job, limit, share, may_be_lent(jobs, sim, job))
+        else:
+            lent = (jobs.processors[job] <= widest) & may_be_killed(jobs, job)
+            show_no_attempt(jobs, sim, job, limit, share, lent)
 
 
 @kernel

@@ -15,6 +15,8 @@ admitted it, and does not visit it again for the same reason.
 Nodes are allocated once. Spare nodes form a linked list through their first child.
 """
 
+import numpy as np
+
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import NEVER, NODE_CHILDREN, SIZE_CLASSES
 from hpcgym.core.kernels.queue.summary import forget
@@ -24,11 +26,10 @@ from hpcgym.core.kernels.types import Jobs, Sim
 @kernel(inlined=True)
 def size_class_of(processors: int) -> int:
     """Return the size class of a number of processors, 0 to SIZE_CLASSES - 1, four an octave."""
-    octave = 0
-    while processors >> octave > 1:
-        octave += 1
-    # The octave is the leading bit; the two bits behind it name the quarter of the octave.
-    return min(4 * octave + ((4 * processors >> octave) & 3), SIZE_CLASSES - 1)
+    # A float has the octave, the place of the leading bit, as its exponent, and the two bits behind
+    # that one, which name the quarter of the octave, in front of its mantissa.
+    bits = np.float64(max(processors, 1)).view(np.int64)
+    return min((bits >> 50) - 4 * 1_023, SIZE_CLASSES - 1)
 
 
 @kernel(inlined=True)
