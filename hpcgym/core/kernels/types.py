@@ -327,9 +327,10 @@ class Sim(Columned):
     shown_trials: SingleVector = empty("fields of trials if controls")
     """What they show about trials: `TrialField` and rows of `RunningField`."""
     shown_attempts: SingleTable = zeros("entries if attempts and fields", len(JobTrialField))
-    """What they show about attempts of the waiting jobs."""
+    """What they show about attempts of the visible jobs, in the order of the slots."""
     shown_ran: IntVector = zeros("entries if attempts and fields")
-    """The time that is shown there as `LOG_RAN`, s."""
+    log_ran: SingleVector = zeros("entries if attempts and fields")
+    """The last time of a waiting job's attempts, s, and as it is shown."""
     ended_up_to: ShortTable = empty(1, "classes of run times if attempts and fields")
     """Completed jobs up to each class of run time, once `n_timed` is not 0."""
     recent: ShortTable = empty("users if attempts and fields", RING_JOBS + 3)

@@ -129,31 +129,35 @@ def was_attempted(sim: Sim, job: int) -> bool:
 
 @kernel(inlined=True)
 def show_no_attempt(
-    jobs: Jobs, sim: Sim, job: int, limit: int, share: float, may_be_lent: bool
+    jobs: Jobs, sim: Sim, position: int, limit: int, share: float, may_be_lent: bool
 ) -> None:
     """Write what `show_attempt` writes, of a job that is not on trial and had no attempt."""
-    entry = entry_of(sim, job)
-    shown = sim.shown_attempts[entry]
-    sim.shown_ran[entry] = 0
-    shown[JobTrialField.LOG_RAN] = shown[JobTrialField.IS_ON_TRIAL] = np.float32(0.0)
-    shown[JobTrialField.TRIED] = shown[JobTrialField.GAVE_WAY] = np.float32(0.0)
+    shown = sim.shown_attempts[position]
+    shown[JobTrialField.IS_ON_TRIAL] = shown[JobTrialField.TRIED] = np.float32(0.0)
+    shown[JobTrialField.GAVE_WAY] = shown[JobTrialField.LOG_RAN] = np.float32(0.0)
     shown[JobTrialField.MAY_BE_LENT] = np.float32(may_be_lent)
-    shown[JobTrialField.CHANCE_TO_END] = np.float32(chance_to_end(jobs, sim, job, 0, limit, share))
+    chance = chance_to_end(jobs, sim, sim.scratch[position], 0, limit, share)
+    shown[JobTrialField.CHANCE_TO_END] = np.float32(chance)
 
 
 @kernel
 def show_attempt(
-    jobs: Jobs, sim: Sim, job: int, limit: int, share: float, may_be_lent: bool
+    jobs: Jobs, sim: Sim, position: int, limit: int, share: float, may_be_lent: bool
 ) -> None:
-    """Write `shown_attempts` of a waiting job; `limit` and `share` are as of `chance_to_end`."""
+    """Write the row of `shown_attempts` of the job at a place of `scratch`.
+
+    `limit` and `share` are as of `chance_to_end`.
+    """
+    job = sim.scratch[position]
     entry, ran = entry_of(sim, job), sim.ran[job] if was_attempted(sim, job) else 0
-    shown = sim.shown_attempts[entry]
+    shown = sim.shown_attempts[position]
     on_trial = is_on_trial(sim, job)
     if on_trial:
         ran = max(ran, sim.now - sim.since[job])
     if sim.shown_ran[entry] != ran:
         sim.shown_ran[entry] = ran
-        shown[JobTrialField.LOG_RAN] = log_time(float(ran))
+        sim.log_ran[entry] = log_time(float(ran))
+    shown[JobTrialField.LOG_RAN] = sim.log_ran[entry]
     shown[JobTrialField.IS_ON_TRIAL] = np.float32(on_trial)
     shown[JobTrialField.TRIED] = NINTHS[sim.n_tried[job]]
     shown[JobTrialField.GAVE_WAY] = NINTHS[sim.n_gave_way[job]]

@@ -551,10 +551,10 @@ def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
     for position in range(n):
         job = sim.scratch[position]
         if was_attempted(sim, job) or is_on_trial(sim, job):
-            show_attempt(jobs, sim, job, limit, share, may_be_lent(jobs, sim, job))
+            show_attempt(jobs, sim, position, limit, share, may_be_lent(jobs, sim, job))
         else:
             lent = (jobs.processors[job] <= widest) & may_be_killed(jobs, job)
-            show_no_attempt(jobs, sim, job, limit, share, lent)
+            show_no_attempt(jobs, sim, position, limit, share, lent)
 
 
 @kernel

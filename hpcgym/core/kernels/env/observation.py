@@ -438,9 +438,9 @@ def show_trials(
     for column in range(N_TRIALS):
         shown_cluster[first + column] = sim.shown_trials[column]
     for position in range(shown):
-        entry = entry_of(sim, slot[position])
+        begin = position * n_fields + N_FIELDS
         for column in range(N_JOB_TRIALS):
-            shown_jobs[position * n_fields + N_FIELDS + column] = sim.shown_attempts[entry, column]
+            shown_jobs[begin + column] = sim.shown_attempts[position, column]
 
 
 @kernel
