@@ -124,23 +124,36 @@ ACTIONS: dict[str, dict[str, Any]] = {
 
 
 def over_actions(scenario: str, num_envs: int, repeats: int) -> Table:
-    """Measure kinds of action under random actions, in turn, as medians of ratios to the first."""
-    vectors = {}
+    """Measure kinds of action in turn, as medians of ratios to the first.
+
+    Actions are random, or zeros where they are numbers: what an agent begins with.
+    """
+    vectors: dict[tuple[str, str], tuple[Any, list[Any]]] = {}
     for name, keywords in ACTIONS.items():
-        envs = SchedulingVectorEnv(scenario, num_envs=num_envs, **keywords)
-        envs.reset(seed=0)
-        vectors[name] = envs, random_actions(envs)
-        quickest(*vectors[name], EPISODE_STEPS, 1)
-    rates: dict[str, list[float]] = {name: [] for name in vectors}
+        for drawn in ("random", "zeros"):
+            envs = SchedulingVectorEnv(scenario, num_envs=num_envs, **keywords)
+            if drawn == "zeros" and not isinstance(envs.action_space, gymnasium.spaces.Box):
+                continue
+            envs.reset(seed=0)
+            actions = random_actions(envs)
+            if drawn == "zeros":
+                actions = [np.zeros_like(actions[0])]
+            vectors[name, drawn] = envs, actions
+            quickest(envs, actions, EPISODE_STEPS, 1)
+    rates: dict[tuple[str, str], list[float]] = {kind: [] for kind in vectors}
     for _ in range(2 * repeats + 1):
-        for name, (envs, actions) in vectors.items():
-            rates[name].append(num_envs / quickest(envs, actions, 300, 1))
-    first = np.array(next(iter(rates.values())))
-    table = Table(
-        *("action", "steps/s", "of the first"), title=f"{num_envs} environments, {scenario}"
-    )
-    for name, found in rates.items():
-        table.add_row(name, f"{np.median(found):,.0f}", f"{np.median(found / first):.2f}")
+        for kind, (envs, actions) in vectors.items():
+            rates[kind].append(num_envs / quickest(envs, actions, 300, 1))
+    columns = "action", "steps/s", "of the first", "at zeros, steps/s", "of the first"
+    table = Table(*columns, title=f"{num_envs} environments, {scenario}")
+    for name in ACTIONS:
+        cells = []
+        for drawn in ("random", "zeros"):
+            if (name, drawn) in rates:
+                found = np.array(rates[name, drawn])
+                ratios = found / np.array(rates[next(iter(ACTIONS)), drawn])
+                cells += [f"{np.median(found):,.0f}", f"{np.median(ratios):.2f}"]
+        table.add_row(name, *cells)
     return table
 
 
