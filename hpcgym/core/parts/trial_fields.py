@@ -4,8 +4,8 @@ The chance that a job ends within the limit of a trial, given how long it has ru
 its user's last jobs that did, drawn towards that of all completed jobs. Of these only counts by
 class of run time are kept (`hpcgym.core.kernels.queue.btree.size_class_of`).
 
-Cost: O(N_CLASSES) at a completion; for an observation O(SHOWN_RUNNING) for each running job and
-O(RING_JOBS) for each visible one.
+Cost: O(N_CLASSES) at a completion; for an observation O(running jobs), and O(RING_JOBS) for each
+visible one.
 
 Source: Specification, section 10, "Trials as actions".
 """

@@ -196,7 +196,6 @@ class TrialSim(CostBenefitSim):
     busy_job: IntVector = empty("releases")  # the job that held them
     row_of_running: IntTable = empty("running", N_ROW_COLUMNS)  # one of each job off trial
     victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
-    victim_area: IntVector = empty("trial")  # processors times age of each, s
 
 
 @kernel(inlined=True)

@@ -4,7 +4,7 @@ Jobs on trial are not among them. What is known of a job elsewhere is not in the
 what is asked of each running job at every pass.
 
 Cost: O(running jobs) for a job that leaves the machine and for a look at the young ones. Rows are
-put by area where they are shown: O(running jobs), for few have changed places since the last time.
+put by area where they are shown, or give way: O(running jobs), for few have changed places since.
 
 Source: Specification, section 15, "Young jobs give way".
 """
@@ -16,7 +16,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.queue.entries import is_overdue
-from hpcgym.core.kernels.types import Int, Jobs
+from hpcgym.core.kernels.types import Jobs
 
 N_ROW_COLUMNS = 4
 
@@ -71,32 +71,25 @@ def remove_row(sim: Any, job: int) -> None:
 
 
 @kernel(inlined=True)
-def is_before(sim: Any, position: int, area: int, job: int) -> bool:
-    """Tell whether a row belongs before the one of a job with an area: the least area is last."""
-    own = area_at(sim, position)
-    return own > area or (own == area and sim.row_of_running[position, JOB] > job)
+def is_in_turn(sim: Any, position: int) -> bool:
+    """Tell whether a row belongs behind the one before it: the least area is last."""
+    area, before = area_at(sim, position), area_at(sim, position - 1)
+    rows = sim.row_of_running
+    return before > area or (before == area and rows[position - 1, JOB] > rows[position, JOB])
 
 
 @kernel
 def put_rows_by_area(sim: Any) -> None:
     """Put the rows by area as of now, the least last; of equal ones the earlier job."""
     rows = sim.row_of_running
-    for position in range(1, sim.n_rows):
-        area, job = area_at(sim, position), rows[position, JOB]
-        if is_before(sim, position - 1, area, job):
-            continue
-        since, q, gives_way = (
-            rows[position, SINCE],
-            rows[position, PROCESSORS],
-            rows[position, GIVES_WAY],
-        )
-        place = position
-        while place > 0 and not is_before(sim, place - 1, area, job):
+    for behind in range(1, sim.n_rows):
+        position = behind
+        while position > 0 and not is_in_turn(sim, position):
             for column in range(N_ROW_COLUMNS):
-                rows[place, column] = rows[place - 1, column]
-            place -= 1
-        rows[place, JOB], rows[place, SINCE] = job, since
-        rows[place, PROCESSORS], rows[place, GIVES_WAY] = q, gives_way
+                value = rows[position, column]
+                rows[position, column] = rows[position - 1, column]
+                rows[position - 1, column] = value
+            position -= 1
 
 
 @kernel(inlined=True)
@@ -124,36 +117,19 @@ def count_young(sim: Any, young: float) -> None:
     sim.young_processors = young_processors
 
 
-@kernel(inlined=True)
-def put_by_area(listed: Int, areas: Int, n: int, most: int, job: int, area: int) -> int:
-    """Put a job into a list of n by area run, ties by number; return how many are listed.
-
-    The list holds the first `most`. Writes `listed` and `areas`.
-    """
-    position = n
-    if n == most:
-        position -= 1
-        if areas[position] < area or (areas[position] == area and listed[position] < job):
-            return n
-    while position > 0 and (
-        areas[position - 1] > area or (areas[position - 1] == area and listed[position - 1] > job)
-    ):
-        listed[position] = listed[position - 1]
-        areas[position] = areas[position - 1]
-        position -= 1
-    listed[position] = job
-    areas[position] = area
-    return min(n + 1, most)
-
-
 @kernel
 def list_victims(jobs: Jobs, sim: Any, component: int, machine: int) -> int:
-    """List young jobs of a component, -1 = all, by area run, and return how many."""
-    n, most = 0, len(sim.victim_job)
-    for position in range(sim.n_rows):
-        if may_give_way(sim, position, sim.young, machine):
-            job = sim.row_of_running[position, JOB]
-            if component < 0 or component_of(jobs, job) == component:
-                area = area_at(sim, position)
-                n = put_by_area(sim.victim_job, sim.victim_area, n, most, job, area)
+    """List young jobs of a component, -1 = all, by area run, and return how many.
+
+    Writes `victim_job` and the order of `row_of_running`.
+    """
+    put_rows_by_area(sim)
+    n = 0
+    for position in range(sim.n_rows - 1, -1, -1):
+        job = sim.row_of_running[position, JOB]
+        if may_give_way(sim, position, sim.young, machine) and (
+            component < 0 or component_of(jobs, job) == component
+        ):
+            sim.victim_job[n] = job
+            n += 1
     return n
