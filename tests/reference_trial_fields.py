@@ -31,6 +31,56 @@ def chance(own: Sequence[int], every: Sequence[int], ran: int, limit: int) -> fl
     return (sum(one <= limit for one in past) + 4 * share) / (len(past) + 4)
 
 
+class Waiting(NamedTuple):
+    """A waiting job; `ran` is the longest run of its attempts that have ended, s."""
+
+    processors: int
+    on_trial: bool
+    tried: int
+    ran: int
+    killed_now: bool
+    may_be_killed: bool
+
+
+def may_be_lent(job: Waiting, limit: int, kills: int, idle: int, given_up: int) -> bool:
+    """Tell whether a job may go on trial: on what idles, or on what young jobs give up for it."""
+    if job.on_trial or job.killed_now or not job.may_be_killed:
+        return False
+    was_never_tried = job.tried == 0 and job.ran == 0
+    return (job.processors <= idle and job.tried < kills and job.ran < limit) or (
+        job.processors <= given_up and was_never_tried
+    )
+
+
+def given_up(
+    running: Sequence[Running], trial: Trial, idle: int, guaranteed: int, machine: int
+) -> int:
+    """Return the processors on which guaranteed trials may begin, where no job is overdue."""
+    if trial.young <= 0:
+        return 0
+    young = sum(
+        job.processors
+        for job in running
+        if 0 <= job.age < trial.young
+        and job.requested_time > trial.request
+        and job.gave_way < trial.times
+        and job.processors <= trial.victim * machine
+        and job.may_be_killed
+        and not job.overdue
+    )
+    return min(idle + young, int(trial.share * machine) - guaranteed)
+
+
+class Trial(NamedTuple):
+    """The numbers of trials now, as the mode or an action sets them; times in s."""
+
+    young: float
+    request: float
+    times: float
+    share: float
+    victim: float
+
+
 class Running(NamedTuple):
     """A job that runs, off trial: times in s."""
 
@@ -41,14 +91,16 @@ class Running(NamedTuple):
     requested_time: int
     gave_way: int
     may_be_killed: bool
+    overdue: bool
+
+
+def log_time(seconds: int) -> float:
+    """Return a time as it is shown."""
+    return min(math.log1p(seconds / 60) / math.log1p(MONTH_MINUTES), 1)
 
 
 def rows(jobs: Sequence[Running], machine: int) -> list[list[float]]:
     """Return the rows of running jobs, those that have run least first, zeros behind them."""
-
-    def log_time(seconds: int) -> float:
-        return min(math.log1p(seconds / 60) / math.log1p(MONTH_MINUTES), 1)
-
     shown = [job for job in jobs if job.may_be_killed and job.age >= 0]
     shown.sort(key=lambda job: (job.age * job.processors, job.number))
     found = [

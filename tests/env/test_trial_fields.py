@@ -24,7 +24,6 @@ from hpcgym.env.scheduling import SchedulingEnv
 from strategies import busy_workloads, one_of
 
 KINDS = ("trials", "lend")
-CHANCE = len(JobField) + JobTrialField.CHANCE_TO_END
 MAY_BE_LENT = JobTrialField.MAY_BE_LENT
 
 
@@ -47,16 +46,11 @@ def check_shown(env, shown):
     ended = [j for j in useful if started[j] >= 0 and j not in running]
     ended.sort(key=lambda j: (started[j] + executed[j], j))
     every = executed[ended].tolist()
-    limit = int(env._sim.fields.backfill_parameter[9])
-    rows = shown["jobs"].reshape(env.n_slots, -1)
-    for slot, job in enumerate(env._slot[env._slot >= 0].tolist()):
-        user = int(jobs.user[job])
-        own = past_of(jobs, user) + [int(executed[j]) for j in ended if jobs.user[j] == user]
-        age = now - int(state.since[0, job]) if job in on_trial else 0
-        ran = max(int(state.ran[0, job]), age)
-        expected = reference.chance(own, every, ran, limit)
-        assert rows[slot, CHANCE] == pytest.approx(expected, abs=1e-6), job
+    parameter = env._sim.fields.backfill_parameter
+    limit, kills = int(parameter[9]), int(parameter[10])
+    numbers = reference.Trial(*parameter[[11, 12, 13, 14, 16]].tolist())
     may_go = jobs.requeue if jobs.requeue is not None else np.ones(n, dtype=bool)
+    overdue = useful < state.next_overdue[0]
     listed = [
         reference.Running(
             j,
@@ -65,10 +59,44 @@ def check_shown(env, shown):
             int(jobs.requested_time[j]),
             int(state.n_gave_way[0, j]),
             bool(may_go[j]),
+            bool(overdue[j]),
         )
         for j in running
         if j not in on_trial
     ]
+    waiting = [j for j in useful if jobs.submit_time[j] <= now and started[j] < 0]
+    idle = int(state.free[0] - state.on_trial[0] - state.kept[0])
+    given_up = 0
+    if not any(overdue[j] and j not in on_trial for j in waiting):
+        given_up = reference.given_up(listed, numbers, idle, int(state.guaranteed[0]), M)
+    rows = shown["jobs"].reshape(env.n_slots, -1)[:, len(JobField) :]
+    for slot, job in enumerate(env._slot[env._slot >= 0].tolist()):
+        user = int(jobs.user[job])
+        own = past_of(jobs, user) + [int(executed[j]) for j in ended if jobs.user[j] == user]
+        age = now - int(state.since[0, job]) if job in on_trial else 0
+        ran = max(int(state.ran[0, job]), age)
+        tried, gave_way = int(state.n_tried[0, job]), int(state.n_gave_way[0, job])
+        one = reference.Waiting(
+            int(jobs.processors[job]),
+            job in on_trial,
+            tried,
+            int(state.ran[0, job]),
+            state.killed_at[0, job] == now,
+            bool(may_go[job]),
+        )
+        expected = {
+            JobTrialField.IS_ON_TRIAL: job in on_trial,
+            JobTrialField.TRIED: tried / 9,
+            JobTrialField.GAVE_WAY: gave_way / 9,
+            JobTrialField.LOG_RAN: reference.log_time(ran),
+            JobTrialField.MAY_BE_LENT: reference.may_be_lent(one, limit, kills, idle, given_up),
+            JobTrialField.CHANCE_TO_END: reference.chance(own, every, ran, limit),
+        }
+        for field, value in expected.items():
+            assert rows[slot, field] == pytest.approx(float(value), abs=1e-6), (
+                job,
+                field.field_name,
+            )
     first = len(ClusterField) + len(TrialField)
     first += len(ControlsField) if env._config.controls else 0
     got = shown["cluster"][first:].reshape(-1, len(RunningField))
@@ -86,6 +114,7 @@ def play_checked(env, seed):
         seen.append(check_shown(env, shown))
         if env._config.reader.n_values:
             action = generator.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+            action[generator.random(len(action)) < 0.1] = -1  # a limit of 0 s, for one
         else:
             action = int(generator.choice(np.flatnonzero(env.action_masks())))
         shown, _, over, *_ = env.step(action)

@@ -330,7 +330,7 @@ class Sim(Columned):
     """What they show about attempts of the visible jobs, in the order of the slots."""
     shown_ran: IntVector = zeros("entries if attempts and fields")
     log_ran: SingleVector = zeros("entries if attempts and fields")
-    """The last time of a waiting job's attempts, s, and as it is shown."""
+    """By entry: the longest run of attempts that was shown there last, s, and what was shown."""
     ended_up_to: ShortTable = empty(1, "classes of run times if attempts and fields")
     """Completed jobs up to each class of run time, once `n_timed` is not 0."""
     recent: ShortTable = empty("users if attempts and fields", RING_JOBS + 3)

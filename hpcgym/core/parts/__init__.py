@@ -32,6 +32,7 @@ then it does `MAKE_PASS` there, too.
 The module of a mode that takes jobs off the machine says so by `REQUEUES`, so that a simulation
 keeps what is known of attempts.
 At a reset all numbers of a part are 0; arrays are as they were. The modules are listed in
-`hpcgym.core.loaders.PARTS`, the classes in `hpcgym.core.backfill.MODES`. `waiting_cost` is no mode:
-`hpcgym.core.engine.moments` calls it. Nor is `trial_fields`, which `trials` calls.
+`hpcgym.core.loaders.PARTS`, the classes in `hpcgym.core.backfill.MODES`. Some modules are no
+modes: `hpcgym.core.engine.moments` calls `waiting_cost`, and `trials` calls `trial_fields`,
+`young_jobs` and `restart`.
 """

@@ -13,7 +13,8 @@ After the pass of `hpcgym.core.parts.cost_benefit` an instant has these steps:
 4. Where no job is overdue, one never tried takes processors of young jobs that requested long.
 
 Cost, for n waiting and m running jobs: O(n) for a pass after which processors idle, and O(n + m)
-where young jobs may give way; O(trials) for an instant.
+where young jobs may give way; O(trials) for an instant. Where those may, or observations show
+running jobs, O(m) for each job that leaves the machine (`hpcgym.core.parts.young_jobs`).
 
 Source: Specification, section 15. Perkovic and Keleher 2000; Chiang et al. 2002.
 """
@@ -194,7 +195,7 @@ class TrialSim(CostBenefitSim):
 
     busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
     busy_job: IntVector = empty("releases")  # the job that held them
-    row_of_running: IntTable = empty("running", N_ROW_COLUMNS)  # one of each job off trial
+    row_of_running: IntTable = empty("running", N_ROW_COLUMNS)  # of jobs off trial
     victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
 
 
@@ -530,7 +531,7 @@ def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
 
 @kernel
 def show_processors(jobs: Jobs, sim: TrialSim) -> None:
-    """Write `shown_trials` of the cluster, and what `look_for_room` writes."""
+    """Write `shown_trials`, the order of `row_of_running`, and what `look_for_room` writes."""
     show_running(jobs, sim)
     look_for_room(jobs, sim)
     shown, machine = sim.shown_trials, sim.machine_processors

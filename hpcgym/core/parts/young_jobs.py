@@ -1,10 +1,12 @@
 """The running jobs in rows, and which of them are young enough to give way to trials.
 
 Jobs on trial are not among them. What is known of a job elsewhere is not in the cache, so rows hold
-what is asked of each running job at every pass.
+what is asked of each running job at every pass. There are none where no job gives way and no
+observation shows any.
 
 Cost: O(running jobs) for a job that leaves the machine and for a look at the young ones. Rows are
-put by area where they are shown, or give way: O(running jobs), for few have changed places since.
+put by area where they are shown, or give way: O(running jobs), and a step for each two that have
+changed places since the last time.
 
 Source: Specification, section 15, "Young jobs give way".
 """
@@ -20,7 +22,8 @@ from hpcgym.core.kernels.types import Jobs
 
 N_ROW_COLUMNS = 4
 
-# Columns of `Sim.row_of_running`.
+# Columns of `Sim.row_of_running`: the job's index; since when it runs usefully, s; its processors;
+# 1 = it may give way, but for its age, its width and the threshold.
 JOB, SINCE, PROCESSORS, GIVES_WAY = range(N_ROW_COLUMNS)
 
 
@@ -32,7 +35,7 @@ def age_at(sim: Any, position: int) -> int:
 
 @kernel(inlined=True)
 def area_at(sim: Any, position: int) -> int:
-    """Return the processors of the job in a row times its age, s."""
+    """Return the processors of the job in a row times its age, processor-s."""
     return sim.row_of_running[position, PROCESSORS] * age_at(sim, position)
 
 
@@ -42,9 +45,17 @@ def may_be_killed(jobs: Jobs, job: int) -> bool:
     return len(jobs.requeue) == 0 or jobs.requeue[job] == s.MAY_BE_KILLED
 
 
+@kernel(inlined=True)
+def keeps_rows(sim: Any) -> bool:
+    """Tell whether rows are kept, which does not change during an episode."""
+    return sim.show_trials == 1 or sim.young > 0.0
+
+
 @kernel
 def add_row(jobs: Jobs, sim: Any, job: int, since: int) -> None:
     """Add the row of a job that starts, and runs usefully from an instant on, s."""
+    if not keeps_rows(sim):
+        return
     gives_way = (
         jobs.requested_time[job] > sim.long_request
         and sim.n_gave_way[job] < sim.most_times
@@ -58,7 +69,9 @@ def add_row(jobs: Jobs, sim: Any, job: int, since: int) -> None:
 
 @kernel
 def remove_row(sim: Any, job: int) -> None:
-    """Remove the row of a job, which has one."""
+    """Remove the row of a job, which has one where rows are kept."""
+    if not keeps_rows(sim):
+        return
     rows = sim.row_of_running
     last = sim.n_rows - 1
     position = last

@@ -59,7 +59,7 @@ N_CONTROLS, N_TRIALS, N_JOB_TRIALS = len(ControlsField), N_TRIAL_FIELDS, len(Job
 """Numbers shown of it for controls and about trials, and about those of each visible job."""
 
 N_WITH_TRIALS = N_FIELDS + N_JOB_TRIALS
-"""Numbers shown of each visible job where trials are, and nothing else is besides."""
+"""Numbers shown of each visible job where those about trials are the only further ones."""
 
 OLDEST_SHARE = 4
 """One slot in this many shows a job that has waited longest."""
