@@ -60,6 +60,7 @@ def main():
     if ready.returncode:
         return ready.returncode
     python = ready.stdout.decode().strip()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would parse all anew
     around = ["tests/test_batch.py", "tests/policies/test_planner.py"]
     compiling = [compile_aside(python, [*COMPILED_FIRST, *around], {})]
     compiling += [compile_aside(python, COMPILED_FIRST, BOUNDS)]
