@@ -21,7 +21,6 @@ settings.register_profile("fuzz", max_examples=100, **_PROFILE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "check"))
 
 
-
 def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over the thousands of tests, a tenth of all time else."""
     gc.collect()
