@@ -21,6 +21,15 @@ settings.register_profile("fuzz", max_examples=100, **_PROFILE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "check"))
 
 
+LONGEST = ("tests/test_notebooks.py", "tests/test_readme.py")
+"""Tests of many seconds each, which should not be the last of two workers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
 def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over the thousands of tests, a tenth of all time else."""
     gc.collect()

@@ -100,6 +100,6 @@ class Target:
 def test_kernels_of_a_simulation_with_more_numbers_are_kept_apart():
     plain, alike, larger = (
         run(TARGET + KEPT.format(imported=imported))
-        for imported in ("", "import toy_mode", "import toy_event")
+        for imported in ("", "import toy_mode", "import toy_event, toy_eviction")
     )
     assert plain == alike != larger
