@@ -5,8 +5,8 @@
 Needs Python 3.11 or newer with pip and venv, and nothing else: it installs hpcgym with all that
 the tests need into `.venv` (or into the virtual environment it is started in). Every step runs,
 also after one that failed. Where HPCGYM_TRACES names a folder of real logs, they are tested too.
-Most kernels are compiled while the short steps run, each once, and not by every worker of the
-long ones.
+Most kernels are compiled while the short steps run, by one process that translates what they share
+once, and not by every worker of the long ones.
 
 HPCGYM_CHECK_MINUTES bounds the time on slow machines: the tests come before all that has not begun
 in its first quarter, and what it leaves no time for is named as left out.
@@ -25,7 +25,6 @@ APART = ["-n", "2", "--dist", "worksteal"]
 FEW = "golden or larger_state or refused or a_few_drawn"
 BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "HPCGYM_TRACES": ""}
 BOUNDS["HYPOTHESIS_PROFILE"] = "quick"
-COMPILING = "golden or larger_state or seeds_alone or single_candidate or cell_does or a_few_drawn"
 SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/policies/test_dynp.py"]
 NO_BOUNDS = [
     "--ignore=tests/core/test_jit.py",  # its processes say themselves what is checked
@@ -33,7 +32,6 @@ NO_BOUNDS = [
     "_in_some_bytes_a_job",  # of memory, in kernels that the tests beside it run
 ]
 NODES = "tests/core/test_nodes_parity.py"
-COMPILED_FIRST = ["tests/core/test_golden_cases.py", NODES, *SIMULATOR[1:]]
 SPHINX = ["sphinx", "--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
 SHORT_STEPS = [
     ("lint", ["ruff", "check", "."], {}),
@@ -60,9 +58,9 @@ def main():
     if ready.returncode:
         return ready.returncode
     python = ready.stdout.decode().strip()
-    around = ["tests/test_batch.py", "tests/policies/test_planner.py"]
-    compiling = [compile_aside(python, [*COMPILED_FIRST, *around], {})]
-    compiling += [compile_aside(python, COMPILED_FIRST, BOUNDS)]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would parse all anew
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # threads that wait would keep the other worker out
+    compiling = [compile_aside(python, {}), compile_aside(python, BOUNDS)]
     tests, *last = LONG_STEPS
     runs = [(step, run(python, step, seconds / 4, seconds)) for step in SHORT_STEPS]
     for process in compiling:
@@ -81,10 +79,10 @@ def main():
     return len(failed)
 
 
-def compile_aside(python, tests, variables):
-    """Start compiling kernels; whether the tests that do so pass, the long steps tell."""
+def compile_aside(python, variables):
+    """Start compiling kernels; what fails there fails in the long steps, too."""
     return subprocess.Popen(
-        [python, "-m", *TESTS, "-k", COMPILING, *tests],
+        [python, os.path.join("scripts", "compile_kernels.py")],
         cwd=ROOT,
         env=dict(os.environ, **variables),
         stdout=subprocess.DEVNULL,

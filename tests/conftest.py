@@ -1,5 +1,6 @@
 """Fixtures and hypothesis profiles shared by all tests."""
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,23 @@ settings.register_profile("quick", max_examples=15, derandomize=True, **_PROFILE
 settings.register_profile("thorough", max_examples=3000, **_PROFILE)
 settings.register_profile("fuzz", max_examples=100, **_PROFILE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "check"))
+
+
+LONGEST = ("tests/test_notebooks.py", "tests/test_readme.py")
+"""Tests of many seconds each, which should not be the last of two workers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over the thousands of tests, a tenth of all time else."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+
 
 WEEK_S = 604_800
 FIRST_REQUEST = 5_000_000

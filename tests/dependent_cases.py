@@ -1,11 +1,21 @@
 """Drawn jobs that wait for others, or are held."""
 
+from functools import cache
+
 import numpy as np
 from hypothesis import strategies as st
 
 import hpcgym
 import reference_dependencies as reference
-from strategies import one_of, requests_for, sizes_up_to
+from strategies import REQUESTED_TIMES_S, one_of
+
+sizes = st.integers(1, 4) | st.just(4) | st.just(1)
+
+
+@cache
+def requests_for(run_time):
+    """Draw a requested time, rather often what the job will run."""
+    return one_of(REQUESTED_TIMES_S) | st.just(max(run_time, 1))
 
 
 @st.composite
@@ -26,7 +36,7 @@ def tables(draw, max_jobs=14):
                 submit_time,
                 run_time,
                 draw(requests_for(run_time)),
-                draw(sizes_up_to(4)),
+                draw(sizes),
                 after,
                 draw(one_of((0, 0, 1, 5, 40))),
                 submit_time + held if held >= 0 else -1,

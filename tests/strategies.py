@@ -3,13 +3,15 @@
 Times come from a few values, so that submissions, completions, estimated ends and scores often
 tie. Many jobs take the whole machine, no time at all, or longer than they requested.
 
-Strategies are made once, and not for each draw: making one takes longer than drawing from it.
+Strategies are made once, and not for each draw: making one takes longer than drawing from it. What
+belongs together is drawn at once, as a row of a table: each draw takes longer than a simulated job.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -35,16 +37,16 @@ one_of = cache(st.sampled_from)
 """Like `sampled_from`, for a tuple of whole numbers, None or texts; True would be taken for 1."""
 
 
-@cache
-def sizes_up_to(processors: int) -> st.SearchStrategy[int]:
-    """Draw processors of a job, all of the machine's and one rather often."""
-    return st.integers(1, processors) | st.just(processors) | st.just(1)
+as_it_runs = (0,) * len(REQUESTED_TIMES_S)  # requests of rather many jobs
+times = st.sampled_from([*product(GAPS_S, RUN_TIMES_S, (*REQUESTED_TIMES_S, *as_it_runs))])
+"""Draw the time since the last submission, the run time and the request, 0 = the run time."""
 
 
 @cache
-def requests_for(run_time: int) -> st.SearchStrategy[int]:
-    """Draw a requested time, rather often what the job will run."""
-    return one_of(REQUESTED_TIMES_S) | st.just(max(run_time, 1))
+def users_and_sizes(processors: int) -> st.SearchStrategy[tuple[int, int]]:
+    """Draw the user of a job and its processors, all of the machine's and one rather often."""
+    sizes = (*range(1, processors + 1), *(1, processors) * processors)
+    return st.sampled_from([*product((-1, 0, 0, 1), sizes)])
 
 
 @cache
@@ -57,16 +59,29 @@ def estimates_of(n_jobs: int) -> st.SearchStrategy[Any]:
 @st.composite
 def jobs(draw: st.DrawFn, processors: int, max_jobs: int) -> list[reference.Job]:
     """Draw a job table, in order of submit time."""
-    sizes = sizes_up_to(processors)
     table = []
     submit_time = 0
     for _ in range(draw(st.integers(1, max_jobs))):
-        submit_time += draw(one_of(GAPS_S))
-        run_time = draw(one_of(RUN_TIMES_S))
-        requested_time = draw(requests_for(run_time))
-        user = draw(one_of((-1, 0, 0, 1)))
-        table.append(reference.Job(submit_time, run_time, requested_time, draw(sizes), user))
+        gap, run_time, requested_time = draw(times)
+        user, size = draw(users_and_sizes(processors))
+        submit_time += gap
+        request = requested_time or max(run_time, 1)
+        table.append(reference.Job(submit_time, run_time, request, size, user))
     return table
+
+
+LENGTH, TO_THE_END, AS_REQUESTED = -1, -2, -3
+waiting = st.sampled_from(
+    [
+        *product(
+            (0, 0, 0, 5, 6, LENGTH),
+            (TO_THE_END, 5, 60),
+            (AS_REQUESTED, AS_REQUESTED, 5, 0),
+            (1, 1, 1, 2, 3),
+        )
+    ]
+)
+"""Draw how long after the others a job comes, its request, run time and processors."""
 
 
 @st.composite
@@ -84,10 +99,11 @@ def crowds(draw: st.DrawFn, processors: int, max_jobs: int) -> list[reference.Jo
         for size, run_time in ((held, length - draw(one_of((0, 0, 5)))), (wanted, 5)):
             table.append(reference.Job(begin, run_time, max(run_time, length), size, 0))
         for _ in range(draw(st.integers(2, 8))):
-            after = draw(one_of((0, 0, 0, 5, 6, length)))
-            request = draw(one_of((max(length - after, 1), 5, 60)))
-            run_time = draw(one_of((request, request, 5, 0)))
-            size = min(draw(one_of((1, 1, 1, 2, 3))), processors)
+            after, request, run_time, size = draw(waiting)
+            after = length if after == LENGTH else after
+            request = max(length - after, 1) if request == TO_THE_END else request
+            run_time = request if run_time == AS_REQUESTED else run_time
+            size = min(size, processors)
             table.append(reference.Job(begin + after, run_time, request, size, after % 2))
         begin += draw(one_of((0, 5, length, 2 * length)))
     return sorted(table[:max_jobs], key=lambda job: job.submit_time)
@@ -103,16 +119,9 @@ def tables_of(processors: int, max_jobs: int) -> st.SearchStrategy[list[referenc
 @cache
 def pasts_of(processors: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
     """Draw jobs that ended before time 0: user, run and requested time, processors, end."""
-    return st.lists(
-        st.tuples(
-            st.sampled_from((-1, 0, 1, 2)),
-            st.sampled_from(RUN_TIMES_S),
-            st.sampled_from(REQUESTED_TIMES_S),
-            st.integers(1, processors),
-            st.integers(-5, 0),
-        ),
-        max_size=2 * RING_JOBS,
-    )
+    sizes, ends = range(1, processors + 1), range(0, -6, -1)
+    rows = [*product((-1, 0, 1, 2), RUN_TIMES_S, REQUESTED_TIMES_S, sizes, ends)]
+    return st.lists(st.sampled_from(rows), max_size=2 * RING_JOBS)
 
 
 @st.composite
@@ -178,17 +187,30 @@ def busy_sizes_up_to(processors: int) -> st.SearchStrategy[int]:
     )
 
 
+OVERDUE = -4
+busy = st.sampled_from(
+    [
+        *product(
+            (0, 0, 0, 0, 0, 5, 10, 20),
+            (10, 20, 60, 60, 120, 300, 600),
+            (0, 5, 10, 20, 60, AS_REQUESTED, AS_REQUESTED, OVERDUE),
+            (-1, 0, 0, 1),
+        )
+    ]
+)
+"""Draw the time since the last submission, the request, the run time and the user of a job."""
+
+
 @st.composite
 def busy_workloads(draw):
     """Draw jobs that keep a machine busy: times tie, ends meet starts, requests are not met."""
     processors = draw(one_of((4, 7, 10, 20)))
     submit, table = 0, []
     for _ in range(draw(st.integers(8, 40))):
-        submit += draw(one_of((0, 0, 0, 0, 0, 5, 10, 20)))
-        request = draw(one_of((10, 20, 60, 60, 120, 300, 600)))
-        run = draw(one_of((0, 5, 10, 20, 60, request, request, 2 * request)))
-        size, user = draw(busy_sizes_up_to(processors)), draw(one_of((-1, 0, 0, 1)))
-        table.append((submit, run, request, size, user))
+        gap, request, run, user = draw(busy)
+        submit += gap
+        run = {AS_REQUESTED: request, OVERDUE: 2 * request}.get(run, run)
+        table.append((submit, run, request, draw(busy_sizes_up_to(processors)), user))
     workload = workload_of(table, processors)
     past = [(*row, -1) for row in draw(busy_pasts)]
     columns = np.array(past, dtype=np.int64).reshape(-1, 5).T

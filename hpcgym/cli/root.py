@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hpcgym.cli.interruption import ended_by_ctrl_c, raised_again
+from hpcgym.cli.start import collect_late
 
+collect_late()
 with ended_by_ctrl_c():  # these take most of the time until a command begins
     import typer
     from typer.core import TyperGroup

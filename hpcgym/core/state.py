@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -218,6 +219,7 @@ def allocate(
         "outages": sizes.changes > 0,
     }
 
+    @cache
     def length(axis: str | int) -> int:
         if isinstance(axis, int):
             return axis
@@ -243,21 +245,32 @@ def allocate(
 
 def _block(n_envs: int, shapes: dict[str, tuple[int, ...]]) -> State:
     """Make a state of zeros with arrays of these shapes for each simulation."""
-    table, offset, size = lay_out_block(Sim, shapes)
+    table, size, places = _laid_out(tuple(shapes.items()))
     # The table goes first: whoever keeps an array keeps the table, too.
     memory = np.zeros(table.nbytes + n_envs * size, dtype=np.uint8)
     memory[: table.nbytes] = table.view(np.uint8)
-    block = memory[table.nbytes :]
-    arrays = {}
-    for name, shape in shapes.items():
-        element = np.dtype(_LAYOUT.arrays[name].element)
-        strides = (math.prod(shape[axis + 1 :]) * element.itemsize for axis in range(len(shape)))
-        arrays[name] = np.ndarray(
-            (n_envs, *shape), element, block.data, offset[name], (size, *strides)
-        )
-    begins: NDArray[np.int64] = np.ndarray(n_envs, np.int64, block.data, 0, (size,))
+    data = memory[table.nbytes :].data
+    arrays = {
+        name: np.ndarray((n_envs, *shapes[name]), element, data, offset, strides)
+        for name, element, offset, strides in places
+    }
+    begins: NDArray[np.int64] = np.ndarray(n_envs, np.int64, data, 0, (size,))
     begins[:] = address_of(memory)
     return State(arrays, begins)
+
+
+@lru_cache(maxsize=64)
+def _laid_out(
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+) -> tuple[NDArray[np.int64], int, list[tuple[str, np.dtype[Any], int, tuple[int, ...]]]]:
+    """Return the table of a block, its bytes, and element, offset and strides of each array."""
+    table, offset, size = lay_out_block(Sim, dict(shapes))
+    places = []
+    for name, shape in shapes:
+        element = np.dtype(_LAYOUT.arrays[name].element)
+        strides = (math.prod(shape[axis + 1 :]) * element.itemsize for axis in range(len(shape)))
+        places.append((name, element, offset[name], (size, *strides)))
+    return table, size, places
 
 
 def _packed(arrays: dict[str, NDArray[Any]]) -> State:

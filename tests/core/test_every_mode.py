@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as drawing
 from hypothesis import strategies as st
 
 import hpcgym
@@ -72,6 +73,9 @@ LONG = (
 
 few_or_crowded = workloads() | workloads(max_jobs=60)
 
+half = drawing(max_examples=drawing.default.max_examples // 2)
+"""Half as many cases, because most kinds of modes stand above with several parameters."""
+
 
 @pytest.mark.parametrize("mode", MODES)
 @given(data=st.data())
@@ -82,6 +86,7 @@ def test_every_drawn_job_starts_as_the_reference_says(mode, data):
 
 
 @pytest.mark.parametrize("mode", ["easy", *MODES])
+@half
 @given(data=st.data())
 def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
     """Every invariant that the simulator relies on is checked at every event."""
@@ -105,6 +110,7 @@ def queue_of_pass(simulator, keys):
 
 
 @pytest.mark.parametrize("mode", ["none", "easy", *MODES])
+@half
 @given(data=st.data(), seed=st.integers(0, 2**16))
 def test_backfilled_jobs_are_those_that_start_ahead_of_one_that_keeps_waiting(mode, data, seed):
     """Every pass is decided, by keys that tie or by a pick, so that its queue order is known."""
@@ -132,6 +138,7 @@ def test_backfilled_jobs_are_those_that_start_ahead_of_one_that_keeps_waiting(mo
 
 
 @pytest.mark.parametrize("mode", MODES)
+@half
 @given(data=st.data())
 def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, data):
     """At contested passes only, though in modes that remember something between passes."""

@@ -44,6 +44,7 @@ def test_processors_that_come_late_are_a_job_that_holds_them_until_then():
 REFUSED = """
 import hpcgym
 import toy_event
+import toy_eviction
 
 def said(log, events, machine=None, **settings):
     jobs = hpcgym.load_workload(log, machine=machine)
@@ -68,7 +69,8 @@ said("tiny", ["late:processors=3"], backfill="none")
 def test_events_that_cannot_be_are_refused_with_the_reason():
     said = run(REFUSED).splitlines()
     assert (
-        said[0] == "unknown event 'lat'; did you mean 'late'? Allowed: outage, limit, limits, late"
+        said[0]
+        == "unknown event 'lat'; did you mean 'late'? Allowed: outage, limit, limits, late, clear"
     )
     assert said[1].startswith("unknown parameter of event 'late' 'processor'; did you mean 'proc")
     assert said[2] == "event 'late' needs processors: 'late:processors=...'"
@@ -98,6 +100,6 @@ class Target:
 def test_kernels_of_a_simulation_with_more_numbers_are_kept_apart():
     plain, alike, larger = (
         run(TARGET + KEPT.format(imported=imported))
-        for imported in ("", "import toy_mode", "import toy_event")
+        for imported in ("", "import toy_mode", "import toy_event, toy_eviction")
     )
     assert plain == alike != larger

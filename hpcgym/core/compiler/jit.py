@@ -32,6 +32,9 @@ KernelT = TypeVar("KernelT", bound=Callable[..., Any])
 
 _config: Any = numba.config  # its names are set at run time, which type checkers cannot see
 
+_CORE = os.path.join(Path(__file__).parents[1], "")
+"""Folder of the kernels, with a separator behind it."""
+
 UNUSED_CACHE_LIFE_S = 30 * 86_400
 """A cache folder that no process has used for this long is removed when a new one is made."""
 
@@ -96,9 +99,7 @@ def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     file = function.__code__.co_filename
     if CACHE_FOLDER is None or not os.path.isfile(file):
         return None
-    suffix = (
-        "" if Path(__file__).parents[1] in Path(file).parents else f"-{digest_of(Path(file))[:16]}"
-    )
+    suffix = "" if file.startswith(_CORE) else f"-{digest_of(Path(file))[:16]}"
     return KernelCache(function, CACHE_FOLDER, suffix)
 
 

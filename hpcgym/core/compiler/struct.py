@@ -273,8 +273,9 @@ def add_aliases(fields: type[Any], kind: type[Any]) -> bool:
 @functools.cache
 def _added_hints(kind: type[Any]) -> dict[str, Any]:
     """Return the declarations of an addition, without those of its bases."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {name: hints[name] for name in vars(kind).get("__annotations__", {})}
+    alone = type(kind.__name__, (), {"__module__": kind.__module__})
+    alone.__annotations__ = vars(kind).get("__annotations__", {})
+    return get_type_hints(alone, include_extras=True)
 
 
 def _declare(
