@@ -28,7 +28,7 @@ def size_class_of(processors: int) -> int:
     """Return the size class of a number of processors, 0 to SIZE_CLASSES - 1, four an octave."""
     # A float has the octave, the place of the leading bit, as its exponent, and the two bits behind
     # that one, which name the quarter of the octave, in front of its mantissa.
-    bits = np.float64(max(processors, 1)).view(np.int64)
+    bits = int(np.float64(max(processors, 1)).view(np.int64))
     return min((bits >> 50) - 4 * 1_023, SIZE_CLASSES - 1)
 
 
