@@ -60,12 +60,12 @@ def main():
     python = ready.stdout.decode().strip()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would parse all anew
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # threads that wait would keep the other worker out
-    compiling = [compile_aside(python, {}), compile_aside(python, BOUNDS)]
+    for_tests, for_bounds = compile_aside(python, {}), compile_aside(python, BOUNDS)
     tests, *last = LONG_STEPS
     runs = [(step, run(python, step, seconds / 4, seconds)) for step in SHORT_STEPS]
-    for process in compiling:
-        process.wait()
+    for_tests.wait()
     runs.append((tests, run(python, tests, seconds, seconds)))
+    for_bounds.wait()
     later = [step for step, code in runs if code is None and step is not tests] + last
     runs += [(step, run(python, step, seconds, seconds)) for step in later]
     codes = {title: code for (title, *_), code in runs}
