@@ -415,29 +415,19 @@ def give_way(jobs: Jobs, sim: TrialSim, job: int) -> None:
     sim.scratch[0] = listed
 
 
-@kernel(inlined=True)
-def age_to_give_way(sim: TrialSim) -> float:
-    """Return up to which age running jobs give way now, s; 0 = none does."""
-    return 0.0 if sim.young > 0.0 and some_are_overdue(sim) else sim.young
-
-
-@kernel
-def share_room(jobs: Jobs, sim: TrialSim, young: float) -> None:
-    """Write what trials may take now, and young jobs give up for them, which have been counted."""
-    sim.trial_room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.limit))
-    sim.young_room = 0
-    if young > 0.0:
-        most = int(sim.share * sim.machine_processors)
-        room = idle(sim) - sim.kept - more_ahead(jobs, sim, int(sim.guarantee))
-        sim.young_room = min(room + sim.young_processors, most - sim.guaranteed)
-
-
 @kernel
 def look_for_room(jobs: Jobs, sim: TrialSim) -> None:
-    """Count the processors of young jobs; write `young_processors` and what `share_room` writes."""
-    young = age_to_give_way(sim)
-    count_young(sim, young)
-    share_room(jobs, sim, young)
+    """Count what trials may take now, and what young jobs give up for them while none is overdue.
+
+    Writes `trial_room`, `young_room` and `young_processors`.
+    """
+    room = idle(sim) - sim.kept
+    sim.trial_room = room - more_ahead(jobs, sim, int(sim.limit))
+    sim.young_room = sim.young_processors = 0
+    if sim.young > 0.0 and not some_are_overdue(sim):
+        sim.young_processors = count_young(sim)
+        room += sim.young_processors - more_ahead(jobs, sim, int(sim.guarantee))
+        sim.young_room = min(room, int(sim.share * sim.machine_processors) - sim.guaranteed)
 
 
 @kernel

@@ -106,28 +106,33 @@ def put_rows_by_area(sim: Any) -> None:
 
 
 @kernel(inlined=True)
-def may_give_way(sim: Any, position: int, young: float, machine: int) -> bool:
-    """Tell whether the job in a row may give way up to an age, s, on so many processors."""
-    return (
-        0 <= age_at(sim, position) < young  # false of most; below 0 it does not run usefully yet
-        and sim.row_of_running[position, GIVES_WAY] != 0
-        and sim.row_of_running[position, PROCESSORS] <= sim.victim * machine
-        and not is_overdue(sim, sim.row_of_running[position, JOB])
-    )
+def may_give_way(sim: Any, position: int, below: int, widest: int) -> int:
+    """Return whether the job in a row may give way, below an age, s, and up to so many processors.
+
+    It is 1 or 0, found without a branch.
+    """
+    row = sim.row_of_running[position]
+    age = age_at(sim, position)
+    is_young = int(age >= 0) & int(age < below)  # below 0 it does not run usefully yet
+    is_narrow = int(row[PROCESSORS] <= widest)
+    return row[GIVES_WAY] & is_young & is_narrow & int(not is_overdue(sim, row[JOB]))
+
+
+@kernel(inlined=True)
+def widest_to_give_way(sim: Any, machine: int) -> int:
+    """Return on how many processors of a machine a job may run that gives way."""
+    return int(min(sim.victim, 1.0) * machine)
 
 
 @kernel
-def count_young(sim: Any, young: float) -> None:
-    """Count the processors of jobs that may give way up to an age, s; write `young_processors`."""
-    rows, young_processors = sim.row_of_running, 0
-    below = math.ceil(young)
-    widest = int(min(sim.victim, 1.0) * sim.machine_processors)
-    for position in range(sim.n_rows if below > 0 else 0):  # as `may_give_way`, without branches
-        age, q = age_at(sim, position), rows[position, PROCESSORS]
-        is_young = int(age >= 0) & int(age < below)
-        may = int(q <= widest) & int(rows[position, JOB] >= sim.next_overdue)
-        young_processors += q * (is_young & may & rows[position, GIVES_WAY])
-    sim.young_processors = young_processors
+def count_young(sim: Any) -> int:
+    """Count the processors of jobs that may give way now."""
+    below, widest = math.ceil(sim.young), widest_to_give_way(sim, sim.machine_processors)
+    processors = 0
+    for position in range(sim.n_rows):
+        giving = may_give_way(sim, position, below, widest)
+        processors += giving * sim.row_of_running[position, PROCESSORS]
+    return processors
 
 
 @kernel
@@ -137,10 +142,11 @@ def list_victims(jobs: Jobs, sim: Any, component: int, machine: int) -> int:
     Writes `victim_job` and the order of `row_of_running`.
     """
     put_rows_by_area(sim)
+    below, widest = math.ceil(sim.young), widest_to_give_way(sim, machine)
     n = 0
     for position in range(sim.n_rows - 1, -1, -1):
         job = sim.row_of_running[position, JOB]
-        if may_give_way(sim, position, sim.young, machine) and (
+        if may_give_way(sim, position, below, widest) == 1 and (
             component < 0 or component_of(jobs, job) == component
         ):
             sim.victim_job[n] = job
