@@ -78,8 +78,8 @@ AT_ONCE = "import hpcgym.progress as p; p.NOTICE_S = 0.0; p.TICK_S = 0.001\n"
 def run(package, program=PROGRAM, **variables):
     """Run a program in a new process; return what it printed, and what it said meanwhile."""
     root = package.parent.parent
-    done = subprocess.run(
-        [sys.executable, "-c", AT_ONCE + program],
+    done = subprocess.run(  # without bytecode, which is stale if a file is edited within its second
+        [sys.executable, "-B", "-c", AT_ONCE + program],
         cwd=root,
         env={
             **os.environ,

@@ -16,7 +16,8 @@ HERE = Path(__file__).parent
 
 
 def run(code, folder=HERE):
-    command = [sys.executable, "-c", code]
+    # Without bytecode, which is stale if a file is edited within its second.
+    command = [sys.executable, "-B", "-c", code]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     return done.stdout.strip() or done.stderr
 
