@@ -164,7 +164,7 @@ def by_sb3(
             return time.process_time() - self.begun - self.judging
 
         def _on_rollout_end(self) -> None:
-            if self.spent() >= seconds * len(points) / n_points:
+            if len(points) < n_points and self.spent() >= seconds * len(points) / n_points:
                 self.judge()
 
         def _on_step(self) -> bool:
@@ -191,20 +191,22 @@ def by_zoo(scenario: str, seed: int, seconds: float) -> list[Point]:
 
 
 def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
-    """Train as `hpcgym train` does; the points are its start and what it gives."""
+    """Train as `hpcgym train` does, which may stop early; return its start and what it gives."""
     from hpcgym.agent.ppo import preset, train
 
     config = preset("index", minutes=seconds / 60, steps=MOST_STEPS)
     weeks = Episodes(scenario)
+    begun = time.process_time()
     trained = train(
         config, [weeks.select("train")], validation=[weeks.select("validation")], seed=seed
     )
+    spent = time.process_time() - begun
     keywords: dict[str, Any] = {**config.env_keywords, "observation": "dict"}
     judge = Judge(scenario, "test", **keywords)
     return [
         # An untrained network acts as SAF.
         Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), 5), np.float32))),
-        Point(seconds, trained.steps, judge(lambda shown: trained.agent.predict(shown)[0])),
+        Point(spent, trained.steps, judge(lambda shown: trained.agent.predict(shown)[0])),
     ]
 
 

@@ -48,6 +48,7 @@ def table_of(folder: Path, scenario: str, learners: list[str]) -> pd.DataFrame:
         last = judged_of(pd.concat(ends))
         row = {"agent": learner, "at its end": str(last.ratio)}
         row["each seed"] = ", ".join(f"{judged_of(one).ratio.value:.3f}" for one in ends)
+        row["minutes"] = f"{np.mean([one['seconds'].max() for one in by_seed]) / 60:.1f}"
         row["steps"] = f"{np.mean([one['steps'].max() for one in by_seed]):,.0f}"
         if found["seconds"].min() < found["seconds"].max() / 10:
             begun = judged_of(
@@ -75,9 +76,13 @@ def draw(folder: Path, scenario: str, learners: list[str]) -> None:
             axes.plot(
                 np.array(times) / 60, values, "-o", color=f"C{number}", alpha=0.3, markersize=3
             )
-        least = min(len(times) for times, _ in lines)
-        middle = [np.mean([line[part][:least] for line in lines], axis=0) for part in (0, 1)]
-        axes.plot(middle[0] / 60, middle[1], "-", color=f"C{number}", linewidth=2, label=learner)
+        least = min(len(times) for times, _ in lines) - 1  # points before the end
+        middle = [
+            np.mean([[*line[part][:least], line[part][-1]] for line in lines], axis=0)
+            for part in (0, 1)
+        ]
+        style = "-" if least else "o"
+        axes.plot(middle[0] / 60, middle[1], style, color=f"C{number}", linewidth=2, label=learner)
     for name in rules["name"].unique():
         value = judged_of(rules[rules["name"] == name]).ratio.value
         if value < HIGHEST:

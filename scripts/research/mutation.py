@@ -41,8 +41,17 @@ TESTS = (
 )
 """Test files that may kill: those that run much of what is mutated."""
 
-ABOUT_FILES = ("house", "install", "readme", "specification", "wheel", "real_logs", "long_logs")
-"""Tests that read the project's files, or what no mutant needs."""
+ABOUT_FILES = (
+    "house",
+    "install",
+    "notebooks",
+    "readme",
+    "specification",
+    "wheel",
+    "real_logs",
+    "long_logs",
+)
+"""Tests that read the project's files, run another process, or do what no mutant needs."""
 
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "runs", "build", "__pycache__", ".*_cache")
 OWN_LIMIT_S = 2.0
