@@ -20,7 +20,7 @@ def trials(draw, *, overhead=True, restart=False):
     return Trial(
         limit=draw(one_of((1, 5, 10, 20, 40, 100))),
         kills=draw(one_of((1, 2, 3))),
-        young=draw(one_of((0, 10, 60, 200, 1000))),
+        young=draw(one_of((0, 1, 10, 60, 200, 1000))),
         request=draw(one_of((0, 10, 60))),
         times=draw(one_of((1, 2))),
         share=draw(one_of((0.25, 0.5, 1))),

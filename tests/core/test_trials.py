@@ -85,6 +85,17 @@ def test_a_start_ends_a_plain_trial_and_leaves_a_younger_one_that_is_guaranteed(
     )
 
 
+def test_a_job_gives_way_where_it_starts_if_it_may_up_to_an_age_of_one_second():
+    """A has all processors at 0, and starts again at 5, when B is over."""
+    assert_attempts(
+        [(0, 100, 100, 4), (0, 5, 5, 1)],
+        "limit=20,young=1,request=50,share=1,guarantee=20",
+        (0, 0, 0, 0, "gave way"),
+        (0, 5, 5, 105, "completed"),
+        (1, 0, 0, 5, "completed"),
+    )
+
+
 @pytest.mark.parametrize(("submitted", "first"), [(1, 2), (2, 3)])
 def test_a_start_ends_the_trial_that_began_last_and_of_one_instant_the_lower_position(
     submitted, first
