@@ -1,6 +1,7 @@
 """Notebooks run from their first cell to the last, and print what they show.
 
-Cells tagged `varies` print other digits on other processors; they are run, not compared.
+Cells tagged `varies` print other digits on other processors; they are run, not compared. Trainings
+there are cut to a tenth, but in slow tests.
 """
 
 import importlib.util
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, NEEDED)), reason="needs the extras docs, report, train"
 )
 
+WHOLE = "model.learn(200_000)"
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 
 
@@ -23,12 +25,19 @@ def shown(cell):
     return "".join(one["text"] for one in printed), results
 
 
+@pytest.mark.parametrize(
+    "training", ["model.learn(20_000)", pytest.param(WHOLE, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_notebook_runs_and_prints_what_it_shows(path, tmp_path):
+def test_notebook_runs_and_prints_what_it_shows(path, training, tmp_path):
     import nbformat
     from nbclient import NotebookClient
 
     kept, run = (nbformat.read(path, as_version=4) for _ in range(2))
+    trained = [cell for cell in run.cells if WHOLE in cell.source]
+    assert all("varies" in cell.metadata.tags for cell in trained)
+    for cell in trained:
+        cell.source = cell.source.replace(WHOLE, training)
     at = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(run, timeout=600, kernel_name="python3", resources=at).execute()
     compared = 0

@@ -213,11 +213,11 @@ def test_process_that_is_ended_from_outside_is_a_clear_error(episodes: Episodes)
 
 
 class FailsLate:
-    """Fails a second after its first decision is asked for."""
+    """Fails a while after its first decision is asked for."""
 
     def predict(self, observation, state=None, episode_start=None, deterministic=True):
         """Decide nothing."""
-        time.sleep(1.0)
+        time.sleep(0.2)
         raise ValueError("failed late")
 
 
