@@ -5,6 +5,7 @@ their tables are rewritten first. Pages link to files of the checkout beside doc
 leads to the repository where [project.urls] has one; else the file is named.
 """
 
+import gc
 import importlib
 import inspect
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
+
+gc.disable()  # pages are kept until the end, and looking through them took two fifths of the time
 
 project = "hpcgym"
 author = "The hpcgym authors"
