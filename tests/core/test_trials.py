@@ -259,7 +259,7 @@ def test_a_plain_trial_delays_no_reservation_of_a_head(workload, mode):
 
 def test_heads_of_a_log_are_reserved_no_later_for_its_trials(real_log):
     workload = whole(real_log(KTH))
-    first = workload.select(np.arange(len(workload)) < 1_500)
+    first = workload.select(np.arange(len(workload)) < 2_000)
     again, later = delays_of_heads(first, as_mode("easy+trial"))
     assert again > 1_000
     assert later == 0
