@@ -19,7 +19,7 @@ def write_report(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="What sacct printed, records of PBS, a log in SWF, or a log's name.",
+            help="What sacct printed, records of PBS, LSF or Grid Engine, SWF, or a log's name.",
         ),
     ],
     machine: options.MachineFile = None,

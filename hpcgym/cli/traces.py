@@ -143,7 +143,10 @@ def check_trace(
 def import_traces(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="What sacct printed, records of PBS, or long SWF."),
+        typer.Argument(
+            metavar="FILE...",
+            help="What sacct printed, records of PBS, LSF or Grid Engine, or long SWF.",
+        ),
     ],
     output: Annotated[
         Path,
@@ -165,7 +168,7 @@ def import_traces(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Make a log of what Slurm or PBS recorded; say of every row what became of it."""
+    """Make a log of what a batch scheduler recorded; say of every row what became of it."""
     import secrets
     from functools import partial
 

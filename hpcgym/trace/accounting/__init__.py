@@ -1,4 +1,4 @@
-"""Accounting of Slurm and PBS, as sites print it: read, counted, written as logs.
+"""Accounting of batch schedulers, as sites have it: read, counted, written as logs.
 
 `formats` names the formats, a file each. Each turns texts into blocks of rows (`rows`), with help
 of `cells` for single values and of `slurm` for what Slurm's fields mean. `runs` makes runs of the

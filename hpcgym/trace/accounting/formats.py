@@ -8,9 +8,11 @@ from typing import NamedTuple
 from hpcgym.errors import TraceError
 from hpcgym.trace.accounting import (
     long_swf,
+    lsf,
     pbs,
     sacct_json,
     sacct_text,
+    sge,
     site_tables,
     slurm,
 )
@@ -30,6 +32,8 @@ FORMATS = (
     Format("text of sacct", sacct_text.recognises, sacct_text.blocks),
     Format("JSON of Slurm", sacct_json.recognises, sacct_json.blocks),
     Format("accounting of PBS", pbs.recognises, pbs.blocks),
+    Format("accounting of LSF", lsf.recognises, lsf.blocks),
+    Format("accounting of Grid Engine", sge.recognises, sge.blocks),
     Format("table of a site", site_tables.recognises, site_tables.blocks),
     Format("SWF", long_swf.recognises, long_swf.blocks),
 )

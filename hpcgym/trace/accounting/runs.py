@@ -124,7 +124,7 @@ def read_accounting(
     counted_from: str = "eligible",
     rename: Callable[[str, str], str] | None = None,
 ) -> Accounting:
-    """Read accounting of Slurm, PBS or SWF: every row is a run of a job, or counted with a reason.
+    """Read accounting of a site: every row is a run of a job, or counted with a reason.
 
     A job enters the queue at its eligible time, or where `counted_from` is "submit", at its
     submission. An attempt of a job that was put back enters when the one before it ended.
