@@ -3,9 +3,12 @@
 import difflib
 import math
 import numbers
+import os
 import re
 import textwrap
 from collections.abc import Collection, Iterable
+from itertools import islice
+from pathlib import Path
 
 RENAMED = {
     "BANDIT-EPSILON-GREEDY": "BANDIT-EPSILON",
@@ -82,6 +85,15 @@ LARGEST_WHOLE = 2**52
 MOST_NAMED = 200
 """Valid names that a message lists."""
 
+FEW_NAMED = 12
+"""Valid names that it lists where a command lists them, too; of more it names the nearest."""
+
+MOST_NEAR = 5
+"""Names, and files of a folder, that are called near."""
+
+MOST_FILES = 10_000
+"""Files of a folder among which the nearest is looked for."""
+
 LARGEST_SEED = 2**32 - 1
 """The largest seed that numpy's old generator accepts; the other generators accept more."""
 
@@ -140,20 +152,95 @@ def refuse_unless_new(
         raise error(f"{kind} {name!r} is taken; names taken: {', '.join(taken)}")
 
 
-def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
+def unknown_name(kind: str, name: object, allowed: Iterable[str], *listed_by: str) -> str:
     """Compose the message for an unknown name, with the nearest valid one.
+
+    Args:
+        kind: What the name is of.
+        name: What came.
+        allowed: The valid names.
+        *listed_by: Commands that list them; the message then has the nearest of many names only.
+            What can only mean a file is one that is not there.
 
     Example:
         >>> unknown_name("policy", "SFA", ["FCFS", "SAF"])
         "unknown policy 'SFA'; did you mean 'SAF'? Allowed: FCFS, SAF"
+        >>> unknown_name("log", "swf", map(str, range(99)), "hpcgym traces list")
+        "unknown log 'swf'. All 99: `hpcgym traces list`"
     """
+    if listed_by and is_path(str(name)) and not os.path.exists(os.path.expanduser(str(name))):
+        return no_such_file(str(name))
     names = list(allowed)
-    by_folded = {candidate.casefold(): candidate for candidate in names}
-    folded = str(name).casefold()
-    near = difflib.get_close_matches(folded, by_folded, n=5)
-    near.sort(key=lambda candidate: sorted(candidate) != sorted(folded))  # swapped letters first
-    hint = f"; did you mean {by_folded[near[0]]!r}?" if near else "."
+    near = _nearest(name, names)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    if listed_by:
+        near += [each for each in _alike(str(name), names) if each not in near]
     if renamed := RENAMED.get(str(name).upper()):
         hint = f"; it is called {renamed} now."
+    if listed_by and len(names) > FEW_NAMED:
+        also = f" Near it: {', '.join(near[:MOST_NEAR])}." if near else ""
+        commands = ", ".join(f"`{command}`" for command in listed_by)
+        return f"unknown {kind} {name!r}{hint}{also} All {len(names)}: {commands}"
     shown = names if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], f"and {len(names)} in all"]
     return f"unknown {kind} {name!r}{hint} Allowed: {', '.join(shown) or '(none)'}"
+
+
+def _nearest(name: object, names: Iterable[str]) -> list[str]:
+    """Return the names that are near one, the nearest first, in whatever case it is."""
+    by_folded = {candidate.casefold(): candidate for candidate in names}
+    folded = str(name).casefold()
+    near = difflib.get_close_matches(folded, by_folded, n=MOST_NEAR)
+    near.sort(key=lambda candidate: sorted(candidate) != sorted(folded))  # swapped letters first
+    return [by_folded[candidate] for candidate in near]
+
+
+def _alike(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names that have one in them, or begin with a word that is near it."""
+    folded = name.casefold()
+    words = {each: each.casefold().replace("_", "-").partition("-")[0] for each in names}
+    near = difflib.get_close_matches(folded, set(words.values()))
+    return [each for each, word in words.items() if folded in each.casefold() or word in near]
+
+
+def is_path(name: str | os.PathLike[str]) -> bool:
+    """Tell whether what was given can only mean a file: it has a folder, or a file's ending.
+
+    Example:
+        >>> is_path("jobs.txt"), is_path("logs/jobs"), is_path("KTH-SP2-1996-2.1-cln")
+        (True, True, False)
+    """
+    text = str(name)
+    return len(Path(os.path.expanduser(text)).parts) > 1 or bool(_ENDING.search(text))
+
+
+_ENDING = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{0,9}$")
+
+
+def no_such_file(path: str | os.PathLike[str]) -> str:
+    """Compose the message for a file that is not there, with the nearest name in its folder.
+
+    Example:
+        >>> no_such_file("no/such/folder/jobs.txt")
+        'no/such/folder/jobs.txt: no such file; there is no folder no'
+    """
+    given, file = Path(path), Path(os.path.expanduser(path))
+    for folder in [*file.parents][::-1]:
+        if not os.path.isdir(folder):
+            is_there = os.path.lexists(folder)
+            why = f"{folder} is no folder" if is_there else f"there is no folder {folder}"
+            return f"{path}: no such file; {why}"
+    try:
+        with os.scandir(file.parent) as entries:
+            near = _nearest(file.name, [entry.name for entry in islice(entries, MOST_FILES)])
+    except OSError:
+        near = []
+    return f"{path}: no such file" + (
+        f"; did you mean {str(given.with_name(near[0]))!r}?" if near else ""
+    )
+
+
+def unreadable(path: str | os.PathLike[str], error: OSError) -> str:
+    """Compose the message for a file that cannot be read."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return no_such_file(path)
+    return f"{path}: cannot be read: {error.strerror or ' '.join(str(error).split())}"

@@ -15,6 +15,7 @@ from hpcgym.core.predecessors import held_as_long
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
 from hpcgym.lost import useful_part
 from hpcgym.output import writing
+from hpcgym.packages import needing
 from hpcgym.text_table import csv_style
 
 if TYPE_CHECKING:
@@ -108,13 +109,9 @@ def write_parquet(path: str | Path, frame: pd.DataFrame, *, force: bool) -> None
 
 def check_pyarrow(path: str | Path) -> None:
     """Raise an OutputError where pyarrow is not installed."""
-    from importlib.util import find_spec
-
-    if find_spec("pyarrow") is None:
-        raise OutputError(
-            f"{path}: writing Parquet needs pyarrow, which is not installed: pip install pyarrow; "
-            "or name a .csv file"
-        )
+    what, otherwise = f"{path}: writing Parquet", "name a .csv file"
+    with needing(what, "pyarrow", error=OutputError, instead=otherwise):
+        pass
 
 
 def batsim_frame(schedule: Any) -> pd.DataFrame:
@@ -167,13 +164,9 @@ def job_set(schedule: Any) -> Any:
     Raises:
         HpcgymError: evalys is not installed; or as `batsim_frame`.
     """
-    try:
+    with needing("a job set", "evalys", "procset"):
         from evalys.jobset import JobSet
         from procset import ProcSet
-    except ImportError:
-        raise HpcgymError(
-            "a job set needs evalys, which is not installed: pip install 'evalys>=4'"
-        ) from None
     frame = batsim_frame(schedule)
     frame["allocated_resources"] = [ProcSet.from_str(text) for text in frame["allocated_resources"]]
     return JobSet(frame, resource_bounds=(0, schedule.workload.machine_processors - 1))

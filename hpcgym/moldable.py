@@ -25,7 +25,7 @@ from hpcgym.core.prepare import size_classes
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError, WorkloadError
+from hpcgym.errors import PolicyError, WorkloadError, unreadable
 from hpcgym.schedule import Schedule, run_to_end
 
 COLUMNS = ("job_id", "processors", "requested_time", "run_time")
@@ -105,7 +105,7 @@ def read_shapes(path: str | Path, workload: Workload) -> list[list[Shape]]:
                     )
                 shapes[job].append(Shape(*shape))
     except OSError as error:
-        raise WorkloadError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise WorkloadError(unreadable(path, error)) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise WorkloadError(f"{path}: not a CSV file in UTF-8: {error}") from None
     logged = zip(workload.processors, workload.requested_time, workload.run_time, strict=True)

@@ -60,8 +60,8 @@ def ensure_writable(path: str | Path, *, force: bool = False) -> None:
 
     Raises:
         OutputError: A file is there and `force` is False, or something other than a plain file is
-            there, or what the command reads (`keeping_inputs`). Or the folder is missing, is a
-            file, or cannot be written to.
+            there, or what the command reads (`keeping_inputs`). Or the folder is a file, or cannot
+            be made or written to.
     """
     with _partial(_target_of(path, force=force), path):
         pass
@@ -71,8 +71,9 @@ def ensure_writable(path: str | Path, *, force: bool = False) -> None:
 def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty file in the folder of `path`, and rename it to `path` when the block succeeds.
 
-    Its name ends in that of `path`, so that libraries see the right suffix. If the block fails or
-    is interrupted, the new file is removed and what was at `path` stays.
+    Its name ends in that of `path`, so that libraries see the right suffix. Missing folders are
+    made. If the block fails or is interrupted, they and the new file are removed and what was at
+    `path` stays.
 
     Raises:
         OutputError: As `ensure_writable`; or the writing failed, as on a full disk.
@@ -133,17 +134,24 @@ def output_folder(path: str | Path) -> Iterator[Path]:
         ...         print(list(Path(place).iterdir()))
         []
     """
-    folder = Path(path)
-    missing = [
-        directory for directory in (folder, *folder.parents) if not os.path.exists(directory)
-    ]
+    missing = _missing_folders(Path(path))
     try:
-        yield make_folder(folder)
+        yield make_folder(path)
     except BaseException:
-        with suppress(OSError):
-            for directory in missing:
-                directory.rmdir()
+        _remove_empty(missing)
         raise
+
+
+def _missing_folders(folder: Path) -> list[Path]:
+    """Return which of a folder and its parents are not there, the innermost first."""
+    return [place for place in (folder, *folder.parents) if not os.path.exists(place)]
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders as far as they are empty."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def _target_of(path: str | Path, *, force: bool) -> Path:
@@ -177,10 +185,20 @@ def _name_of_input(target: Path) -> str | None:
 def _partial(target: Path, path: str | Path) -> Iterator[Path]:
     """Create the empty file that may be renamed to `target`, in the same folder; lock it meanwhile.
 
-    Removes those that killed processes have left.
+    Makes missing folders, and removes those that stay empty, and what killed processes have left.
     """
-    if not target.parent.exists():
-        raise OutputError(f"{path}: the folder {target.parent} does not exist; make it first")
+    missing = _missing_folders(target.parent)
+    try:
+        make_folder(target.parent)
+        with _created(target, path) as partial:
+            yield partial
+    finally:
+        _remove_empty(missing)
+
+
+@contextmanager
+def _created(target: Path, path: str | Path) -> Iterator[Path]:
+    """Create the file of `_partial` in a folder that is there."""
     _remove_left(target)
     partial = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
     try:

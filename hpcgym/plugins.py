@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import HpcgymError, unknown_name
+from hpcgym.errors import HpcgymError, no_such_file, unknown_name
 from hpcgym.own_files import changed_after, loaded_at, with_imports
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _import_file(where: str) -> ModuleType:
 
     path = Path(os.path.expanduser(where)).resolve()
     if not path.is_file():
-        raise HpcgymError(f"{where}: no such file")
+        raise HpcgymError(no_such_file(where))
     _look_in(path.parent)
     try:
         spec = find_spec(path.stem)

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hpcgym import plugins
-from hpcgym.errors import CardError, HpcgymError, ScenarioError, TraceError, unknown_name
+from hpcgym.errors import (
+    CardError,
+    HpcgymError,
+    ScenarioError,
+    TraceError,
+    unknown_name,
+    unreadable,
+)
 
 Shelf = Literal["agents", "scenarios", "traces"]
 
@@ -94,13 +101,14 @@ def find_entry(shelf: Shelf, name: str) -> Path:
     Example:
         >>> find_entry("scenarios", "tinny")
         Traceback (most recent call last):
-        hpcgym.errors.ScenarioError: unknown scenario 'tinny'; did you mean 'tiny'? Allowed: ...
+        hpcgym.errors.ScenarioError: unknown scenario 'tinny'; did you mean 'tiny'? ...
     """
     entries = shelf_entries(shelf)
     matches = [entry for entry in entries if entry.casefold() == name.casefold()]
     if name not in entries and len(matches) != 1:
         known = (*entries, *plugins.offered_names(shelf))
-        raise _ERRORS[shelf](unknown_name(shelf.removesuffix("s"), name, known))
+        kind, listed_by = shelf.removesuffix("s"), f"hpcgym {shelf} list"
+        raise _ERRORS[shelf](unknown_name(kind, name, known, listed_by))
     return entries[name if name in entries else matches[0]]
 
 
@@ -113,7 +121,7 @@ def read_toml(path: str | Path, error: type[HpcgymError]) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as reason:
-        raise error(f"{path}: cannot be read: {reason.strerror or reason}") from None
+        raise error(unreadable(path, reason)) from None
     except UnicodeDecodeError as reason:
         raise error(f"{path}: not a text file in UTF-8: {reason}") from None
     except (ValueError, RecursionError) as reason:  # also of a number of 5,000 digits

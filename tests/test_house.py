@@ -25,7 +25,7 @@ FLOORS = [
     {
         *("keywords", "registry", "output", "ranges", "downtime", "accounts", "machine"),
         "machine_files",
-        *("own_files", "plugins", "progress", "text_table"),
+        *("own_files", "packages", "plugins", "progress", "text_table"),
     },
     {"core"},
     {"trace"},

@@ -263,7 +263,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     path = tmp_path / "jobs.parquet"
     path.write_bytes(b"PAR1")
-    with pytest.raises(TraceError, match=r"needs pyarrow: pip install pyarrow"):
+    with pytest.raises(TraceError, match=r"pyarrow, which is not.*'hpcgym\[tables\]'"):
         load_workload(path)
 
 

@@ -116,8 +116,8 @@ except OutputError as error:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("missing/a.csv", "does not exist; make it first"),
-        ("file/a.csv", "cannot write in the folder|Not a directory"),
+        ("file/a.csv", "cannot make this folder"),
+        ("file/folder/a.csv", "cannot make this folder"),
         ("folder", "is a folder"),
         ("loop", "cannot be written|exists already|cannot write"),
     ],
@@ -133,6 +133,18 @@ def test_impossible_places_are_refused_before_any_work(
         with pytest.raises(OutputError, match=message):
             attempt()
     assert names_in(tmp_path) == before
+
+
+def test_missing_folders_are_made_for_a_file_and_go_where_none_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "a.csv"
+    ensure_writable(path)
+    assert names_in(tmp_path) == []
+    with pytest.raises(ValueError, match="no"), writing(path):
+        raise ValueError("no")
+    assert names_in(tmp_path) == []
+    with writing(path) as file:
+        file.write_text("kept")
+    assert path.read_text() == "kept"
 
 
 def enter(path: Path) -> None:

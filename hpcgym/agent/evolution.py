@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.packages import needing
 
 FloatArray = NDArray[np.float64]
 
@@ -124,12 +125,8 @@ class CMAES:
         *,
         candidates: int | None = None,
     ) -> None:
-        try:
+        with needing("CMAES", "cma"):
             import cma
-        except ImportError:
-            raise HpcgymError(
-                "CMAES needs the package cma, which is not installed: pip install cma"
-            ) from None
         first = _beginning(mean, step_size, candidates)
         random = np.random.RandomState(int(generator.integers(1, 2**31)))  # not numpy's shared one
         options: dict[str, Any] = {"randn": random.randn, "verbose": -9}

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import CardError
+from hpcgym.errors import CardError, unreadable
 from hpcgym.output import writing
 
 MOST_FILE_BYTES = 2**28
@@ -49,7 +49,7 @@ class NpzFile:
                 raise CardError(f"{path}: larger than {MOST_FILE_BYTES} bytes: no file of weights")
             content = Path(path).read_bytes()
         except OSError as error:
-            raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
+            raise CardError(unreadable(path, error)) from None
         seal = content[-_SEAL_BYTES:]
         if seal.startswith(_SEAL) and seal != _seal_of(content[:-_SEAL_BYTES]):
             raise CardError(

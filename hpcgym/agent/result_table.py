@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import CardError, unknown_name
+from hpcgym.errors import CardError, unknown_name, unreadable
 from hpcgym.output import writing
 
 FILE = "results.csv"
@@ -120,7 +120,7 @@ def read_results(folder: Path) -> dict[str, tuple[Result, ...]]:
                 agent = cells.pop("agent")
                 results[agent] = (*results.get(agent, ()), Result(**cells))
     except OSError as error:
-        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise CardError(unreadable(path, error)) from None
     except (CardError, UnicodeDecodeError, csv.Error) as error:
         raise CardError(f"{path}: {error}") from None
     return results

@@ -23,6 +23,7 @@ from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import CardError, HpcgymError
+from hpcgym.packages import needing
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
@@ -121,12 +122,8 @@ def fit_network(
 
     Source: Poisson regression of a positive mean: Gourieroux, Monfort and Trognon 1984.
     """
-    try:
+    with needing("fitting a network", "torch"):
         import torch
-    except ImportError:
-        raise HpcgymError(
-            "fitting a network needs torch, which is not installed: pip install torch"
-        ) from None
     if not any(len(of_log) for of_log in samples):
         raise HpcgymError("no job ever waited in the weeks to learn from: nothing to fit")
     fitting = Fitting() if fitting is None else fitting

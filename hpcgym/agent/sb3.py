@@ -13,15 +13,11 @@ from numpy.typing import NDArray
 from hpcgym.env.config import AnyScenario, Keywords
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import HpcgymError, ScenarioError
+from hpcgym.errors import ScenarioError
+from hpcgym.packages import needing
 
-try:
+with needing("HPCBatchVecEnv", "torch", "stable_baselines3"):
     from stable_baselines3.common.vec_env import VecEnv
-except ImportError:
-    raise HpcgymError(
-        "HPCBatchVecEnv needs Stable-Baselines3, which is not installed: pip install "
-        "stable-baselines3"
-    ) from None
 
 
 class HPCBatchVecEnv(VecEnv):

@@ -23,7 +23,8 @@ from hpcgym.agent.base import NamedAgent, Observation, batch_size
 from hpcgym.core import loaders
 from hpcgym.core.action import kind_of
 from hpcgym.env.observation import fields_of, flat_space, observation_space
-from hpcgym.errors import CardError, HpcgymError
+from hpcgym.errors import CardError, no_such_file
+from hpcgym.packages import needing
 
 EXPLAIN = (
     "name the model's own keywords in a .py file: "
@@ -71,15 +72,11 @@ def load_model(path: str | Path) -> NamedAgent:
         CardError: The file is no model, or was trained in another environment.
         HpcgymError: Stable-Baselines3 is not installed.
     """
-    try:
+    with needing(path, "torch", "stable_baselines3"):
         from stable_baselines3.common.save_util import load_from_zip_file
-    except ImportError:
-        raise HpcgymError(
-            f"{path} needs Stable-Baselines3, which is not installed: pip install sb3-contrib"
-        ) from None
     file = Path(os.path.expanduser(path))
     if not file.is_file():
-        raise CardError(f"{path}: no such file")
+        raise CardError(no_such_file(path))
     try:
         data, parameters, _ = load_from_zip_file(file, device="cpu")
         policy = _policy_of(data or {}, parameters["policy"])

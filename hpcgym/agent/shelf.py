@@ -14,6 +14,8 @@ from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.registry import shelf_entries
 
+LISTED_BY = "hpcgym agents list"
+
 
 def load_cards() -> dict[str, Card]:
     """Read every card on the shelf, by name: first those of policies in their order, then the rest.
@@ -61,7 +63,7 @@ def load_card(name: str) -> Card:
         return read_card(Path(name))
     entries = shelf_entries("agents")
     if name.casefold() not in entries:
-        raise CardError(unknown_name("agent", name, agent_names()))
+        raise CardError(unknown_name("agent", name, agent_names(), LISTED_BY))
     return read_card(entries[name.casefold()])
 
 
@@ -96,7 +98,7 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
         return RuleAgent(name)
     agent = offered_agent(name)
     if agent is None:
-        raise CardError(unknown_name("agent", name, known_agents()))
+        raise CardError(unknown_name("agent", name, known_agents(), LISTED_BY))
     return agent
 
 

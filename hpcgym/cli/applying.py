@@ -14,7 +14,7 @@ import typer
 
 from hpcgym.cli import options
 from hpcgym.cli.show import echo_prose, show
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, refuse_unless_whole
 from hpcgym.text_table import Column, TextTable, duration
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _journal() -> Path:
 def _points(whose: str) -> typer.models.OptionInfo:
     """Return an option that bounds points of priority."""
     option: typer.models.OptionInfo = typer.Option(
-        metavar="POINTS", min=1, help=f"Most points, up and down, {whose}.", rich_help_panel=_PANEL
+        metavar="POINTS", help=f"Most points, up and down, {whose}.", rich_help_panel=_PANEL
     )
     return option
 
@@ -67,7 +67,6 @@ class Applying:
         int,
         typer.Option(
             metavar="MINUTES",
-            min=1,
             help="How long changes hold unless a later cycle renews them.",
             rich_help_panel=_PANEL,
         ),
@@ -139,6 +138,9 @@ def applying(context: typer.Context) -> Applying:
         mine = {field.name for field in fields(Applying)}
         idle |= {name: f"with {asked[0]}" for name in context.params if name not in mine}
     options.refuse_idle(context, idle)
+    for name in ("job_points", "user_points", "cycle_points", "hold"):
+        if (number := getattr(given, name)) is not None:
+            refuse_unless_whole(f"--{name.replace('_', '-')}", number, 1)
     if given.apply:
         _refuse_incomplete(context, given)
     return given

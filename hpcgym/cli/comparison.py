@@ -254,12 +254,11 @@ def show_and_write(
 
 def _draw(evaluation: Evaluation, path: Path, *, how: str, force: bool) -> None:
     """Draw a comparison and say where it is, or why there is none."""
-    from importlib.util import find_spec
-
+    from hpcgym.packages import missing_packages
     from hpcgym.report import draw_evaluation
 
-    if find_spec("matplotlib") is None:
-        say("no picture: matplotlib is not installed (pip install matplotlib)", how)
+    if missing := missing_packages("drawing", ["matplotlib"]):
+        say(f"no picture: {missing}", how)
         return
     with steps(1, f"drawing {path.name}"):
         draw_evaluation(evaluation, path, force=force)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from hpcgym.cli.interruption import ended_by_ctrl_c, raised_again
@@ -33,60 +31,14 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
         tune,
         warm,
     )
-    from hpcgym.cli.options import STDIN
     from hpcgym.cli.short_help import HelpfulCommand
     from hpcgym.cli.show import complain, echo
     from hpcgym.errors import HpcgymError
-    from hpcgym.output import keeping_inputs
     from hpcgym.plugins import failure
     from hpcgym.progress import shown
 
-OUTPUTS = ("output", "folder")
-"""Parameters of what commands write."""
-
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
-
-
-class HouseCommand(HelpfulCommand):
-    """Writes over no file that its other options and arguments name, whatever is forced."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Read the arguments.
-
-        Raises:
-            HpcgymError: The option of old that `--on` has replaced.
-        """
-        takes_on = any(parameter.name == "executor" for parameter in self.params)
-        if takes_on and any(word.partition("=")[0] == "--processes" for word in args):
-            raise HpcgymError("--processes is gone; --on local:8 stands for --processes 8")
-        return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand.
-
-        Raises:
-            OutputError: It would write over what it reads.
-        """
-        with keeping_inputs(inputs_of(ctx.params)):
-            return super().invoke(ctx)
-
-
-def inputs_of(parameters: Mapping[str, object]) -> Iterator[str | int]:
-    """Yield what may be the name of a file that a command reads; 0 is standard input.
-
-    Example:
-        >>> list(inputs_of({"log": "-", "agents": ["SAF,own.py:Mine"], "output": "b.csv"}))
-        [0, 'SAF,own.py:Mine', 'SAF', 'own.py:Mine', 'SAF,own.py', 'own.py']
-    """
-    for name, value in parameters.items():
-        for given in value if isinstance(value, list | tuple) else [value]:
-            if name in OUTPUTS or not isinstance(given, str | Path):
-                continue
-            words = [str(given), *str(given).split(",")]
-            words += [word.rpartition(":")[0] for word in words]
-            for word in filter(None, dict.fromkeys(words)):
-                yield 0 if word == STDIN else os.path.expanduser(word)
 
 
 class HouseGroup(TyperGroup):
@@ -189,9 +141,9 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
 
 for _panel, _commands in PANELS.items():
     for _name, _command in _commands.items():
-        app.command(_name, cls=HouseCommand, rich_help_panel=_panel)(_command)
+        app.command(_name, cls=HelpfulCommand, rich_help_panel=_panel)(_command)
 app.add_typer(suite.app, name="suite", rich_help_panel="Compare agents")
-app.command("warm", cls=HouseCommand, rich_help_panel="Look up and set up")(warm.warm)
+app.command("warm", cls=HelpfulCommand, rich_help_panel="Look up and set up")(warm.warm)
 app.add_typer(traces.app, name="traces", rich_help_panel="Look up and set up")
 app.add_typer(shelves.agents, name="agents", rich_help_panel="Look up and set up")
 app.add_typer(shelves.scenarios, name="scenarios", rich_help_panel="Look up and set up")

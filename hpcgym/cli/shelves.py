@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.cli.command import HouseTyper
 from hpcgym.cli.options import warn
 from hpcgym.cli.show import Format, show_pairs, show_rows
 from hpcgym.errors import HpcgymError
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from hpcgym.agent.rule import RuleAgent
     from hpcgym.agent.training_weeks import Training
 
-agents = typer.Typer(
+agents = HouseTyper(
     help="Agents to evaluate: rules and learned ones.",
     epilog="Example: hpcgym agents info SAF",
     no_args_is_help=True,
 )
-scenarios = typer.Typer(
+scenarios = HouseTyper(
     help="Named settings to evaluate agents in.",
     epilog="Example: hpcgym scenarios info tiny",
     no_args_is_help=True,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from typer.core import TyperCommand
+from hpcgym.cli.command import HouseCommand
 
 HELP_ALL = "--help-all"
 """Shows every option of a command."""
@@ -72,7 +72,7 @@ SHORT_HELP = {
 """Short help by the name of the command."""
 
 
-class HelpfulCommand(TyperCommand):
+class HelpfulCommand(HouseCommand):
     """Shows the ten options that people use, and an example; `--help-all` shows the rest."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.cli.command import HouseTyper
 from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.options import Force, On, Resume
 from hpcgym.cli.show import Format, echo, echo_prose, show_rows
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from hpcgym.text_table import Kind
 
-app = typer.Typer(
+app = HouseTyper(
     help="Records of agents on frozen logs, which anybody can replay.",
     epilog="Example: hpcgym suite run SAF --part bundled",
     no_args_is_help=True,

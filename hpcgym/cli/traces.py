@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hpcgym.cli.command import HouseTyper
 from hpcgym.cli.options import CountedFrom, Timezone, log_at, read_machine, say_reading
 from hpcgym.cli.show import Format, echo, echo_prose, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
@@ -15,7 +16,7 @@ from hpcgym.text_table import Kind
 _SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
 """What a log's jobs state, short enough for 80 columns."""
 
-app = typer.Typer(
+app = HouseTyper(
     help="Logs: list, download, verify, check, statistics, import.",
     epilog="Example: hpcgym traces check mine.swf.gz",
     no_args_is_help=True,

@@ -428,7 +428,7 @@ def _offered(name: str) -> Policy:
     entry = plugins.find_offered("policies", name)
     if entry is None:
         known = (*policy_names(), *loaders.FAMILIES, *plugins.offered_names("policies"))
-        raise PolicyError(unknown_name("policy", name, known))
+        raise PolicyError(unknown_name("policy", name, known, "hpcgym agents list"))
     source = f"package {plugins.package_of(entry)}"
     return own_policy(plugins.load_offered(entry), entry.name, source)
 

@@ -134,6 +134,10 @@ def evaluate(
     return evaluation.against(baseline)
 
 
+LISTED_BY = ("hpcgym agents list", "hpcgym cross-validate --help")
+"""What prints the names of agents, and those of trainers."""
+
+
 def load_agent_or_trainer(name: str) -> AgentOrTrainer:
     """Return a trainer by its name, file or module, or an agent as `load_agent` does.
 
@@ -154,7 +158,7 @@ def load_agent_or_trainer(name: str) -> AgentOrTrainer:
     if is_name and name.casefold() not in map(str.casefold, names):
         known = (*TRAINERS, *known_agents())
         if name.casefold() not in map(str.casefold, known):
-            raise CardError(unknown_name("trainer or agent", name, known))
+            raise CardError(unknown_name("trainer or agent", name, known, *LISTED_BY))
     return load_agent(name)
 
 

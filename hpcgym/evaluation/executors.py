@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 from hpcgym.core.threads import cores
 from hpcgym.errors import EvaluationError, refuse_unless_whole, unknown_name
 from hpcgym.evaluation.workers import LocalExecutor
+from hpcgym.packages import needing
 
 ResultT = TypeVar("ResultT")
 
@@ -92,23 +93,11 @@ def _whole(what: str, text: str) -> int:
     return int(number)
 
 
-@contextmanager
-def _installed(library: str) -> Iterator[None]:
-    """Say how to install what is missing."""
-    try:
-        yield
-    except ImportError as error:
-        raise EvaluationError(
-            f"{library} is not installed ({error}): pip install 'hpcgym[cluster]', in a checkout: "
-            "python3 scripts/install.py cluster"
-        ) from None
-
-
 class _RayExecutor(Executor):
     """Tasks of Ray, in the cluster at an address or, without one, as Ray finds or starts it."""
 
     def __init__(self, address: str) -> None:
-        with _installed("ray"):
+        with needing("--on ray", "ray", error=EvaluationError):
             import ray
         self._ray, self._is_own = ray, not ray.is_initialized()
         self._apart = ExitStack()
@@ -150,7 +139,7 @@ class _SlurmExecutor(Executor):
     chunk_s = 900.0
 
     def __init__(self, partition: str | None, time: int = 60, jobs: int = 16) -> None:
-        with _installed("submitit"):
+        with needing("--on slurm", "submitit", error=EvaluationError):
             import submitit
         self.n_chunks = jobs
         self._folder = mkdtemp(prefix=".hpcgym-slurm-", dir=os.getcwd())

@@ -45,6 +45,7 @@ from hpcgym.evaluation.runner import AnyAgent, loaded
 from hpcgym.evaluation.store import Store, digest, digest_of_weeks
 from hpcgym.keywords import refuse_unknown
 from hpcgym.output import make_folder, unfinished_folder, unfinished_of
+from hpcgym.packages import RECORDING, needing
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
@@ -295,15 +296,8 @@ def _refuse(name: str, action: str, epsilon: float, seed: int) -> None:
 
 def _storage() -> Any:
     """Return Minari's class that writes data sets."""
-    try:
-        import PIL  # noqa: F401 - Minari's Parquet files need these two, and do not ask for them
-        import pyarrow  # noqa: F401
+    with needing("recording", *RECORDING, error=EvaluationError):
         from minari.dataset.minari_storage import MinariStorage
-    except ImportError as error:
-        raise EvaluationError(
-            f"recording needs {error.name}, which is not installed: pip install 'hpcgym[record]', "
-            "in a checkout: python3 scripts/install.py record"
-        ) from error
     return MinariStorage
 
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import LiveError, OutputError
+from hpcgym.errors import LiveError, OutputError, unreadable
 
 LOCK_S = 30.0
 """How long one process waits for another that has the journal."""
@@ -121,7 +121,7 @@ def entries_of(path: str | Path) -> list[dict[str, Any]]:
     try:
         text = Path(path).read_bytes()
     except OSError as error:
-        raise LiveError(f"{path}: {error.strerror}; --apply writes it") from None
+        raise LiveError(f"{unreadable(path, error)}; --apply writes it") from None
     return list(_entries(text))
 
 

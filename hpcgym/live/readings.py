@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.errors import LiveError
+from hpcgym.errors import LiveError, unreadable
 from hpcgym.trace.accounting.cells import NO_TIME, tasks_in
 
 UNLIMITED_S = 365 * 86_400
@@ -348,9 +348,7 @@ def text_of(name: str, path: str | Path) -> Text:
     try:
         return Text(str(path), Path(path).read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
-        raise LiveError(
-            f"{path}: cannot be read: {error.strerror or error}; print it by: {shell_line(name)}"
-        ) from None
+        raise LiveError(f"{unreadable(path, error)}; print it by: {shell_line(name)}") from None
 
 
 def rows_of(name: str, source: Text) -> Iterator[tuple[str, dict[str, Any]]]:

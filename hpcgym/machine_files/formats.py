@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgym.errors import MachineError
+from hpcgym.errors import MachineError, unreadable
 from hpcgym.machine import Machine
 from hpcgym.machine_files import alea, scontrol, sinfo
 from hpcgym.machine_files.layout import as_machine
@@ -62,7 +62,7 @@ def read_machine(path: str | Path) -> MachineFile:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise MachineError(unreadable(path, error)) from None
     text = content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
     known = next((form for form in FORMATS if form.recognises(text)), None)
     if known is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.accounts import Accounts, Association
-from hpcgym.errors import MachineError, PolicyError
+from hpcgym.errors import MachineError, PolicyError, unreadable
 from hpcgym.machine_files.records import count_of, seconds_of
 
 COMMANDS = (
@@ -93,7 +93,7 @@ def text_of(path: str | Path) -> str:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise MachineError(unreadable(path, error)) from None
     return content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
 

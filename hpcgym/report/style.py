@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.output import writing
+from hpcgym.packages import needing
 from hpcgym.text_table import printable
 
 if TYPE_CHECKING:
@@ -256,13 +257,9 @@ def blank_figure(width_in: float, height_in: float) -> Figure:
     Raises:
         HpcgymError: matplotlib is not installed.
     """
-    try:
+    with needing("drawing", "matplotlib"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError:
-        raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install matplotlib"
-        ) from None
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure

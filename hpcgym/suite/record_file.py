@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.own import is_own
 from hpcgym.agent.sandbox import load_sandboxed
 from hpcgym.agent.shelf import load_agent
-from hpcgym.errors import EvaluationError, HpcgymError
+from hpcgym.errors import EvaluationError, HpcgymError, unreadable
 from hpcgym.evaluation.runner import AnyAgent
 from hpcgym.registry import shelf_entries
 from hpcgym.suite.definition import Suite, load_suite
@@ -164,7 +164,7 @@ def read_record(path: str | Path) -> Record:
         text = Path(path).read_text("utf-8")
         return record_of(json.loads(text, parse_constant=_refuse_constant))
     except OSError as error:
-        raise EvaluationError(f"{path}: cannot be read: {error.strerror}") from None
+        raise EvaluationError(unreadable(path, error)) from None
     except (UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
         raise EvaluationError(f"{path}: not a record: {str(error)[:200]}") from None
     except HpcgymError as error:

@@ -21,10 +21,17 @@ from typing import IO, Any, Literal, cast
 import numpy as np
 
 from hpcgym import registry
-from hpcgym.errors import OutputError, TraceError, refuse_unless_a, unknown_name
+from hpcgym.errors import (
+    OutputError,
+    TraceError,
+    is_path,
+    no_such_file,
+    refuse_unless_a,
+    unknown_name,
+)
 from hpcgym.output import make_folder, writing
 from hpcgym.progress import steps
-from hpcgym.trace.swf import PACKINGS, SwfLog, read_bytes, read_swf, unpacked_name
+from hpcgym.trace.swf import SwfLog, read_bytes, read_swf, unpacked_name
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
 """The environment variable that names folders of logs, separated as in PATH."""
@@ -131,13 +138,13 @@ def entry(name: str) -> TraceEntry:
     for known, known_entry in entries.items():
         if known.casefold() == str(name).casefold():
             return known_entry
-    raise TraceError(unknown_name("trace", name, entries))
+    raise TraceError(unknown_name("trace", name, entries, "hpcgym traces list"))
 
 
 def find_trace(name_or_path: str | Path) -> Path:
     """Find the file of a log: a path, then `HPCGYM_TRACES`, the user's cache, the shelf.
 
-    A name with a separator, or ending as files of logs do, is a path only.
+    A name with a separator, or ending as a file does, is a path only.
 
     Raises:
         TraceError: There is no such file, or it is a folder; for a known log the message says how
@@ -151,18 +158,20 @@ def find_trace(name_or_path: str | Path) -> Path:
     path = Path(os.path.expanduser(name_or_path))  # leaves the name of an unknown user as it is
     if path.is_file():
         return path
-    name = str(name_or_path)
-    is_path = len(path.parts) > 1 or name.endswith((".swf", ".csv", ".parquet", *PACKINGS))
-    if not is_path and (path_here := _here(name)):
+    name, is_file = str(name_or_path), is_path(name_or_path)
+    if not is_file and (path_here := _here(name)):
         return path_here
-    if path.is_dir() and (is_path or name.casefold() not in map(str.casefold, catalogue())):
+    if path.is_dir() and (is_file or name.casefold() not in map(str.casefold, catalogue())):
         raise TraceError(
             f"{path}: is a folder; a log is a file (.swf, .swf.gz): name one in it, or set "
             f"{FOLDERS_VARIABLE} to the folder and give a log's name"
         )
-    if is_path:
-        raise TraceError(f"{name_or_path}: no such file")
-    known = entry(name)
+    if is_file:
+        raise TraceError(no_such_file(name_or_path))
+    try:
+        known = entry(name)
+    except TraceError as error:
+        raise TraceError(f"{error}. As a file: {no_such_file(name)}") from None
     if path_here := _here(known.name):
         return path_here
     where = ", ".join(str(folder) for folder in log_folders())

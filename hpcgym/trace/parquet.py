@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpcgym.errors import TraceError
+from hpcgym.errors import TraceError, unreadable
+from hpcgym.packages import needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,12 +21,9 @@ def read_parquet(path: Path, *, drop_nested: bool = False) -> pd.DataFrame:
     Raises:
         TraceError: The file cannot be read, or a column is nested. Or pyarrow is not installed.
     """
-    try:
+    what, otherwise = f"{path}: reading Parquet", "write the table as CSV"
+    with needing(what, "pyarrow", error=TraceError, instead=otherwise):
         import pyarrow.parquet
-    except ImportError:
-        raise TraceError(
-            f"{path}: reading Parquet needs pyarrow: pip install pyarrow; or write the table as CSV"
-        ) from None
     try:
         table = pyarrow.parquet.read_table(path)
         nested = [field.name for field in table.schema if pyarrow.types.is_nested(field.type)]
@@ -33,8 +31,7 @@ def read_parquet(path: Path, *, drop_nested: bool = False) -> pd.DataFrame:
             table = table.drop_columns(nested)
         frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)  # not as floats
     except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())
-        raise TraceError(f"{path}: cannot be read: {reason}") from None
+        raise TraceError(unreadable(path, error)) from None
     except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError) as error:
         # pandas' notes inside the file raise what Python's own parsers do
         reason = " ".join(str(error).split())

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.columns import COLUMNS
-from hpcgym.errors import TraceError
+from hpcgym.errors import TraceError, unreadable
 from hpcgym.output import note_input, writing
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
+        raise TraceError(unreadable(path, error)) from None
     if not content:
         raise TraceError(f"{path}: the file is empty")
     if packing := packing_of(content):
@@ -369,7 +369,7 @@ def read_pieces(path: Path, size: int = 2**20) -> Iterator[bytes]:
                 yield begin
                 begin = file.read(size)
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
+        raise TraceError(unreadable(path, error)) from None
 
 
 def read_head(path: Path, size: int) -> bytes:

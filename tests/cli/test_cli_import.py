@@ -155,7 +155,7 @@ def test_imports_are_refused_in_one_line_that_says_what_is_allowed(
     said = refuse("traces", "import", text, "-o", tmp_path / "jobs.csv", "--counted-from", "start")
     assert 'allowed: "eligible", "submit"' in said
     said = refuse("traces", "import", tmp_path / "none.txt", "-o", tmp_path / "jobs.csv")
-    assert "none.txt: cannot be read" in said
+    assert "none.txt: no such file" in said
     assert not (tmp_path / "jobs.csv").exists()
 
 

@@ -232,7 +232,7 @@ def test_figures_by_partition_and_resource_follow(
         (["--by", "partition"], ["partitions need a machine of nodes", "--machine"]),
         (["--by", "resource"], ["need a machine of nodes", "--machine"]),
         (["--output", "out.txt"], ["must end in .batsim.csv, .csv, .parquet, .swf or .swf.gz"]),
-        (["--output", "no/such/folder/out.csv"], ["does not exist"]),
+        (["--output", "/proc/folder/out.csv"], ["cannot make this folder"]),
     ],
 )
 def test_wrong_options_are_one_clear_line(
@@ -292,10 +292,10 @@ def test_output_that_exists_is_kept_unless_forced(
 def test_impossible_output_is_refused_before_the_log_is_read(
     refuse: Command, tmp_path: Path
 ) -> None:
-    (tmp_path / "file").touch()
-    for out in (tmp_path / "file" / "out.csv", tmp_path / "none" / "out.csv", "/proc/out.csv"):
-        message = refuse("simulate", "no-such-log", "--output", out)
-        assert str(out) in message
+    (tmp_path / "file").write_text("no log")
+    for out in (tmp_path / "file" / "out.csv", "/proc/folder/out.csv", "/proc/out.csv"):
+        message = refuse("simulate", tmp_path / "file", "--output", out)
+        assert str(Path(out).parent) in message
     assert names_in(tmp_path) == ["file"]
 
 
@@ -378,7 +378,7 @@ def test_shapes_need_requests_as_estimates(refuse: Command, log: Path, tmp_path:
     words = ("simulate", log, "--shapes", tmp_path / "shapes.csv")
     assert "must be 'requested', got 'exact'" in refuse(*words, "--estimates", "exact")
     assert "alpha must be a number >= 0" in refuse(*words, "--alpha", "-1")
-    assert "cannot be read" in refuse("simulate", log, "--shapes", tmp_path / "none.csv")
+    assert "no such file" in refuse("simulate", log, "--shapes", tmp_path / "none.csv")
 
 
 OWN_PARTS = """

@@ -96,9 +96,12 @@ def test_wrong_options_of_a_picture_are_one_clear_line(
 
 
 def test_output_is_checked_before_the_log_is_read(refuse: Command, tmp_path: Path) -> None:
-    assert "must end in .png" in refuse("plot", "no-such-log", "-o", tmp_path / "picture.gif")
-    (tmp_path / "picture.png").touch()
-    assert "exists already" in refuse("plot", "no-such-log", "-o", tmp_path / "picture.png")
+    (tmp_path / "log.swf").write_text("no log")
+    log, out = tmp_path / "log.swf", tmp_path / "picture.png"
+    assert "must end in .png" in refuse("plot", log, "-o", tmp_path / "picture.gif")
+    out.touch()
+    assert "exists already" in refuse("plot", log, "-o", out)
+    assert "no such file" in refuse("plot", tmp_path / "lag.swf", "-o", out)
     assert "one is scheduled" in refuse("plot", "tiny", "tiny", "-o", tmp_path / "new.png")
 
 
@@ -109,8 +112,13 @@ def test_days_may_be_parts_of_days() -> None:
 def test_a_missing_library_is_named_before_the_log_is_read(
     refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "pip install matplotlib" in refuse("plot", "no-such-log", "-o", tmp_path / "new.png")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said = refuse("plot", "no-such-log", "-o", tmp_path / "new.png")
+    assert "pip install 'hpcgym[report]'" in said
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    said = refuse("plot", "no-such-log.parquet", "-o", tmp_path / "new.png")
+    assert "hpcgym plot needs matplotlib and pyarrow, which are not installed: " in said
+    assert "pip install 'hpcgym[report,tables]'" in said
 
 
 @pytest.mark.parametrize("kind", ["gantt", "usage", "distribution"])

@@ -289,6 +289,6 @@ def test_a_window_opens_and_closes(monkeypatch):
 @pytest.mark.parametrize("mode", ["rgb_array", "human"])
 def test_without_pygame_the_error_says_how_to_install_it(mode, monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(DependencyNotInstalled, match=r"pip install pygame-ce"):
+    with pytest.raises(DependencyNotInstalled, match=r"pygame-ce.*pip install 'hpcgym\[render\]'"):
         Viewer(mode)
     Viewer("ansi").render(small_frame())

@@ -63,7 +63,7 @@ def test_missing_matplotlib_says_how_to_install_it(
     evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(HpcgymError, match="pip install matplotlib"):
+    with pytest.raises(HpcgymError, match=r"pip install 'hpcgym\[report\]'"):
         draw_evaluation(evaluation, tmp_path / "figure.png")
 
 

@@ -266,5 +266,5 @@ def test_missing_matplotlib_says_what_to_install(
     schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(HpcgymError, match="pip install matplotlib"):
+    with pytest.raises(HpcgymError, match=r"pip install 'hpcgym\[report\]'"):
         schedule.plot("usage")

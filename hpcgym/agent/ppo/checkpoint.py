@@ -23,7 +23,7 @@ import torch
 from hpcgym.agent.network import read_network
 from hpcgym.agent.ppo.config import PPOConfig, texts_of
 from hpcgym.agent.sb3 import HPCBatchVecEnv
-from hpcgym.errors import CardError, HpcgymError, refuse_seed
+from hpcgym.errors import CardError, HpcgymError, refuse_seed, unreadable
 from hpcgym.output import writing
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.augment import Augmentation
@@ -226,8 +226,8 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
             checkpoint = _unpacked(file, path)
     except OSError as error:
         raise HpcgymError(
-            f"{path}: cannot be read: {error.strerror or error}; only a training that was begun "
-            "in this folder can be resumed"
+            f"{unreadable(path, error)}; only a training that was begun in this folder can be "
+            "resumed"
         ) from None
     except _NOT_OURS as error:
         raise HpcgymError(f"{path}: not a checkpoint of this hpcgym: {error}") from None

@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, OutputError
+from hpcgym.packages import TRAINING, needing
 
-try:
+with needing("training by PPO", *TRAINING):
     import torch
-except ImportError:
-    raise HpcgymError(
-        "training by PPO needs PyTorch and Stable-Baselines3: pip install torch sb3-contrib"
-    ) from None
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import FROM_ZERO, NetworkAgent

@@ -15,6 +15,7 @@ from gymnasium.error import DependencyNotInstalled
 from hpcgym.allocation import Interval
 from hpcgym.env.rendering.frame import TimeAxis
 from hpcgym.errors import ScenarioError
+from hpcgym.packages import needing
 from hpcgym.text_table import printable
 
 if TYPE_CHECKING:
@@ -61,12 +62,8 @@ JOBS: tuple[Color, ...] = (
 def import_pygame() -> ModuleType:
     """Import pygame when it is needed, without its greeting."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    try:
+    with needing("rendering", "pygame", error=DependencyNotInstalled):
         import pygame
-    except ImportError:
-        raise DependencyNotInstalled(
-            "pygame is not installed; run `pip install pygame-ce`"
-        ) from None
     return pygame
 
 

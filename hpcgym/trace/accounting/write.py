@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import secrets
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.errors import OutputError
 from hpcgym.output import writing
+from hpcgym.packages import needing
 from hpcgym.trace.accounting.as_log import as_log
 from hpcgym.trace.accounting.runs import Accounting
 from hpcgym.trace.swf import write_swf
@@ -35,8 +35,9 @@ def check_suffix(path: str | Path) -> None:
     """
     if not str(path).endswith(SUFFIXES):
         raise OutputError(f"{path}: allowed endings: {', '.join(SUFFIXES)}")
-    if str(path).endswith(".parquet") and find_spec("pyarrow") is None:
-        raise OutputError(f"{path}: writing Parquet needs pyarrow: pip install pyarrow")
+    if str(path).endswith(".parquet"):
+        with needing(f"{path}: writing Parquet", "pyarrow", error=OutputError):
+            pass
 
 
 def write_accounting(path: str | Path, accounting: Accounting, *, force: bool = False) -> None:

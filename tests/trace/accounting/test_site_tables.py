@@ -1,5 +1,6 @@
 """Tables of jobs that sites publish with columns of their own, as CSV and as Parquet."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,8 @@ def test_parquet_without_pyarrow_is_refused_by_what_to_install(
 ) -> None:
     (tmp_path / "eagle.csv").write_text(EAGLE)
     found = read_accounting(tmp_path / "eagle.csv")
-    monkeypatch.setattr("hpcgym.trace.accounting.write.find_spec", lambda name: None)
-    with pytest.raises(OutputError, match="pip install pyarrow"):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(OutputError, match=r"pip install 'hpcgym\[tables\]'"):
         write_accounting(tmp_path / "jobs.parquet", found)
     assert not (tmp_path / "jobs.parquet").exists()
 
