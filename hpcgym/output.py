@@ -144,7 +144,7 @@ def output_folder(path: str | Path) -> Iterator[Path]:
 
 def _missing_folders(folder: Path) -> list[Path]:
     """Return which of a folder and its parents are not there, the innermost first."""
-    return [place for place in (folder, *folder.parents) if not os.path.exists(place)]
+    return [each for each in (folder, *folder.parents) if not os.path.exists(each)]
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:
