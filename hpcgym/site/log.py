@@ -14,11 +14,13 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError
 from hpcgym.machine import Machine
 from hpcgym.trace.accounting import anonymise, read_accounting
-from hpcgym.trace.accounting.as_log import as_log, is_accounting
+from hpcgym.trace.accounting.as_log import as_log
+from hpcgym.trace.accounting.formats import TABLE, format_of
+from hpcgym.trace.accounting.rows import Source
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import MissingRequest, clean
 from hpcgym.trace.swf import GUESSED_SIZE, SwfLog
-from hpcgym.trace.tables import SUFFIXES, read_table
+from hpcgym.trace.tables import read_table
 
 IntArray = NDArray[np.int64]
 NameArray = NDArray[np.object_]
@@ -170,7 +172,7 @@ def _read(
     paths: Sequence[Path], how: Reading
 ) -> tuple[SwfLog, list[str], tuple[float | None, float | None]]:
     """Return a log, what was read and left out, and the two shares that no order can change."""
-    if len(paths) == 1 and str(paths[0]).endswith(SUFFIXES) and not is_accounting(paths[0]):
+    if len(paths) == 1 and format_of(Source(paths[0])) is TABLE:
         return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], (None, None)
     accounting = read_accounting(
         paths, machine=how.machine, timezone=how.timezone, counted_from=how.counted_from

@@ -9,12 +9,14 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError
 from hpcgym.machine import Machine
 from hpcgym.progress import steps
-from hpcgym.trace.accounting.as_log import as_log, is_accounting
+from hpcgym.trace.accounting.as_log import as_log
+from hpcgym.trace.accounting.formats import TABLE, format_of, is_log
+from hpcgym.trace.accounting.rows import Source
 from hpcgym.trace.accounting.runs import read_accounting
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import CleaningOptions, CleaningReport, clean
 from hpcgym.trace.swf import SwfLog, read_swf
-from hpcgym.trace.tables import SUFFIXES, read_table
+from hpcgym.trace.tables import read_table
 
 
 def read_log(
@@ -24,7 +26,7 @@ def read_log(
     machine: Machine | None = None,
     timezone: str | None = None,
 ) -> SwfLog:
-    """Read a log: accounting by its content, a table of jobs by its name's ending, else SWF.
+    """Read a log: SWF, a table of jobs, or accounting; its content says which.
 
     Of accounting local times are those of `timezone`, by default this machine's, and jobs enter the
     queue when they are eligible; `SwfLog.reading` says so. `machine` tells limits of partitions,
@@ -37,16 +39,18 @@ def read_log(
     if on_bad_line not in ("raise", "drop"):
         raise TraceError(f'on_bad_line={on_bad_line!r}; allowed: "raise", "drop"')
     path = Path(path)
-    if is_accounting(path):
+    source = Source(path)
+    if not is_log(source):
         return as_log(read_accounting(path, machine=machine, timezone=timezone), path, machine)
+    is_table = format_of(source) is TABLE
     if timezone is not None:
-        what = "a table of jobs" if str(path).endswith(SUFFIXES) else "a log in SWF"
+        what = "a table of jobs" if is_table else "a log in SWF"
         raise TraceError(
             f"{path}: {what} has no local times, so timezone={timezone!r} (--timezone) has no "
             "effect; it is for accounting"
         )
     with steps(1, f"reading {path.name}"):
-        if str(path).endswith(SUFFIXES):
+        if is_table:
             return read_table(path, on_bad_line=on_bad_line)
         return read_swf(path, on_bad_line=on_bad_line)
 

@@ -83,8 +83,11 @@ GUESSED_SIZE = "the fewest on which the runs fit as recorded"
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_SWF_KEY = re.compile(r"^\s*;+\s*(?:Version|Max\w+|Computer|UnixStartTime)\s*:", re.M | re.I)
 _HEADER_KEY = re.compile(r"\s*;+\s*([A-Za-z][A-Za-z0-9 _-]*?)\s*:\s*(.*?)\s*")
 _SHOWN = 60
+_HEAD = 65_536
+"""Bytes of a file by which a log in SWF is told from what is none."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,27 @@ class SwfLog:
         return f"{self.path}:{next(islice(numbers, row, None))}"
 
 
+def may_be_swf(head: str) -> bool:
+    """Tell whether a text is a log in SWF, perhaps a damaged one.
+
+    Its header has a key of SWF, it has comments alone, or most of what spaces part in its first
+    line are numbers.
+
+    Example:
+        >>> may_be_swf("1 0 -1 x"), may_be_swf("JobID|State"), may_be_swf("; MaxProcs: 4")
+        (True, False, True)
+    """
+    lines = (line.partition(";")[0].split() for line in head.split("\n"))
+    first = next(filter(None, lines), [])
+    numbers = [text for text in first if _NUMBER.fullmatch(text)]
+    return not first or 2 * len(numbers) > len(first) or _SWF_KEY.search(head) is not None
+
+
+def begins_with(head: str) -> str:
+    """Return the beginning of a text's first line, as messages show it."""
+    return repr(_shortened(head.strip().partition("\n")[0]))
+
+
 def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     """Read a log in the Standard Workload Format, plain or packed; nothing is cleaned.
 
@@ -216,6 +240,11 @@ def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
         raise TraceError(f"{path}:{line}: not a text file, so not a log in SWF")
     header = tuple(_comment_lines(content))
     records = _parse(content)
+    if records is None and not may_be_swf(head := content[:_HEAD].decode("latin-1")):
+        raise TraceError(
+            f"{path}: it begins with {begins_with(head)}, so it is no log in SWF; "
+            "hpcgym.trace.read_log knows other formats by their content"
+        )
     bad_lines: tuple[BadLine, ...] = ()
     if records is None:
         lines, bad_lines = _sort_out(content)

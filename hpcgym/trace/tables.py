@@ -76,6 +76,18 @@ COLUMNS = (*NUMBERS, *FLAGS, *CHOICES, "partition", *NAMES)
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
+def recognises(head: str) -> bool:
+    """Tell whether the first line names columns of jobs, the id and one more at least."""
+    names = head.partition("\n")[0].replace('"', "").strip()
+    given = {name.strip() for name in names.split(_separator(names))}
+    return "job_id" in given and len(given & set(COLUMNS)) > 1
+
+
+def _separator(line: str) -> str:
+    """Return what stands between the names of columns: a comma, or what some programs write."""
+    return max(",;\t|", key=line.count)
+
+
 def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     """Read a table of jobs; `job_id, submit_time, run_time, requested_time, chunks` are needed.
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.trace.accounting import long_swf
-from hpcgym.trace.accounting.formats import recognised
-from hpcgym.trace.accounting.rows import NAMES, Source
+from hpcgym.trace.accounting.rows import NAMES
 from hpcgym.trace.accounting.runs import Accounting, held_processors
 from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, per_processor, unpacked_name
 
@@ -23,13 +21,6 @@ if TYPE_CHECKING:
     from hpcgym.machine import Machine
 
 REQUESTS = ("chunks", "cpus", "gpus", "memory_mb", "spread", "exclusive", "partition")
-
-
-def is_accounting(path: Path) -> bool:
-    """Tell whether a file is accounting, by its content; SWF that is plain is a log already."""
-    head = Source(path).head
-    known = recognised(head)
-    return known is not None and not (known.name == "SWF" and long_swf.is_plain(head))
 
 
 def as_log(accounting: Accounting, path: str | Path, machine: Machine | None = None) -> SwfLog:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpcgym.trace.accounting.cells import Clock
+from hpcgym.trace.accounting.lookalikes import GWF_FIELDS
 from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
 from hpcgym.trace.swf import FIELDS as SWF_FIELDS
 
@@ -25,15 +26,18 @@ NAMED = ("user", "group", "executable", "queue", "partition")
 def recognises(head: str) -> bool:
     """Tell whether the first line that is no comment begins with four numbers, and is long."""
     fields = _first(head)
-    return len(fields) >= len(SWF_FIELDS) and all(map(_NUMBER.fullmatch, fields[:4]))
+    if len(fields) == GWF_FIELDS or len(fields) < len(SWF_FIELDS):
+        return False
+    return all(map(_NUMBER.fullmatch, fields[:4]))
 
 
-def is_plain(head: str) -> bool:
-    """Tell whether a text of this format is a log in SWF as it stands, or a damaged one."""
+def has_names(head: str) -> bool:
+    """Tell whether a text of this format names users or queues, which a log in SWF does not."""
     fields = _first(head)
     texts = dict(zip(SWF_FIELDS, fields, strict=False))
     odd = {key for key, text in texts.items() if not _NUMBER.fullmatch(text)}
-    return len(fields) == len(SWF_FIELDS) and (not odd or not odd <= set(NAMED))
+    names_queue = len(fields) == _N_CERIT and not _NUMBER.fullmatch(fields[19])
+    return len(fields) >= len(SWF_FIELDS) and odd <= set(NAMED) and (bool(odd) or names_queue)
 
 
 def _first(head: str) -> list[str]:

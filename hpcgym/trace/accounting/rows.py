@@ -91,10 +91,20 @@ class Source:
     @cached_property
     def head(self) -> str:
         """The beginning of the text; "" where the file cannot be read."""
-        begin = read_head(self.path, HEAD).removeprefix(codecs.BOM_UTF8)
-        if begin.startswith(MAGIC):
+        if self.is_parquet:
             return ",".join(column_names(self.path))
-        return begin.decode("latin-1")
+        begin = read_head(self.path, HEAD)
+        try:
+            return codecs.getincrementaldecoder("utf-8-sig")().decode(
+                begin
+            )  # it may end in between
+        except UnicodeDecodeError:
+            return begin.decode("latin-1")
+
+    @cached_property
+    def is_parquet(self) -> bool:
+        """Whether it is a Parquet file."""
+        return read_head(self.path, len(MAGIC)) == MAGIC
 
     @cached_property
     def text(self) -> str:

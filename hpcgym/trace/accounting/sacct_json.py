@@ -15,6 +15,7 @@ from typing import Any
 from hpcgym.errors import TraceError
 from hpcgym.trace.accounting import slurm
 from hpcgym.trace.accounting.cells import Clock, whole
+from hpcgym.trace.accounting.lookalikes import is_batsim
 from hpcgym.trace.accounting.rows import BLOCK_ROWS, Block, Ledger, Source
 from hpcgym.trace.accounting.used_memory import UNREADABLE, Used, kilobytes, of_job, of_step
 
@@ -49,8 +50,9 @@ _LISTS = {"reqtres": ("tres.requested", "tres_req_str"), "alloctres": ("tres.all
 
 
 def recognises(head: str) -> bool:
-    """Tell whether a text is an object with jobs."""
-    return head.lstrip().startswith("{") and _JOBS.search(head) is not None
+    """Tell whether a text is an object with jobs, and none of Batsim's."""
+    is_object = head.lstrip().startswith("{") and _JOBS.search(head) is not None
+    return is_object and not is_batsim(head)
 
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
