@@ -97,8 +97,6 @@ _LOOKALIKES = (
         "what bjobs or bhist of LSF prints",
         "its accounting is in the files lsb.acct",
     ),
-    _like(r'"[A-Z_]+" "[\d.]+" \d+ ', "records of LSF, as in lsb.acct", _SACCT),
-    _like(r"(?:[^:\n]*:){30}", "accounting of SGE, whose values have colons between", _SACCT),
     _like(
         rf"\s*-?\d+(?:[ \t]+\S+){{{GWF_FIELDS - 1}}}[ \t\r]*(?:\n|$)",
         "GWF of the Grid Workloads Archive, whose fields 17 and 18 are sites",
@@ -129,8 +127,8 @@ def no_log(head: str) -> str:
     body = _body(head)
     if body.lstrip()[:1] in ("{", "[") and (json := _json(body)):
         return f"it looks like {json}"
-    found = next((each for each in _LOOKALIKES if each.begins.match(body)), None)
-    return f"it looks like {found.what}: {found.instead}" if found else ""
+    like = next((each for each in _LOOKALIKES if each.begins.match(body)), None)
+    return f"it looks like {like.what}: {like.instead}" if like else ""
 
 
 def is_batsim(head: str) -> bool:
