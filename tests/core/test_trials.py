@@ -1,5 +1,6 @@
 """Trial runs, young jobs that give way, and the cap by request: against the reference."""
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from engines import (
     whole,
     workload_of,
 )
+from fair_share_cases import with_names
 from hpcgym.attempts import COMPLETED, KILLED
 from hpcgym.core.backfill import Easy, as_mode
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
@@ -173,23 +175,52 @@ def test_jobs_that_must_not_be_killed_are_neither_tried_nor_give_way(
     assert got == expected
 
 
-def test_another_share_another_seed_and_another_week_draw_other_users():
-    columns = [np.zeros(400, dtype=int), *np.ones((3, 400), dtype=int)]
-    jobs = Workload.from_arrays(*columns, machine_processors=1, user=np.arange(400))
-    half = Trial(users=0.5, seed=1).requeueable(jobs)
-    assert 160 < half.sum() < 240
-    assert (half == Trial(users=0.5, seed=1).requeueable(jobs)).all()
-    assert (half != Trial(users=0.5, seed=2).requeueable(jobs)).any()
-    assert (half != Trial(users=0.5, seed=1).requeueable(replace(jobs, time_offset=9))).any()
-    assert Trial(users=0).requeueable(jobs).sum() == 0
+def users_on(submit, **further):
+    """Return jobs of users 0, 1, 2, ... with these submit times."""
+    columns = [submit, *np.ones((3, len(submit)), dtype=int)]
+    further = {"user": np.arange(len(submit))} | further
+    return Workload.from_arrays(*columns, machine_processors=1, **further)
+
+
+def drawn_in(jobs, users=0.5, seed=1):
+    """Return which jobs may be killed, by id, in plain Python from the specification."""
+    allowed = set()
+    times = (jobs.submit_time + jobs.time_offset).tolist()
+    for job, time, user in zip(jobs.job_id.tolist(), times, jobs.named("user"), strict=True):
+        digest = hashlib.sha256(f"{seed} {time // 604_800} {user}".encode()).hexdigest()
+        if int(digest[:12], 16) / 2**48 < users:
+            allowed.add(job)
+    return allowed
+
+
+def allowed_in(jobs, users=0.5, seed=1):
+    """Return which jobs may be killed, by id."""
+    return set(jobs.job_id[Trial(users=users, seed=seed).requeueable(jobs) == 1].tolist())
+
+
+def test_users_are_drawn_by_seed_week_and_name_as_the_specification_says():
+    jobs = users_on(np.arange(400) * 9_000, time_offset=600_000)
+    assert 160 < len(allowed_in(jobs)) < 240
+    assert allowed_in(jobs) == drawn_in(jobs)
+    assert allowed_in(jobs, users=0.25, seed=7) == drawn_in(jobs, users=0.25, seed=7)
+    assert allowed_in(jobs, seed=2) != drawn_in(jobs)
+    later = replace(jobs, time_offset=600_000 + 604_800)
+    assert allowed_in(later) == drawn_in(later) != drawn_in(jobs)
+    named = with_names(jobs, user=[f"ana{user % 50}" for user in range(400)])
+    assert allowed_in(named) == drawn_in(named)
+    assert not allowed_in(jobs, users=0)
     assert len(Trial().requeueable(jobs)) == 0
+    assert sorted(allowed_in(users_on(np.zeros(16)))) == [3, 4, 6, 7, 9, 11, 15, 16]
 
 
-def test_a_seed_draws_the_same_users_in_every_version():
-    columns = [np.zeros(20, dtype=int), *np.ones((3, 20), dtype=int)]
-    jobs = Workload.from_arrays(*columns, machine_processors=1, user=np.arange(20))
-    drawn = np.flatnonzero(Trial(users=0.5, seed=1).requeueable(jobs))
-    assert drawn.tolist() == [1, 2, 3, 5, 6, 7, 9, 15]
+def test_other_jobs_do_not_change_which_users_are_drawn():
+    """Nor does a cut of the log that begins later, in which the users have other places."""
+    jobs = users_on(np.arange(400) * 9_000, user=np.arange(400) % 40, time_offset=5_000)
+    assert allowed_in(jobs.select(np.arange(100))) == {j for j in allowed_in(jobs) if j <= 100}
+    cut = jobs.select(np.arange(130, 400), start=int(jobs.submit_time[125]))
+    assert allowed_in(cut) == {j for j in allowed_in(jobs) if j > 130}
+    extra = users_on(np.append(jobs.submit_time, 10**8), user=[*jobs.user, 99], time_offset=5_000)
+    assert allowed_in(extra) - {401} == allowed_in(jobs)
 
 
 @given(workload=busy_workloads(), mode=modes(), given=settings())

@@ -21,7 +21,8 @@ Source: Specification, section 15. Perkovic and Keleher 2000; Chiang et al. 2002
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from hashlib import sha256
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,11 +75,8 @@ from hpcgym.core.parts.young_jobs import (
     may_be_killed,
     remove_row,
 )
-from hpcgym.core.predictor import luck_of
+from hpcgym.core.workload import WEEK_S, Workload
 from hpcgym.errors import PolicyError
-
-if TYPE_CHECKING:
-    from hpcgym.core.workload import Workload
 
 HEARS = (
     s.ON_SUBMIT | s.ON_START | s.ON_RELEASE | s.MUST_PLAN | s.ALL_FIT | s.SHOW
@@ -107,7 +105,7 @@ class Trial:
         victim: Share of the machine up to which a job gives way; `math.inf` = all.
         overhead: Time before a trial or a restart runs usefully, and after a kill at the limit, s.
         restart: Time from a kill until the job waits again, the last, s; 0 = jobs are promoted.
-        users: Share of the users whose jobs may be killed, drawn anew for each episode.
+        users: Share of the users whose jobs may be killed, drawn anew for each week.
         seed: Of the drawing.
 
     Raises:
@@ -153,18 +151,26 @@ class Trial:
         """Return the text, which `hpcgym.core.backfill.as_mode` reads behind a "+"."""
         return text_of_part(self)
 
-    def requeueable(self, workload: "Workload") -> NDArray[np.int64]:
-        """Return which jobs may be killed, shape (n_jobs,), 1 = may be; empty = all.
-
-        Users are drawn by the seed and the instant at which the episode begins in its log.
-        """
+    def requeueable(self, workload: Workload) -> NDArray[np.int64]:
+        """Return which jobs may be killed, shape (n_jobs,), 1 = may be; empty = all."""
         if self.restart and workload.machine is not None:
             raise PolicyError("trial: restart is not known on machines of nodes; leave it out")
         if self.users == 1 and workload.requeue is None:
             return np.empty(0, dtype=np.int64)
-        (week,) = luck_of(np.array([workload.time_offset + workload.job_id.sum()]), self.seed)
-        drawn = (luck_of(workload.user, int(week * 2**53)) < self.users).astype(np.int64)
+        drawn = self._draw_users(workload)
         return drawn if workload.requeue is None else drawn * workload.requeue
+
+    def _draw_users(self, workload: Workload) -> NDArray[np.int64]:
+        """Return 1 for each job whose user is drawn for the week of its submission, else 0."""
+        # A hash of what the log says, so that no draw depends on other jobs, or on how it is cut.
+        week = (workload.time_offset + workload.submit_time) // WEEK_S
+        pairs = np.stack([week, workload.user_index])
+        _, first, of_job = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
+        named = zip(week[first].tolist(), workload.named("user")[first].tolist(), strict=True)
+        digests = (sha256(f"{self.seed} {number} {name}".encode()) for number, name in named)
+        luck = [int.from_bytes(each.digest()[:6], "big") / 2**48 for each in digests]
+        drawn = np.array(luck) < self.users
+        return drawn[of_job.ravel()].astype(np.int64)
 
     @property
     def parameters(self) -> tuple[float, ...]:
