@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym import export
+from hpcgym import export, held
 from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.attempts import Attempts, attempts_of, frame_of
 from hpcgym.core import metrics, node_metrics
@@ -64,7 +65,6 @@ class Schedule:
         lost: Which jobs an outage took off for good, so that they have no start; None where that
             cannot be. Metrics leave them out.
         cancelled: Which jobs wait for what can no longer be, likewise.
-        limited_by: Text of the limit that held each last, "" = none did; None = no limits.
     """
 
     workload: Workload
@@ -80,7 +80,6 @@ class Schedule:
     eligible_time: IntArray | None = None
     lost: BoolArray | None = None
     cancelled: BoolArray | None = None
-    limited_by: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -125,6 +124,8 @@ class Schedule:
         if self.suspended_time is None:
             return self.start_time
         return np.where(self.start_time >= 0, self.start_time + self.suspended_time, -1)
+
+    limited_by = cached_property(held.limited_by)
 
     def bsld(self) -> NDArray[np.float64]:
         """Return the bounded slowdown of each job, shape (n_jobs,); NaN for one not started.
@@ -584,7 +585,6 @@ def simulate(
         **kinds_of(simulator),
         outage=simulator.episode.table.outage,
         eligible_time=None if simulator.episode.dependencies is None else simulator.eligible_time,
-        limited_by=simulator.limited_by,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import reference
-from reference import Ranking, Start
+from reference import Job, Ranking, Start
 
 
 class Limit(NamedTuple):
@@ -23,43 +23,58 @@ class Limit(NamedTuple):
     spared: Sequence[bool] | None = None
 
 
+def is_beyond(
+    limit: Limit, jobs: Sequence[Job], j: int, running: Collection[int], done: Collection[int]
+) -> bool:
+    """Tell whether a job would go beyond a limit beside jobs that run, where others are done."""
+    group = limit.groups[j]
+    if group is None or (limit.spared is not None and limit.spared[j]):
+        return False
+    most = limit.jobs if limit.own is None else limit.own[j]
+    alike = [k for k in running if limit.groups[k] == group]
+    cpus = sum(jobs[k].processors for k in alike) + jobs[j].processors
+    too_many = most is not None and len(alike) >= most
+    too_wide = limit.cpus is not None and cpus > limit.cpus
+    left = [k for k, each in enumerate(limit.groups) if each == group and k not in done]
+    is_outside = limit.submitted is not None and j not in left[: limit.submitted]
+    return too_many or too_wide or is_outside
+
+
+def held_last(
+    jobs: Sequence[Job], starts: Sequence[int], ends: Sequence[int], limits: Sequence[Limit]
+) -> list[int | None]:
+    """Say of each job which limit it was beyond last before it started, of two the later one."""
+    instants = sorted({job.submit_time for job in jobs} | {*starts, *ends}, reverse=True)
+    held: list[int | None] = []
+    for j, job in enumerate(jobs):
+        beyond = (
+            number
+            for t in instants
+            if job.submit_time <= t < starts[j]
+            for number in reversed(range(len(limits)))
+            if is_beyond(
+                limits[number],
+                jobs,
+                j,
+                [k for k in range(len(jobs)) if starts[k] <= t < ends[k]],
+                [k for k in range(len(jobs)) if ends[k] <= t],
+            )
+        )
+        held.append(next(beyond, None))
+    return held
+
+
 class LimitedMachine(reference.Machine):
     """A machine whose passes leave jobs out that would go beyond a limit."""
 
     limits: Sequence[Limit] = ()
-    held: dict[int, int]
     passed_over = False
 
-    def running(self) -> list[int]:
-        """Return the jobs that run."""
-        return [j for _, _, j in self.ends]
-
-    def beyond(self, j: int) -> int | None:
-        """Return the last limit that a job would go beyond if it started now."""
-        holding = None
-        for number, limit in enumerate(self.limits):
-            group = limit.groups[j]
-            if group is None or (limit.spared is not None and limit.spared[j]):
-                continue
-            most = limit.jobs if limit.own is None else limit.own[j]
-            alike = [k for k in self.running() if limit.groups[k] == group]
-            cpus = sum(self.jobs[k].processors for k in alike) + self.jobs[j].processors
-            too_many = most is not None and len(alike) >= most
-            too_wide = limit.cpus is not None and cpus > limit.cpus
-            is_outside = limit.submitted is not None and j not in self.within(limit, group)
-            if too_many or too_wide or is_outside:
-                holding = number
-        return holding
-
-    def within(self, limit: Limit, group: int) -> list[int]:
-        """Return the first jobs of a group that have not ended, as many as may be submitted."""
-        running = self.running()
-        left = [
-            k
-            for k, each in enumerate(limit.groups)
-            if each == group and (self.starts[k] is None or k in running)
-        ]
-        return left[: limit.submitted]
+    def beyond(self, j: int) -> bool:
+        """Tell whether a job would go beyond a limit if it started now."""
+        running = [k for _, _, k in self.ends]
+        done = [k for k, start in enumerate(self.starts) if start and k not in running]
+        return any(is_beyond(limit, self.jobs, j, running, done) for limit in self.limits)
 
     def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
         """Yield the waiting jobs within limits in order, as long as any fits."""
@@ -68,8 +83,7 @@ class LimitedMachine(reference.Machine):
                 self.jobs[k].processors <= self.free for k in ranking.score if self.waits(k)
             ):
                 return
-            if (number := self.beyond(j)) is not None:
-                self.held[j] = number
+            if self.beyond(j):
                 self.passed_over = True
             else:
                 yield j
@@ -91,23 +105,12 @@ class LimitedMachine(reference.Machine):
 def simulate(
     jobs: Sequence[Sequence[int]],
     processors: int,
-    policy: str,
+    policy: Any,
     limits: Sequence[Limit],
     *,
-    backfill: str = "easy",
-    backfill_order: str | None = None,
-    threshold: float | None = None,
-) -> tuple[list[Start], dict[int, int]]:
-    """Schedule every job, and say which limit held each that was held."""
-    held: dict[int, int] = {}
-    kind = type("Limited", (LimitedMachine,), {"limits": limits, "held": held})
-    starts = reference.simulate(
-        jobs,
-        processors,
-        policy,
-        backfill=backfill,
-        backfill_order=backfill_order,
-        threshold=threshold,
-        kind=kind,
-    )
-    return starts, held
+    kind: type[reference.Machine] = LimitedMachine,
+    **settings: Any,
+) -> list[Start]:
+    """Schedule every job; settings are those of `reference.simulate`."""
+    within = type("Within", (kind,), {"limits": limits})
+    return reference.simulate(jobs, processors, policy, kind=within, **settings)

@@ -182,11 +182,4 @@ class SlurmWithin(SlurmMachine):
     """The same, within limits."""
 
     limits: Sequence[reference_limits.Limit] = ()
-    held: dict[int, int]
-    running = reference_limits.LimitedMachine.running
-    beyond = reference_limits.LimitedMachine.beyond
-    within = reference_limits.LimitedMachine.within
-
-    def is_left_out(self, j: int) -> bool:
-        """Say whether a job would go beyond a limit."""
-        return self.beyond(j) is not None
+    is_left_out = reference_limits.LimitedMachine.beyond

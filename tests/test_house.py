@@ -37,6 +37,7 @@ FLOORS = [
         "export",
         "gang",
         "lost",
+        "held",
         "moldable",
         "recorded",
         "policies",
@@ -150,8 +151,10 @@ USES_OF_A_PART = {
     "cost_benefit": {f"hpcgym/core/actions/{name}.py" for name in ("controls", "index")},
     "trials": {f"hpcgym/core/actions/{name}.py" for name in ("lend", "trials")},
     "fair_share": {f"hpcgym/core/orders/{name}.py" for name in ("fair_share", "priority")},
+    "limits": {"hpcgym/held.py"},
 }
-"""Files beside the lists that name a part: actions set numbers of a mode, orders go by usage."""
+"""Files beside the lists that name a part: actions set numbers of a mode, orders go by usage, and
+of schedules is told what limits held."""
 
 
 def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():

@@ -156,7 +156,6 @@ EASY_ON_NODES = ON_TRIAL_END | IS_BLOCKED
 """A mode that hears one of these makes one reservation in each partition, as EASY does."""
 PASS_ON_NODES = 2**28  # of a mode: MAKE_PASS on a machine of nodes, too
 COUNT_COMING = 2**16  # jobs that come now, of an event only
-LIMIT_LEVEL = 2**16  # what `Sim.limited_by` counts levels of limits in
 # What the event at `Sim.looks_ahead` is asked besides, as is `MAKE_PASS`.
 FITS_AHEAD, RESERVE_AHEAD, FREE_AHEAD = 2**20, 2**21, 2**22
 # And what it is asked by modes that make the passes themselves: with a cap or trials.

@@ -97,10 +97,6 @@ class Event(Mode):
         """Return the whole numbers of each job that its kernels read, a row for each."""
         return np.empty((len(workload), 0), dtype=np.int64)
 
-    def text_of(self, workload: Workload, rows: NDArray[np.int64], level: int) -> NDArray[Any]:
-        """Return what an event that withholds jobs says of those that it held last."""
-        return np.full(len(rows), str(self), dtype=object)
-
     def n_shares(self, workload: Workload) -> int:
         """Return how many shares of the machine its kernels keep, besides one for each event."""
         return 0

@@ -20,7 +20,6 @@ from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import begin, exchanged, lay_out, own_columns
 from hpcgym.core.engine import invariants
-from hpcgym.core.events import as_events
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -441,19 +440,6 @@ class Simulator:
             return values
         in_order: NDArray[Any] = values[self.state.job_of[0, : len(values)]]
         return in_order
-
-    @property
-    def limited_by(self) -> NDArray[Any] | None:
-        """Return the text of the limit that held each job last, "" = none did; None = no limits."""
-        if self.state.limited_by.shape[1] == 0:
-            return None
-        held = self.by_row(self.state.limited_by[0, : len(self.workload)])
-        texts: NDArray[Any] = np.full(len(held), "", dtype=object)
-        for number in np.unique(held[held > 0]).tolist():
-            level, after = divmod(number, s.LIMIT_LEVEL)
-            event, rows = as_events(self.settings.events)[after - 1], np.flatnonzero(held == number)
-            texts[rows] = event.text_of(self.workload, rows, level)
-        return texts
 
     @property
     def table(self) -> Jobs:

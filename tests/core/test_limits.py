@@ -33,11 +33,14 @@ def test_jobs_start_within_limits_as_in_the_reference(workload, data):
         settings["backfill_order"] = data.draw(st.sampled_from((None, "SPF", "WFP3")))
     policy = data.draw(st.sampled_from(LIMITED))
     ours = hpcgym.simulate(workload, policy, events=texts, **settings)
-    starts, _ = reference.simulate(
+    starts = reference.simulate(
         jobs_of(workload), workload.machine_processors, policy, theirs, **settings
     )
     assert ours.start_time.tolist() == [start.start_time for start in starts]
     assert ours.backfilled.tolist() == [start.backfilled for start in starts]
+    begin, end = ours.start_time.tolist(), ours.end_time.tolist()
+    last = reference.held_last(jobs_of(workload), begin, end, theirs)
+    assert ours.limited_by.tolist() == ["" if each is None else texts[each] for each in last]
     _stays_within(ours, theirs)
 
 

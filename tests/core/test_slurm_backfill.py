@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
-import reference
+import reference_limits
 import reference_slurm
-from engines import first_difference, jobs_of, simulator_of, whole, workload_of
+from engines import first_difference, history_of_users, jobs_of, simulator_of, whole, workload_of
 from fair_share_cases import limited
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.slurm import Slurm
@@ -172,20 +172,32 @@ def test_events_make_few_cycles(workload, mode, data):
 @given(workloads(), modes, st.data())
 def test_a_job_beyond_a_limit_is_neither_tested_nor_counted(workload, mode, data):
     workload, texts, theirs = data.draw(limited(workload))
-    # No weights: these are asked for where two jobs wait that no limit holds, so flags differ.
-    policy = data.draw(one_of(("FCFS", "SAF", "LCFS", "WFP3", "SQF")))
-    threshold = data.draw(one_of((None, 5, 30)))
-    ours = hpcgym.simulate(workload, policy, events=texts, backfill=mode, threshold=threshold)
-    expected = reference.simulate(
+    settings = {"backfill": mode, "threshold": data.draw(one_of((None, 5, 30)))}
+    policy = data.draw(policies)
+    ours = hpcgym.simulate(workload, policy, events=texts, **settings)
+    expected = reference_limits.simulate(
         jobs_of(workload),
         workload.machine_processors,
         policy,
-        backfill=mode,
-        threshold=threshold,
-        kind=type("Within", (reference_slurm.SlurmWithin,), {"limits": theirs, "held": {}}),
+        theirs,
+        kind=reference_slurm.SlurmWithin,
+        history=history_of_users(workload),
+        **settings,
     )
     assert ours.start_time.tolist() == [start.start_time for start in expected]
     assert ours.backfilled.tolist() == [start.backfilled for start in expected]
+
+
+@pytest.mark.parametrize("mode", ["none", "easy", "slurm"])
+def test_a_job_that_starts_ahead_of_one_that_a_limit_holds_is_backfilled(mode):
+    """At 50 no limit holds the third job alone; WFP3 has the fourth before it, FCFS behind it."""
+    rows = [(0, 100, 100, 1), (0, 50, 50, 3), (1, 500, 500, 3), (2, 1, 1, 1)]
+    jobs = replace(workload_of(rows, 4), qos=np.array([0, 1, 1, 0]))
+    settings = {"backfill": mode, "events": "limit:per=qos,jobs=1"}
+    schedule = hpcgym.simulate(jobs, "WFP3", **settings)
+    assert schedule.start_time.tolist() == [0, 0, 50, 100]
+    assert schedule.backfilled.tolist() == [False, False, True, False]
+    assert not hpcgym.simulate(jobs, "FCFS", **settings).backfilled.any()
 
 
 def test_it_stands_beside_priorities_and_dependencies():

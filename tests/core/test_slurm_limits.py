@@ -27,7 +27,7 @@ def starts(schedule):
 
 def by_reference(workload, policy, limits, **settings):
     """Return the starts of the reference."""
-    made, _ = reference.simulate(
+    made = reference.simulate(
         jobs_of(workload), workload.machine_processors, policy, limits, **settings
     )
     return [start.start_time for start in made]

@@ -105,7 +105,8 @@ for user in range(int(jobs.user.max()) + 1):
     mine = np.flatnonzero(jobs.user == user)
     for rank, job in enumerate(mine[3:], start=3):  # it began once all but two before it had ended
         assert (end[mine[:rank]] > begin[job]).sum() <= 2, (user, job)
-assert set(simulator.limited_by.tolist()) == {"", limit}
+held = hpcgym.simulate(jobs, events=[clear, nobody, limit])
+assert set(held.limited_by.tolist()) == {"", limit}
 plain = hpcgym.simulate(jobs, events=[limit])
 assert plain.start_time.tolist() != begin.tolist()
 print("held")

@@ -163,8 +163,9 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         sim.settled_head = head_to_settle(sim, is_static)
         return True
     # `ordered`: a decision has set the keys of this pass. With `pyss` semantics jobs end at one
-    # instant in the order of their starts, so the order matters even where all jobs fit.
-    is_full = sim.full_passes == 1 or sim.semantics == s.SEMANTICS_PYSS
+    # instant in the order of their starts, so the order matters even where all jobs fit. Within
+    # limits it tells who starts ahead of a job that one holds.
+    is_full = sim.full_passes == 1 or sim.semantics == s.SEMANTICS_PYSS or has_limits(sim)
     contested = sim.ordered == 1 or (not is_static and (is_full or is_contested(jobs, sim)))
     finished = True
     if sim.n_ahead > 0:

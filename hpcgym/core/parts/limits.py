@@ -1,15 +1,14 @@
 """Limits: what each user, account, QOS, partition or array may have at once: jobs, cpus, GPUs.
 
 A waiting job that would go beyond a limit if it started now is passed over. It does not start, and
-no reservation is made for it: it can hold nobody up. Which limit held it last is kept.
+no reservation is made for it: it can hold nobody up. `hpcgym.held` tells which held it last.
 
 Where processors are counted, passes within limits stand in for those of EASY and none, and `slurm`
-asks about each job. A pass lists
-the waiting jobs and goes through them in order, which costs O(n log n) for n of them, and each job
-asks every limit, O(limits). On machines of nodes the pass asks them, as it asks a cap; a job that
-ends makes a pass of every component, O(components). A start and an end cost O(limits). Of jobs that
-wait or run, the first in submission are within. The job of a group that comes next is looked for
-among all jobs behind the last, each at most once for a group.
+asks about each job. A pass lists the waiting jobs and goes through them in order, which costs
+O(n log n) for n of them, and each job asks every limit, O(limits). On machines of nodes the pass
+asks them, as it asks a cap; a job that ends makes a pass of every component, O(components). A start
+and an end cost O(limits). Of jobs that wait or run, the first in submission are within. The job of
+a group that comes next is looked for among all jobs behind the last, each at most once for a group.
 
 A site's limits are one event with levels. A job is in one group of a level at most, so it asks as
 many as there are levels, not as there are accounts.
@@ -113,10 +112,9 @@ class LimitingEvent(Event):
         last = (int(known[:, GROUP].max(initial=-1)) for known in _kept(self, workload)[0])
         return max(last, default=-1) + 1
 
-    def text_of(self, workload: Workload, rows: NDArray[np.int64], level: int) -> NDArray[Any]:
-        """Return the limits of a level that hold jobs, as texts."""
-        texts: NDArray[Any] = _kept(self, workload)[1][level][rows]
-        return texts
+    def levels_of(self, workload: Workload) -> list[tuple[IntTable, NDArray[Any]]]:
+        """Return of each level its columns of `Jobs.known`, and the limits of jobs, as texts."""
+        return list(zip(*_kept(self, workload), strict=True))
 
 
 _KEPT: WeakKeyDictionary[Workload, dict[Any, Any]] = WeakKeyDictionary()
@@ -356,19 +354,13 @@ class LimitSim(Sim):
     group_within: IntVector = empty("shares")  # jobs that wait or run, within the limit of these
     group_outside: IntVector = empty("shares")  # jobs beyond it, which wait for one of them to end
     group_next: IntVector = empty("shares")  # jobs before this one are not outside
-    limited_by: IntVector = empty("jobs")
-    """Place of the limit that held each job last, plus 1, plus its level times `LIMIT_LEVEL`; 0 =
-    none did."""
 
 
 @kernel
 def begin(jobs: Jobs, sim: LimitSim) -> None:
     """Give the groups of the limit that is asked their places; the first limit makes the passes."""
-    if sim.limits_begun == 0:
-        for job in range(sim.n_jobs):
-            sim.limited_by[job] = 0
-        if not has_nodes(jobs):
-            sim.looks_ahead = sim.event + 1
+    if sim.limits_begun == 0 and not has_nodes(jobs):
+        sim.looks_ahead = sim.event + 1
     sim.group_first[sim.event] = sim.group_places
     for _ in range(event_number(jobs, sim, N_GROUPS)):
         at = sim.group_places
@@ -411,10 +403,9 @@ def exceeds_level(jobs: Jobs, sim: LimitSim, job: int, level: int) -> bool:
 
 @kernel
 def exceeds(jobs: Jobs, sim: LimitSim, job: int) -> int:
-    """Tell whether a waiting job would go beyond the limit that is asked; write `limited_by`."""
+    """Tell whether a waiting job would go beyond the limit that is asked."""
     for level in range(event_number(jobs, sim, N_LEVELS)):
         if exceeds_level(jobs, sim, job, level):
-            sim.limited_by[job] = sim.event + 1 + level * s.LIMIT_LEVEL
             return 1
     return 0
 
