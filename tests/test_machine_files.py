@@ -203,7 +203,7 @@ def test_a_machine_written_as_toml_is_the_same_machine(tmp_path: Path) -> None:
         ),
         (ALEA + "2 tiny 4\n", ":3: '2 tiny 4' is no cluster; allowed: id, name, nodes, cpus"),
         ("0 none 0 4", ":1: 0 nodes of 4 cpus; allowed: 1 to 1000000, and 1 or more"),
-        ("nonsense", "Nor is it text of scontrol, JSON of sinfo, machines of Alea"),
+        ("nonsense", "Nor is it slurm.conf, text of scontrol, JSON of sinfo, machines of Alea"),
     ],
 )
 def test_a_file_with_an_error_is_refused_by_place_and_what_is_allowed(

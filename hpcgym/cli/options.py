@@ -58,8 +58,8 @@ MachineFile: TypeAlias = Annotated[
         "--machine",
         rich_help_panel=LOG,
         metavar="FILE",
-        help="A machine of nodes, in place of --processors: TOML, what scontrol show node and show "
-        "partition print, sinfo --json, or machines of Alea.",
+        help="A machine of nodes, in place of --processors: TOML, a slurm.conf, what scontrol show "
+        "node and show partition print, sinfo --json, or machines of Alea.",
     ),
 ]
 Timezone: TypeAlias = Annotated[

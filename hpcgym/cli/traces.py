@@ -196,8 +196,8 @@ def show_machine(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="What scontrol show node and show partition print, sinfo --json, machines of "
-            "Alea, or TOML.",
+            help="A slurm.conf, what scontrol show node and show partition print, sinfo --json, "
+            "machines of Alea, or TOML.",
         ),
     ],
 ) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgym.errors import MachineError, unreadable
+from hpcgym.errors import MachineError
 from hpcgym.machine import Machine
-from hpcgym.machine_files import alea, scontrol, sinfo
+from hpcgym.machine_files import alea, scontrol, sinfo, slurm_conf
 from hpcgym.machine_files.layout import as_machine
-from hpcgym.machine_files.records import Records
+from hpcgym.machine_files.records import Records, text_of
 
 SHOWN = 3
 """Names that a note lists."""
@@ -25,6 +25,7 @@ class Format(NamedTuple):
 
 
 FORMATS = (
+    Format("slurm.conf", slurm_conf.recognises, slurm_conf.read),
     Format("text of scontrol", scontrol.recognises, scontrol.read),
     Format("JSON of sinfo", sinfo.recognises, sinfo.read),
     Format("machines of Alea", alea.recognises, alea.read),
@@ -53,17 +54,13 @@ class MachineFile(NamedTuple):
 
 
 def read_machine(path: str | Path) -> MachineFile:
-    """Read a machine: TOML, text of scontrol, JSON of sinfo, or a file of Alea, by its content.
+    """Read a machine: TOML, or one of the formats, by its content.
 
     Raises:
         MachineError: The file cannot be read, or has an error; the message names file and line or
             key.
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise MachineError(unreadable(path, error)) from None
-    text = content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    text = text_of(path)
     known = next((form for form in FORMATS if form.recognises(text)), None)
     if known is None:
         return MachineFile(_from_toml(path), "TOML")

@@ -6,11 +6,12 @@ Source: Specification, section 14, "Machines".
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 
 from hpcgym.errors import MachineError, unknown_name
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.machine_files.records import PartitionRecord, Records, hosts
+from hpcgym.machine_files.records import PartitionRecord, Records, hosts_of
 from hpcgym.ranges import number_ranges
 
 
@@ -59,12 +60,7 @@ def _members(partition: PartitionRecord, records: Records) -> list[str]:
         return list(records.nodes)
     if not partition.nodes:
         return [node.name for node in records.nodes.values() if partition.name in node.partitions]
-    try:
-        names = list(hosts(partition.nodes))
-    except ValueError as error:
-        raise MachineError(
-            f"{partition.where}: nodes of partition {partition.name}: {error}"
-        ) from None
+    names = hosts_of(partition.nodes, f"{partition.where}: nodes of partition {partition.name}")
     for name in names:
         if name not in records.nodes:
             what = unknown_name("node", name, list(records.nodes))
@@ -85,6 +81,11 @@ def _in_partitions(records: Records, members: dict[str, list[str]]) -> list[str]
 
 def _types(records: Records, names: list[str]) -> tuple[NodeType, ...]:
     """Return the node types: neighbours that are alike are one."""
+    if records.leaves:
+        for name in names:
+            records.nodes[name] = replace(records.nodes[name], group=records.leaves.get(name, ""))
+            if name not in records.leaves:
+                records.note("on no switch that is listed", name)
     nodes = [records.nodes[name] for name in names]
     keyed = groupby(nodes, key=lambda node: (node.cpus, node.gpus, node.memory_mb, node.group))
     return tuple(NodeType(len(list(alike)), *key) for key, alike in keyed)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.errors import MachineError
-from hpcgym.machine_files.priorities import accounts_of_tree, read_cell, rows_of, text_of
-from hpcgym.machine_files.records import NO_LIMIT, count_of
+from hpcgym.machine_files.priorities import accounts_of_tree, read_cell, rows_of
+from hpcgym.machine_files.records import NO_LIMIT, count_of, text_of
 
 COMMANDS = "sacctmgr show assoc tree -P; sacctmgr show qos -P"
 

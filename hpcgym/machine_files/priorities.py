@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.accounts import Accounts, Association
-from hpcgym.errors import MachineError, PolicyError, unreadable
-from hpcgym.machine_files.records import count_of, seconds_of
+from hpcgym.errors import MachineError, PolicyError
+from hpcgym.machine_files.records import count_of, seconds_of, text_of
 
 COMMANDS = (
     "scontrol show config; scontrol show partition; sshare -l -a -P; sacctmgr show qos -P "
@@ -82,19 +82,6 @@ def read_priorities(*paths: str | Path) -> dict[str, Any]:
         else:
             raise MachineError(f"{path}: nothing about priorities; print them by: {COMMANDS}")
     return stated
-
-
-def text_of(path: str | Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        MachineError: It cannot be read.
-    """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise MachineError(unreadable(path, error)) from None
-    return content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def _config(text: str, path: str) -> dict[str, Any]:

@@ -8,12 +8,13 @@ Source: Specification, section 14, "Machines".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from pathlib import Path
 
-from hpcgym.errors import MachineError
+from hpcgym.errors import MachineError, unreadable
 from hpcgym.machine import MOST_NODES
 
 NO_LIMIT = frozenset({"", "UNLIMITED", "INFINITE", "NONE", "N/A", "(null)"})
@@ -60,6 +61,22 @@ class Records:
     nodes: dict[str, NodeRecord] = field(default_factory=dict)
     partitions: dict[str, PartitionRecord] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
+    leaves: dict[str, str] = field(default_factory=dict)  # the leaf switch of each host
+
+    def add_switch(self, name: str, nodes: str, above: str, where: str) -> None:
+        """Add a switch with its nodes, or one that has other switches below it.
+
+        Raises:
+            MachineError: Its nodes are no list of hosts, or are on another leaf, too.
+        """
+        if above:
+            self.note("switches above others are not simulated", name)
+            return
+        for host in hosts_of(nodes, f"{where}: nodes of switch {name}"):
+            if self.leaves.setdefault(host, name) != name:
+                raise MachineError(
+                    f"{where}: node {host} is on switch {name} and on {self.leaves[host]}"
+                )
 
     def add_node(self, node: NodeRecord, where: str) -> None:
         """Add a node; one that came before may come again, if it is alike.
@@ -186,6 +203,14 @@ def hosts(text: str) -> Iterator[str]:
         begin = end + 1
 
 
+def hosts_of(text: str, where: str) -> list[str]:
+    """Return the hosts of a list; an error says where it is."""
+    try:
+        return list(hosts(text))
+    except ValueError as error:
+        raise MachineError(f"{where}: {error}") from None
+
+
 def _ranges(text: str) -> Iterator[tuple[int, int, int]]:
     """Yield first, last and digits of each range in a bracket."""
     for part in text.split(","):
@@ -201,3 +226,30 @@ def _ranges(text: str) -> Iterator[tuple[int, int, int]]:
 def first_known(texts: Mapping[str, str], *keys: str) -> str:
     """Return the first text that is stated and not 0; "" where there is none."""
     return next((texts[key] for key in keys if texts.get(key, "0") not in ("", "0", "(null)")), "")
+
+
+def memory_of(memory_mb: int) -> int:
+    """Return the memory of a node, MB; 1 or less, which is Slurm's default, is not counted."""
+    return memory_mb if memory_mb > 1 else 0
+
+
+def read_field(keys: Mapping[str, str], key: str, read: Callable[[str], int], where: str) -> int:
+    """Read a field; an error names it."""
+    text = keys.get(key, "")
+    try:
+        return read(text)
+    except ValueError as error:
+        raise MachineError(f"{where}: {key} is {text[:60]!r}; {error}") from None
+
+
+def text_of(path: str | Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        MachineError: It cannot be read.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise MachineError(unreadable(path, error)) from None
+    return content.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import MachineError
-from hpcgym.machine_files.priorities import read_cell, text_of
-from hpcgym.machine_files.records import count_of
+from hpcgym.machine_files.priorities import read_cell
+from hpcgym.machine_files.records import count_of, text_of
 
 _PAIR = re.compile(r"^[ \t]*Scheduler(Type|Parameters)[ \t]*=[ \t]*([^\s#]*)", re.I | re.M)
 

@@ -1,4 +1,4 @@
-"""Text of `scontrol show node` and `scontrol show partition`, in any order, also by `-o`.
+"""Text of `scontrol show node`, `show partition` and `show topology`, in any order, also by `-o`.
 
 Source: Specification, section 14, "Machines".
 """
@@ -6,7 +6,7 @@ Source: Specification, section 14, "Machines".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from hpcgym.errors import MachineError
 from hpcgym.machine_files.records import (
@@ -16,16 +16,17 @@ from hpcgym.machine_files.records import (
     count_of,
     first_known,
     gpus_of,
+    memory_of,
     other_resources,
+    read_field,
     resource_of,
     seconds_of,
 )
 
 COMMAND = "scontrol show node; scontrol show partition"
 
-_BEGIN = re.compile(r"^[ \t]*(?=(?:NodeName|PartitionName)=\S)", re.MULTILINE)
+_BEGIN = re.compile(r"^[ \t]*(?=(?:NodeName|PartitionName|SwitchName)=\S)", re.MULTILINE)
 _PAIR = re.compile(r"(?:^|\s)([A-Z]\w*)=(.*?)(?=\s+[A-Z]\w*=|\s*$)", re.DOTALL)
-_UNCONFIGURED_MB = 1
 
 SIMULATED_AS = {
     "MinNodes": ("0", "1"),
@@ -43,7 +44,7 @@ SIMULATED_AS = {
 
 
 def recognises(text: str) -> bool:
-    """Tell whether a text has a record of a node or a partition."""
+    """Tell whether a text has a record of a node, a partition or a switch."""
     return _BEGIN.search(text) is not None
 
 
@@ -62,6 +63,9 @@ def read(text: str, path: str) -> Records:
             records.note_state(keys.get("State", ""), node.name)
             for name in other_resources(keys.get("Gres", "")):
                 records.note(f"generic resource {name} is not simulated", node.name)
+        elif "SwitchName" in keys:
+            above = keys.get("Switches", "") or keys.get("Level", "0").strip("0")
+            records.add_switch(keys["SwitchName"], keys.get("Nodes", ""), above, where)
         else:
             records.add_partition(_partition(keys, where))
             for key, plain in SIMULATED_AS.items():
@@ -92,14 +96,16 @@ def _node(keys: dict[str, str], where: str) -> NodeRecord:
             f"{where}: node {name} states no CPUTot, CPUEfctv or CfgTRES; print it by: {COMMAND}"
         )
     keys["CfgTRES gres/gpu"] = resource_of(configured, "gres/gpu")
-    gpus = _read(keys, "Gres", gpus_of, where) or _read(keys, "CfgTRES gres/gpu", count_of, where)
-    memory = _read(keys, "RealMemory", count_of, where)
-    memory -= _read(keys, "MemSpecLimit", count_of, where)
+    gpus = read_field(keys, "Gres", gpus_of, where) or read_field(
+        keys, "CfgTRES gres/gpu", count_of, where
+    )
+    memory = read_field(keys, "RealMemory", count_of, where)
+    memory -= read_field(keys, "MemSpecLimit", count_of, where)
     return NodeRecord(
         name,
-        _read({"CPUTot": cpus}, "CPUTot", count_of, where),
+        read_field({"CPUTot": cpus}, "CPUTot", count_of, where),
         gpus,
-        0 if memory <= _UNCONFIGURED_MB else memory,
+        memory_of(memory),
         partitions=tuple(filter(None, keys.get("Partitions", "").split(","))),
     )
 
@@ -110,17 +116,8 @@ def _partition(keys: dict[str, str], where: str) -> PartitionRecord:
         keys["PartitionName"],
         "" if keys.get("Nodes") == "(null)" else keys.get("Nodes", ""),
         where,
-        _read(keys, "MaxTime", seconds_of, where),
-        _read(keys, "MaxNodes", count_of, where),
-        _read(keys, "PriorityTier", count_of, where),
+        read_field(keys, "MaxTime", seconds_of, where),
+        read_field(keys, "MaxNodes", count_of, where),
+        read_field(keys, "PriorityTier", count_of, where),
         keys.get("Default", "").upper() == "YES",
     )
-
-
-def _read(keys: dict[str, str], key: str, read: Callable[[str], int], where: str) -> int:
-    """Read a field; an error names it."""
-    text = keys.get(key, "")
-    try:
-        return read(text)
-    except ValueError as error:
-        raise MachineError(f"{where}: {key} is {text[:60]!r}; {error}") from None

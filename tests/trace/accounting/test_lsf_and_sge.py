@@ -42,7 +42,8 @@ def reasons(found: Accounting) -> dict[str, list[int]]:
 
 def said(found: Accounting, keys: Any) -> list[dict[str, Any]]:
     """Return what each run says."""
-    return found.runs[list(keys)].to_dict("records")
+    runs: list[dict[str, Any]] = found.runs[list(keys)].to_dict("records")
+    return runs
 
 
 def in_any_order(runs: list[dict[str, Any]], keys: Any = None) -> list[list[tuple[str, str]]]:
@@ -82,8 +83,8 @@ def test_a_record_of_lsf_says_what_each_version_states(
 ) -> None:
     job = LSF_CASES[case] | {"version": version}
     expected = reference.lsf_run(**job)
-    for form in ({}, {"short": True}, {"usage_fields": 5}):
-        found = reading(reference.lsf_record(**form, **job) + "\n")
+    for short, usage_fields in ((False, 6), (True, 6), (False, 5)):
+        found = reading(reference.lsf_record(short, usage_fields, **job) + "\n")
         assert said(found, expected) == [expected]
         assert found.formats[0][1] == "accounting of LSF"
 
@@ -153,7 +154,12 @@ def test_runs_of_a_requeued_job_are_attempts_and_ids_that_come_again_are_others(
 ) -> None:
     again = {"start": T + 2_500, "end": T + 2_600}
     later = {"submit": T + 9_000, "start": T + 9_100, "end": T + 9_200}
-    lsf = [{"exit_info": 11, "status": 32}, again, later, later | {"index": 1}]
+    lsf: list[dict[str, Any]] = [
+        {"exit_info": 11, "status": 32},
+        again,
+        later,
+        later | {"index": 1},
+    ]
     sge = [{"exit": 99}, again, later, later | {"task": 1}]
     for records in (
         [reference.lsf_record(**job) for job in lsf],
@@ -239,7 +245,7 @@ def lsf_jobs(draw: st.DrawFn) -> dict[str, Any]:
     hosts = draw(st.lists(st.sampled_from(["n1", "n2", "x-3.site"]), min_size=1, max_size=9))
     fewest = draw(number(1, len(hosts)))
     index = draw(number(0, 3))
-    job = {
+    job: dict[str, Any] = {
         "version": draw(st.sampled_from(["2.2", "5.1", "7.06", "9.11", "10.1", "10.108"])),
         "submit": T + draw(number(1_000, 5_000)),
         "begin": draw(st.sampled_from([0, T + 4_000, T + 5_500])),
