@@ -1,4 +1,4 @@
-"""A reader of the Standard Workload Format in plain Python, written from the specification.
+"""The Standard Workload Format in plain Python: its reading, and which rows held processors.
 
 Source: Specification, section 1, "Reading SWF".
 """
@@ -56,3 +56,21 @@ def is_whole(text: str) -> bool:
     """Tell whether a text is digits, perhaps with a sign."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     return digits != "" and all(sign in DIGITS for sign in digits)
+
+
+def held(records: list[list[float]]) -> list[bool]:
+    """Tell of each record of a log, run times not below 0, whether it held processors."""
+    rows = [(record[3], record[4], record[10] == 5) for record in records]
+    says_so = any(given > 0 for _, given, _ in rows)
+    named = [run for run, given, cancelled in rows if cancelled and given > 0]
+    at_once, soon = named.count(0), sum(1 for run in named if 1 <= run <= 60)
+    is_request = at_once >= 30 and at_once > soon
+    found = []
+    for run, given, cancelled in rows:
+        if run > 0:
+            found.append(True)
+        elif given > 0:
+            found.append(not (cancelled and is_request))
+        else:
+            found.append(not says_so and not cancelled)
+    return found

@@ -23,7 +23,7 @@ from hpcgym.errors import LARGEST_WHOLE, HpcgymError
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.machine import Machine
-    from hpcgym.trace.clean import CleaningReport
+    from hpcgym.trace.cleaning_report import CleaningReport
 
 CommandT = TypeVar("CommandT", bound=Callable[..., None])
 

@@ -11,7 +11,7 @@ import typer
 from hpcgym.cli.command import HouseTyper
 from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.options import Force, On, Resume
-from hpcgym.cli.show import Format, echo, echo_prose, show_rows
+from hpcgym.cli.show import Format, echo, echo_prose, say, show_rows
 from hpcgym.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -109,12 +109,17 @@ def verify_on_suite(
     """
     from hpcgym.suite import read_record, verify_record
 
-    verdict = verify_record(read_record(record), weeks=weeks, seed=seed, code=agent)
+    loaded = read_record(record)
+    verdict = verify_record(loaded, weeks=weeks, seed=seed, code=agent)
     for difference in verdict.wrong:
         echo(difference)
     what = f"{verdict.n_replayed} of {verdict.n_weeks} weeks replayed"
     if verdict.not_here:
         what += f"; not here, so not replayed: {', '.join(verdict.not_here)}"
+    if loaded.suite.note:
+        what += f"; {loaded.suite.note}"
+    if verdict.changed:
+        what += f", so not replayed: {', '.join(verdict.changed)}"
     if not verdict.holds:
         raise EvaluationError(f"{record}: {len(verdict.wrong)} differences; {what}")
     echo_prose(f"{what}: every start and metric is as the record says")
@@ -145,6 +150,8 @@ def table_of_suite(
 
     loaded = [read_record(path) for path in records]
     frame = suite_frame(loaded, by_log=by_log)
+    if note := loaded[0].suite.note:
+        say(note, how)
     if output is None:
         ranks = {"contest": 4, "wasted, %": 3, "killed, %": 3, "mean wait": 2}
         rows = [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]

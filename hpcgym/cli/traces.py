@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from hpcgym.cli.options import CountedFrom, Timezone, log_at, read_machine, say_
 from hpcgym.cli.show import Format, echo, echo_prose, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
 from hpcgym.text_table import Kind
+
+if TYPE_CHECKING:
+    from hpcgym.trace.check import LogCheck
 
 _SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
 """What a log's jobs state, short enough for 80 columns."""
@@ -116,9 +119,9 @@ def verify_traces(
 @app.command("check", epilog="Example: hpcgym traces check mine.swf.gz")
 def check_trace(
     context: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="A log in SWF, a log's name, or - for standard input."),
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="LOG...", help="A log in SWF, a log's name, or -; or several logs."),
     ],
     processors: Annotated[
         int | None, typer.Option(help="Size of the machine; default as the log's header says.")
@@ -126,18 +129,43 @@ def check_trace(
     timezone: Timezone = None,
     how: Format = "table",
 ) -> None:
-    """Show what a log has and lacks, and which jobs a simulation would drop or change."""
+    """Show what a log has and lacks, and which jobs a simulation would drop or change.
+
+    Of several logs it shows how many rows each step drops.
+    """
     from hpcgym.trace import check_log, read_log
     from hpcgym.trace.catalogue import find_log
 
-    log = read_log(find_log(log_at(context, file)), on_bad_line="drop", timezone=timezone)
-    say_reading(log.name, log.reading)
-    check = check_log(log, machine_processors=processors)
-    say(check, how)
+    checks = []
+    for file in files:
+        log = read_log(find_log(log_at(context, file)), on_bad_line="drop", timezone=timezone)
+        say_reading(log.name, log.reading)
+        checks.append(check_log(log, machine_processors=processors))
+    if len(checks) > 1:
+        _compare(checks, how)
+        return
+    say(checks[0], how)
     if how != "table":
         import pandas as pd
 
-        show_frame(pd.DataFrame(map(vars, check.fields)), how)
+        show_frame(pd.DataFrame(map(vars, checks[0].fields)), how)
+
+
+def _compare(checks: list[LogCheck], how: str) -> None:
+    """Print a row for each log: its rows, how many of them each step drops, and what remains."""
+    dropped = [check.dropped() for check in checks]
+    known = dict.fromkeys(step for counts in dropped for step in counts)
+    steps = [step for step in known if any(counts.get(step) for counts in dropped)]
+    rows: list[dict[str, object]] = [
+        {"log": check.log.name, "rows": len(check.log) + len(check.log.bad_lines)}
+        | {step: counts.get(step) for step in steps}
+        | {"jobs": None if check.cleaning is None else check.cleaning.jobs}
+        for check, counts in zip(checks, dropped, strict=True)
+    ]
+    show_rows(rows, how, kinds={"log": "name"})
+    for check in checks:
+        if check.refusal is not None:
+            say(f"{check.log.name}: cannot be simulated as it is: {check.refusal}", how)
 
 
 @app.command("import", epilog="Example: hpcgym traces import accounting.txt --output jobs.swf")

@@ -18,7 +18,8 @@ from hpcgym.scenario.load import load_scenario
 from hpcgym.scenario.slicing import LabelledWorkload, Slices, slice_apart, slice_log, slice_workload
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
 from hpcgym.scenario.splits import SPLITS, split_of
-from hpcgym.trace.clean import CANNOT_RUN, CleaningReport
+from hpcgym.trace.clean import CANNOT_RUN
+from hpcgym.trace.cleaning_report import CleaningReport
 
 
 class Episodes:

@@ -12,7 +12,7 @@ from hpcgym.scenario import spec
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.slicing import cleaned_log
 from hpcgym.trace.catalogue import find_log
-from hpcgym.trace.clean import CleaningReport
+from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.split import WEEK_S
 
 THRESHOLD_S = 200_000

@@ -15,7 +15,8 @@ from hpcgym.core.workload import Workload
 from hpcgym.machine import Machine
 from hpcgym.scenario import spec
 from hpcgym.trace.catalogue import find_log
-from hpcgym.trace.clean import CleaningReport, clean
+from hpcgym.trace.clean import clean
+from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.load import read_log
 from hpcgym.trace.resample import resample
 from hpcgym.trace.split import WEEK_S, Past, logged_end_time, weeks, window, windows

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hpcgym.evaluation.runner import Copies
 from hpcgym.registry import read_toml, shelf_folders
 from hpcgym.scenario.episodes import Episodes
 
-NEWEST = "suite-1"
+NEWEST = "suite-2"
 
 DECIDING = ("submit_time", "run_time", "requested_time", "processors", "user_index")
 """Columns of the jobs whose content a digest holds; on nodes also what jobs ask of these."""
@@ -45,7 +46,7 @@ class Suite:
     """A version of the suite.
 
     Attributes:
-        name: Its name, such as "suite-1".
+        name: Its name, such as "suite-2".
         description: What it is.
         copies: How weeks are copied.
         logs: The logs, by part.
@@ -83,6 +84,22 @@ class Suite:
                 return log
         known = [log.scenario for log in self.logs]
         raise ScenarioError(unknown_name(f"log of {self.name}", scenario, known))
+
+    @cached_property
+    def changed(self) -> tuple[str, ...]:
+        """The logs of which the newest version has other jobs, so that no week can be replayed."""
+        newest = {log.scenario: log.digest for log in load_suite().logs}
+        return tuple(
+            log.scenario for log in self.logs if newest.get(log.scenario, log.digest) != log.digest
+        )
+
+    @property
+    def note(self) -> str:
+        """What to know of a version that is not the newest; "" of the newest."""
+        if self.name == NEWEST:
+            return ""
+        other = f", which has other jobs of {', '.join(self.changed)}" if self.changed else ""
+        return f"{self.name} is an earlier version of {NEWEST}{other}"
 
 
 def load_suite(name: str = NEWEST) -> Suite:
@@ -141,13 +158,17 @@ def jobs_digest(episodes: Episodes) -> str:
     return hasher.hexdigest()
 
 
-def episodes_of(log: SuiteLog) -> Episodes:
-    """Return the weeks of a log.
+def episodes_of(log: SuiteLog, suite: Suite) -> Episodes:
+    """Return the weeks of a log of a suite.
 
     Raises:
         TraceError: Its file is not here.
         EvaluationError: It holds other jobs than those of the suite.
     """
+    if log.scenario in suite.changed:
+        raise EvaluationError(
+            f"{log.scenario}: {suite.note}; take {NEWEST}, or the hpcgym that {suite.name} is of"
+        )
     episodes = Episodes(log.scenario)
     digest = jobs_digest(episodes)
     if digest != log.digest:

@@ -119,7 +119,7 @@ def player_of(agent: AnyAgent, suite: Suite, logs: Sequence[SuiteLog]) -> Player
     """
     runners, left_out = [], {}
     for log in logs:
-        episodes = weeks_open(agent, episodes_of(log))
+        episodes = weeks_open(agent, episodes_of(log, suite))
         if refused := misfits([agent], episodes):
             left_out[log.scenario] = refused[agent.name]
         else:

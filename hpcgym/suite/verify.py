@@ -35,12 +35,14 @@ class Verdict:
         n_weeks: Weeks of the logs that are here.
         not_here: Logs of the record that are not on this machine, so that nothing is known of them.
         wrong: What differs, a sentence each.
+        changed: Logs of which the record's suite has other jobs than the newest, so not replayed.
     """
 
     n_replayed: int
     n_weeks: int
     not_here: tuple[str, ...] = ()
     wrong: tuple[str, ...] = field(default=())
+    changed: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -66,7 +68,7 @@ def verify_record(
         progress: Whether to show progress.
 
     Raises:
-        EvaluationError: The agent cannot be made, or no log of the record is here.
+        EvaluationError: The agent cannot be made, or no log of the record can be replayed.
         CardError: The code fails, or there is no sandbox.
     """
     refuse_unless_whole("weeks", weeks, 1, error=EvaluationError)
@@ -74,13 +76,17 @@ def verify_record(
     agent = record.agent() if code is None else record.of_file(code)
     here: dict[str, Episodes] = {}
     not_here = []
+    changed = tuple(name for name in record.weeks if name in record.suite.changed)
     for name in record.weeks:
-        try:
-            here[name] = weeks_open(agent, episodes_of(record.suite.log(name)))
-        except TraceError:
-            not_here.append(name)
+        if name not in changed:
+            try:
+                here[name] = weeks_open(agent, episodes_of(record.suite.log(name), record.suite))
+            except TraceError:
+                not_here.append(name)
     if not here:
-        raise EvaluationError(f"no log of the record is here: {', '.join(not_here)}")
+        why = [f"not here: {', '.join(not_here)}"] if not_here else []
+        why += [record.suite.note] if changed else []
+        raise EvaluationError(f"no log of the record can be replayed: {'; '.join(why)}")
     wrong = list(chain.from_iterable(_wrong_on(record, agent, *item) for item in here.items()))
     player = Player([Runner([agent], episodes, record.suite.copies) for episodes in here.values()])
     names, tasks = list(here), player.tasks
@@ -93,7 +99,7 @@ def verify_record(
             if said is not None:
                 wrong += _difference(player, (log, week), said)
             work.advance()
-    return Verdict(len(drawn), len(tasks), tuple(not_here), tuple(wrong))
+    return Verdict(len(drawn), len(tasks), tuple(not_here), tuple(wrong), changed)
 
 
 def _wrong_on(record: Record, agent: AnyAgent, log: str, episodes: Episodes) -> Iterator[str]:

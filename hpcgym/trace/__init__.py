@@ -2,7 +2,8 @@
 
 from hpcgym.trace.catalogue import TraceEntry, catalogue, download, entry, find_trace, verify
 from hpcgym.trace.check import LogCheck, check_log
-from hpcgym.trace.clean import CleaningReport, Flurry, clean
+from hpcgym.trace.clean import Flurry, clean
+from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.load import load_with_report, load_workload, read_log
 from hpcgym.trace.lublin import lublin_workload

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hpcgym.errors import TraceError
 from hpcgym.text_table import printable
-from hpcgym.trace.clean import CleaningReport, clean
+from hpcgym.trace.clean import clean
+from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.swf import FIELDS, SwfLog
 
 SHOWN_LINES = 5
@@ -82,6 +83,11 @@ class LogCheck:
         if self.cleaning is not None and self.cleaning.cut_warning:
             lines.append(f"warning: {self.cleaning.cut_warning}")
         return "\n".join(lines)
+
+    def dropped(self) -> dict[str, int]:
+        """Return how many rows each step drops; none where the log cannot be cleaned."""
+        steps = () if self.cleaning is None else self.cleaning.steps
+        return {step.name: step.jobs for step in steps if step.action == "dropped"}
 
 
 def check_log(log: SwfLog, *, machine_processors: int | None = None) -> LogCheck:

@@ -6,7 +6,6 @@ Source: Specification, section 1, "Reading SWF".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypedDict, cast
@@ -20,11 +19,10 @@ from hpcgym.core.requests import Requests, refused
 from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
 from hpcgym.machine import Machine
-from hpcgym.text_table import printable
-from hpcgym.trace.swf import GUESSED_SIZE, SwfLog, place_of
+from hpcgym.trace.cleaning_report import OVER_REQUEST, CleaningReport, CleaningStep, StepAction
+from hpcgym.trace.swf import CANCELLED, GUESSED_SIZE, NEVER_HELD, SwfLog, place_of
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
-StepAction = Literal["dropped", "changed", "kept", "ignored"]
 
 MISSING_REQUEST = ("run", "max", "tsafrir", "drop")
 """The ways to replace a requested time that the log lacks."""
@@ -32,16 +30,23 @@ MISSING_REQUEST = ("run", "max", "tsafrir", "drop")
 SENTINEL_REQUEST_S = 2147483647
 """Requests from here on mean "no limit" (the largest 32-bit integer)."""
 
-MOST_CUT = 0.01
-"""Share of a log's work from which on cutting runs at their requests is warned of."""
-
-OVER_REQUEST = "run over request"
-"""The step that finds jobs that ran longer than they asked for."""
-
 CANNOT_RUN = "cannot run on the machine"
 """The step that drops jobs without a placement on their empty partition, or too long for it."""
 
-_WHOLE = (*(column.swf for column in COLUMNS.values() if column.swf), "allocated_processors")
+CANCELLED_AT_ONCE = "cancelled at 0 s"
+"""The step that drops cancelled rows of 0 s where the log names the processors requested."""
+
+FEWEST_AT_ONCE = 30
+"""Cancelled rows of 0 s from which on they tell what a log names."""
+
+SOON_S = 60
+"""Cancelled jobs that held processors run up to this long more often than 0 s."""
+
+_WHOLE = (
+    *(column.swf for column in COLUMNS.values() if column.swf),
+    "allocated_processors",
+    "status",
+)
 
 
 class Flurry(NamedTuple):
@@ -63,85 +68,6 @@ SDSC_SP2_FLURRIES = (
 
 Source: Specification, section 2.
 """
-
-
-@dataclass(frozen=True)
-class CleaningStep:
-    """What one step did, with how many jobs.
-
-    "kept" means worth knowing, nothing done; "ignored", that the log states what no simulation of
-    it takes into account.
-    """
-
-    name: str
-    action: StepAction
-    jobs: int
-    detail: str
-
-
-@dataclass(frozen=True)
-class CleaningReport:
-    """What the cleaning of one log dropped, changed and noticed, in order; it prints.
-
-    Attributes:
-        records: Lines of jobs in the file, malformed ones included.
-        jobs: Jobs that remain.
-        widest: Processors of the widest job, those larger than the machine included.
-        machine_processors: Processors of the machine.
-        machine_source: Where that number comes from.
-        time_offset: Submit time that became 0, s on the log's clock.
-        cut_work: Share of the work that is lost where jobs are killed at their requests.
-        steps: Every step, also those that met no job.
-        reading: What was read, left out and taken for granted, where the log is accounting.
-    """
-
-    name: str
-    records: int
-    jobs: int
-    widest: int
-    machine_processors: int
-    machine_source: str
-    time_offset: int
-    cut_work: float
-    steps: tuple[CleaningStep, ...]
-    reading: str = ""
-
-    @property
-    def cut_warning(self) -> str | None:
-        """Say what is lost where jobs are killed at their requests, if it is above `MOST_CUT`."""
-        if self.cut_work <= MOST_CUT:
-            return None
-        return (
-            f"{self.name}: {self.count(OVER_REQUEST)} jobs ran longer than they requested; killing "
-            f"them at the request takes {self.cut_work:.1%} of the log's work; --no-kill "
-            "(in Python and in scenarios kill_at_limit=False) lets them run"
-        )
-
-    def count(self, name: str) -> int:
-        """Return how many jobs met a step, such as "no run time".
-
-        Raises:
-            TraceError: No step has that name.
-        """
-        for step in self.steps:
-            if step.name == name:
-                return step.jobs
-        raise TraceError(unknown_name("cleaning step", name, [step.name for step in self.steps]))
-
-    def __str__(self) -> str:
-        """Lay the report out, one line per step that met a job; `cut_warning` is beside it."""
-        lines = [
-            f"{printable(self.name)}: {self.jobs} of {self.records} jobs kept",
-            f"  machine    {self.machine_processors} processors ({self.machine_source})",
-            f"  time 0     {self.time_offset} s on the log's clock",
-        ]
-        width = len(str(self.records))
-        lines += [
-            f"  {step.action:<10} {step.jobs:>{width}}  {step.name}: {step.detail}"
-            for step in self.steps
-            if step.jobs and not (step.name == OVER_REQUEST and self.cut_warning)
-        ]
-        return "\n".join(lines)
 
 
 class CleaningOptions(TypedDict, total=False):
@@ -175,8 +101,8 @@ def clean(
 ) -> tuple[Workload, CleaningReport]:
     """Turn a log into a job table, and report every job dropped or changed.
 
-    A job with several faults counts at the first step that drops it. Zero run times are kept. The
-    smallest kept submit time becomes 0.
+    A job with several faults counts at the first step that drops it. Jobs of 0 s that held
+    processors are kept. The smallest kept submit time becomes 0.
 
     Args:
         machine_processors: Processors of the machine; default the header's MaxProcs, else MaxNodes.
@@ -230,6 +156,7 @@ def clean(
     )
     table.drop_flurries(flurries)
     table.drop("no run time", table["run_time"] < 0, "run time below 0: cancelled before the start")
+    table.drop_never_held()
     table.drop("no submit time", table["submit_time"] < 0, "submit time below 0")
     too_short = table["run_time"] < minimum_run_time
     table.drop("short run time", too_short, f"run time below {minimum_run_time} s")
@@ -375,6 +302,20 @@ class _Table:
             sent = True if user is None else self["user"] == user
             unwanted |= sent & (after_job < job_id) & (job_id < before_job)
         self.drop("flurry", unwanted, "bursts of single users, as named by the caller")
+
+    def drop_never_held(self) -> None:
+        """Leave out rows of 0 s that never held a processor, whatever the log writes for it."""
+        cancelled, given = self["status"] == CANCELLED, self["allocated_processors"]
+        says_given = bool((given > 0).any())  # else the log has no such field
+        never = (self["run_time"] == 0) & (given <= 0) & (cancelled | says_given)
+        self.drop(NEVER_HELD, never, "run time 0, and no allocated processors")
+        run = self["run_time"]
+        named = (self["status"] == CANCELLED) & (self["allocated_processors"] > 0)
+        at_once = named & (run == 0)
+        n_at_once, n_soon = int(at_once.sum()), int((named & (run > 0) & (run <= SOON_S)).sum())
+        is_request = n_at_once >= FEWEST_AT_ONCE and n_at_once > n_soon
+        detail = f"{n_soon} ran up to {SOON_S} s, so the processors are those requested"
+        self.drop(CANCELLED_AT_ONCE, at_once & is_request, detail)
 
     def take_allocated_processors(self) -> None:
         """Take the requested processors of a job, or else the allocated ones."""

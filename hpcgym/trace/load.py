@@ -14,7 +14,8 @@ from hpcgym.trace.accounting.formats import TABLE, format_of, is_log
 from hpcgym.trace.accounting.rows import Source
 from hpcgym.trace.accounting.runs import read_accounting
 from hpcgym.trace.catalogue import find_log
-from hpcgym.trace.clean import CleaningOptions, CleaningReport, clean
+from hpcgym.trace.clean import CleaningOptions, clean
+from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.swf import SwfLog, read_swf
 from hpcgym.trace.tables import read_table
 

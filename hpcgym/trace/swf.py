@@ -53,6 +53,12 @@ FIELDS = (
 )
 """The 18 fields of the format, in order; -1 means unknown in each."""
 
+CANCELLED = 5
+"""The status of cancelled jobs."""
+
+NEVER_HELD = "never held processors"
+"""Why a row of 0 s without allocated processors is no job."""
+
 LARGEST_NUMBER = 2**53
 """Numbers in a log stay below this, so that float64 holds whole ones exactly."""
 

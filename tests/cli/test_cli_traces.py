@@ -150,6 +150,19 @@ def test_own_log_shows_what_it_has_lacks_and_would_lose(run: Command, tmp_path: 
     assert "8 processors" in run("traces", "check", path, "--processors", "8")
 
 
+def test_of_several_logs_each_has_a_row_with_what_cleaning_drops(
+    run: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.swf").write_text(LOG)
+    (tmp_path / "size.swf").write_text(LOG.replace("; MaxNodes: 4 (and two spares)\n", ""))
+    shown = run("traces", "check", "tiny", tmp_path / "mine.swf", tmp_path / "size.swf")
+    lines = [line.split() for line in shown.splitlines()]
+    assert lines[0] == ["log", "rows", "malformed", "line", "no", "run", "time", "jobs"]
+    assert lines[1:3] == [["tiny", "8", "0", "0", "8"], ["mine", "4", "1", "1", "2"]]
+    assert lines[3] == ["size", "4"]
+    assert lines[4][:6] == ["size:", "cannot", "be", "simulated", "as", "it"]
+
+
 def test_log_that_cannot_be_simulated_is_still_shown_as_far_as_it_goes(
     run: Command, tmp_path: Path
 ) -> None:

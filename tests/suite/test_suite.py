@@ -192,7 +192,7 @@ def test_an_agent_that_is_not_deterministic_is_named(
         ((*BUSY_WEEK, "mean_bsld"), [True] * 11, "must be 11 numbers"),
         ((*BUSY_WEEK, "mean_bsld"), [-1.0] * 11, "below 0"),
         ((*BUSY_WEEK, "starts"), "abc", "no sha256"),
-        (("logs", "synthetic-busy-weeks", "digest"), "abc", "not that of suite-1"),
+        (("logs", "synthetic-busy-weeks", "digest"), "abc", "not that of suite-2"),
         (("logs",), {}, "logs is empty"),
         (("logs",), {"tiny": {"digest": "", "contest": "", "weeks": {}}}, "unknown log of"),
         (("agent",), [], "agent must be a table"),
@@ -228,7 +228,7 @@ def test_a_large_file_is_refused_unread(
 def test_a_log_that_is_not_the_suites_is_refused() -> None:
     log = SuiteLog("synthetic-busy-weeks", "bundled", "0" * 64)
     with pytest.raises(EvaluationError, match="other jobs or settings than those of the suite"):
-        episodes_of(log)
+        episodes_of(log, SUITE)
 
 
 def test_logs_that_are_not_here_are_named(
@@ -240,6 +240,44 @@ def test_logs_that_are_not_here_are_named(
     more["logs"][log.scenario] = {"digest": log.digest, "contest": "guarded", "weeks": {}}
     found = verify_record(record_of(more), weeks=1, progress=False)
     assert found.not_here == ("theta-2022-weeks",) and found.holds
+
+
+@pytest.fixture
+def older(saf: dict[str, Any]) -> dict[str, Any]:
+    """A record of the first version, a log among them whose jobs are others since."""
+    record = altered(saf, "suite", value="suite-1")
+    log = load_suite("suite-1").log("cea-curie-weeks")
+    record["logs"][log.scenario] = {"digest": log.digest, "contest": "guarded", "weeks": {}}
+    return record
+
+
+NOTE = "suite-1 is an earlier version of suite-2, which has other jobs of cea-curie-weeks"
+
+
+def test_a_record_of_an_earlier_version_is_replayed_but_for_logs_with_other_jobs_since(
+    older: dict[str, Any], tmp_path: Path
+) -> None:
+    found = verify_record(record_of(older), weeks=2, progress=False)
+    assert found.holds and found.changed == ("cea-curie-weeks",) and not found.not_here
+    said = CliRunner().invoke(app, ["suite", "verify", str(written(tmp_path, older))])
+    assert said.exit_code == 0
+    assert f"{NOTE}, so not replayed: cea-curie-weeks" in " ".join(said.output.split())
+    del older["logs"]["synthetic-256-weeks"], older["logs"]["synthetic-busy-weeks"]
+    with pytest.raises(EvaluationError, match=f"no log of the record can be replayed: {NOTE}"):
+        verify_record(record_of(older), progress=False)
+
+
+def test_a_table_of_an_earlier_version_says_so(older: dict[str, Any], tmp_path: Path) -> None:
+    del older["logs"]["cea-curie-weeks"]
+    said = CliRunner().invoke(app, ["suite", "table", str(written(tmp_path, older))])
+    assert NOTE in said.output
+
+
+def test_a_log_with_other_jobs_since_is_run_on_the_newest_version_only() -> None:
+    suite = load_suite("suite-1")
+    with pytest.raises(EvaluationError, match=f"cea-curie-weeks: {NOTE}; take suite-2, or"):
+        episodes_of(suite.log("cea-curie-weeks"), suite)
+    assert not SUITE.changed and not SUITE.note
 
 
 def test_the_table_is_that_of_an_evaluation(saf: dict[str, Any], trial: dict[str, Any]) -> None:
@@ -406,7 +444,7 @@ def test_code_is_played_and_replayed_in_a_sandbox(few: None, tmp_path: Path) -> 
 def test_unknown_parts_and_suites_name_the_nearest() -> None:
     with pytest.raises(ScenarioError, match="did you mean 'bundled'"):
         run_suite("SAF", parts=["bundle"])
-    with pytest.raises(ScenarioError, match="did you mean 'suite-1'"):
+    with pytest.raises(ScenarioError, match="did you mean 'suite-"):
         load_suite("suite1")
 
 

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
+import reference_swf
 from hpcgym import Machine
 from hpcgym.errors import TraceError
 from hpcgym.machine import NodeType
 from hpcgym.trace import Flurry, clean, load_with_report, load_workload, read_swf
-from hpcgym.trace.clean import SDSC_SP2_FLURRIES, SENTINEL_REQUEST_S
+from hpcgym.trace.clean import CANCELLED_AT_ONCE, SDSC_SP2_FLURRIES, SENTINEL_REQUEST_S
+from hpcgym.trace.swf import NEVER_HELD
 
 USUAL = {"submit": 0, "wait": 0, "run": 10, "given": -1, "asked": 1, "request": 20, "user": 1}
-USUAL |= {"memory": -1}
+USUAL |= {"memory": -1, "status": 1}
 HEADER = "; MaxProcs: 10\n; UnixStartTime: 1000\n"
 
 
@@ -27,8 +29,8 @@ def log_of_jobs(tmp_path):
             assert set(job) <= {"id", *USUAL}
             field = {"id": number} | USUAL | job
             lines.append(
-                "{id} {submit} {wait} {run} {given} -1 -1 {asked} {request} {memory} 1 {user} "
-                "-1 -1 -1 -1 -1 -1".format(**field)
+                "{id} {submit} {wait} {run} {given} -1 -1 {asked} {request} {memory} {status} "
+                "{user} -1 -1 -1 -1 -1 -1".format(**field)
             )
         path = tmp_path / "log.swf"
         path.write_text(header + "\n".join(lines) + "\n")
@@ -61,6 +63,67 @@ def test_each_reason_to_drop_a_job_is_counted(log_of_jobs):
     assert (report.records, report.jobs) == (8, 2)
     dropped = sum(step.jobs for step in report.steps if step.action == "dropped")
     assert report.records - dropped == report.jobs
+
+
+def test_rows_of_0_s_that_never_held_a_processor_are_no_jobs(log_of_jobs):
+    log = log_of_jobs(
+        {"given": 4},
+        *({"run": 0, "status": status} for status in (0, 1, 5)),
+        *({"run": 0, "given": 0, "status": status} for status in (0, 1, 5)),
+        {"run": 0, "given": 4, "status": 0},
+        {"run": 0, "given": 4, "status": 1},
+        {"run": 0, "given": 4, "status": 5},
+        {"run": 1, "given": -1, "status": 5},
+    )
+    workload, report = clean(log)
+    assert workload.job_id.tolist() == [1, 8, 9, 10, 11]
+    assert report.count("never held processors") == 6
+    assert "6  never held processors: run time 0, and no allocated processors" in str(report)
+
+
+def test_a_log_that_states_no_allocated_processors_loses_cancelled_rows_of_0_s_only(log_of_jobs):
+    jobs = ({"run": 0, "status": status} for status in (-1, 0, 1, 5))
+    workload, report = clean(log_of_jobs({}, {"status": 5}, *jobs))
+    assert workload.job_id.tolist() == [1, 2, 3, 4, 5]
+    assert report.count("never held processors") == 1
+
+
+@pytest.mark.parametrize(
+    ("at_once", "soon", "kept"), [(30, 29, False), (30, 30, True), (29, 0, True), (45, 44, False)]
+)
+def test_cancelled_rows_of_0_s_name_requests_where_they_outnumber_those_that_ran_a_minute(
+    log_of_jobs, at_once, soon, kept
+):
+    cancelled = {"status": 5, "given": 4}
+    log = log_of_jobs(
+        *[cancelled | {"run": 0}] * at_once,
+        *(cancelled | {"run": 1 + number % 60} for number in range(soon)),
+        *[cancelled | {"run": 61}] * 50,
+        *[{"run": 0, "given": 4}] * 100,
+    )
+    workload, report = clean(log)
+    assert report.count("cancelled at 0 s") == (0 if kept else at_once)
+    assert (workload.run_time == 0).sum() == 100 + at_once * kept
+    said = f"{soon} ran up to 60 s, so the processors are those requested"
+    assert (said in str(report)) is not kept
+
+
+def test_drawn_rows_are_jobs_as_the_reference_says(log_of_jobs):
+    generator = np.random.default_rng(52)
+    values = {"run": (0, 0, 1, 30, 60, 61), "given": (-1, 0, 2, 3), "status": (-1, 0, 1, 5, 5)}
+    counts = []
+    for _ in range(80):
+        pools = {key: generator.choice(known, 3) for key, known in values.items()}
+        jobs = [
+            {key: int(generator.choice(pool)) for key, pool in pools.items()}
+            for _ in range(generator.integers(1, 300))
+        ]
+        log = log_of_jobs({"run": 7}, *jobs)
+        held = reference_swf.held(log.records.to_numpy().tolist())
+        workload, report = clean(log)
+        assert workload.source_row.tolist() == [row for row, job in enumerate(held) if job]
+        counts.append([report.count(name) for name in (NEVER_HELD, CANCELLED_AT_ONCE)])
+    assert (np.count_nonzero(counts, axis=0) >= 5).all()
 
 
 def test_report_prints_every_step_that_met_a_job(log_of_jobs):

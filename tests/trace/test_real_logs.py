@@ -59,10 +59,10 @@ DROPPED = {
     BLUE: {"no run time": 10744},
     HPC2N: {},
     PAR: {},
-    CURIE: {"no processors": 19},
-    ATLAS: {"no processors": 4571},
-    THUNDER: {"no run time": 1190, "no processors": 1058},
-    ROSS: {"no processors": 15},
+    CURIE: {"never held processors": 10_912, "cancelled at 0 s": 4944},
+    ATLAS: {"never held processors": 4588},
+    THUNDER: {"no run time": 1190, "never held processors": 1058},
+    ROSS: {"never held processors": 5, "no processors": 10},
     NASA: {},
     OSC: {},
     LPC: {"no run time": 14194},
@@ -135,13 +135,27 @@ def test_the_catalogue_says_which_logs_state_memory_queues_or_partitions(real_lo
     assert entry(name).states == states_of(read(real_log(name)))
 
 
-def test_sentinel_requests_of_curie_are_replaced(real_log):
+def test_rows_of_curie_that_never_started_hold_its_longest_requests(real_log):
     workload, report = load_with_report(real_log(CURIE))
-    assert report.count("unlimited request") == 3
-    assert report.count("no requested processors") == 84_585
-    assert workload.largest_request == 15_000_000
+    assert report.count("unlimited request") == 0
+    assert workload.largest_request == 172_800
     assert report.time_offset == 31_656_837
     assert workload.unix_start == 1_296_571_124 + 31_656_837
+
+
+def test_cancelled_rows_of_curie_name_requests_and_no_processors_held(real_log):
+    """Jobs that held processors seldom end at 0 s, or wait for as long as those that never did."""
+    jobs = read(real_log(CURIE)).records
+    cancelled, at_once = jobs.status == 5, jobs.run_time == 0
+    named = jobs.allocated_processors > 0
+    started_at_once = jobs.wait_time == 0
+    ran = cancelled & ~at_once
+    assert round(started_at_once[cancelled & at_once & named].mean(), 3) == 0.001
+    assert round(started_at_once[ran].mean(), 2) == 0.62
+    asked = jobs.requested_processors > 0
+    equal = jobs.allocated_processors == jobs.requested_processors
+    assert round(equal[cancelled & at_once & named & asked].mean(), 2) == 0.97
+    assert round(equal[ran & asked].mean(), 2) == 0.81
 
 
 def test_logs_without_waits_say_that_submission_is_the_start(real_log):
@@ -223,7 +237,7 @@ def test_share_of_premature_jobs_stands_beside_the_published_one(real_log, name,
         (BLUE, 138, 31, 230_408, 219_741),
         (HPC2N, 179, 41, 202_482, 184_735),
         (PAR, 51, 11, 31_772, 30_820),
-        (CURIE, 35, 7, 307_449, 300_106),
+        (CURIE, 35, 7, 291_819, 285_102),
     ],
 )
 def test_main_logs_fall_into_their_weeks(real_log, name, n_weeks, n_months, n_whole, n_published):

@@ -15,11 +15,13 @@ from typing import Any
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.lookalikes import GWF_FIELDS
 from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
+from hpcgym.trace.swf import CANCELLED, NEVER_HELD
 from hpcgym.trace.swf import FIELDS as SWF_FIELDS
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
 _PER_NODE = re.compile(r"(\d+):ppn=(\d+)(?:[:#].*)?")
 _N_CERIT = 21
+_HELD = SWF_FIELDS.index("allocated_processors")
 NAMED = ("user", "group", "executable", "queue", "partition")
 
 
@@ -56,12 +58,12 @@ def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
     for key in ("MaxNodes", "MaxProcs"):
         ledger.machine_processors = _header_number(source, key) or ledger.machine_processors
     begin = _header_number(source, "UnixStartTime")
-    is_first = True
+    is_first, says_held = True, any(map(_says_held, source.lines()))
     for number, line in source.lines():
         if fields := line.partition(";")[0].split():
             ledger.rows += 1
             try:
-                row = _row(fields)
+                row = _row(fields, says_held=says_held)
             except ValueError as error:
                 ledger.leave_out(str(error), source.path, number)
                 continue
@@ -82,7 +84,14 @@ def _header_number(source: Source, key: str) -> int:
     return int(match[1]) if match else 0
 
 
-def _row(fields: list[str]) -> dict[str, Any]:
+def _says_held(line: tuple[int, str]) -> bool:
+    """Tell whether a line states processors that a job held."""
+    fields = line[1].partition(";")[0].split()
+    held = fields[_HELD] if len(fields) >= len(SWF_FIELDS) else ""
+    return _NUMBER.fullmatch(held) is not None and float(held) > 0
+
+
+def _row(fields: list[str], *, says_held: bool) -> dict[str, Any]:
     """Read a line; a ValueError says why it is no run."""
     if len(fields) < len(SWF_FIELDS):
         raise ValueError("fewer than 18 fields")
@@ -92,6 +101,8 @@ def _row(fields: list[str]) -> dict[str, Any]:
     if run_time < 0:
         raise ValueError("run time below 0")
     asked, held = numbers["requested_processors"], numbers["allocated_processors"]
+    if run_time == 0 and held <= 0 and (says_held or numbers["status"] == CANCELLED):
+        raise ValueError(NEVER_HELD)
     chunks, cpus, spread = (asked if asked > 0 else held), 1, False
     names = {key: "" if texts[key] == "-1" else texts[key] for key in NAMED}
     if len(fields) == _N_CERIT:

@@ -39,6 +39,7 @@ from hpcgym.trace.accounting.rows import (
     kept_rows,
     read_distinct,
 )
+from hpcgym.trace.swf import NEVER_HELD
 
 COMMAND = (
     "SLURM_TIME_FORMAT=%s sacct -a -X -P --duplicates -S 2026-01-01 -o JobID,JobIDRaw,User,Account,"
@@ -153,6 +154,7 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     if "arraylimit" in cells:
         read["array_limit"] = read_distinct(cells["arraylimit"], _known_whole)[0]
     given = cells.get("alloctres", ["?"] * n)
+    says_given, counted = any(given), cells.get("ncpus", [""] * n)
     has_start = "start" in cells
     unfinished = {state: _not_finished(state) for state in set(states)}
     for row, (state, ran_for) in enumerate(zip(states, elapsed, strict=True)):
@@ -160,7 +162,8 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
             fault[row] = unfinished[state]
         elif ran_for <= 0 and not fault[row]:
             times = (int(read["start"][row]), int(read["end"][row]), ran_for)
-            fault[row] = _never_ran(state, *times, given[row], has_start=has_start)
+            none = counted[row] == "0" or (says_given and not given[row])
+            fault[row] = _never_ran(state, *times, given[row], none=none, has_start=has_start)
     read["ran"] = [text != PUT_BACK for text in fault]
     fault = ["" if text == PUT_BACK else text for text in fault]
     read |= _asked(cells, fault, ledger)
@@ -243,15 +246,21 @@ def _not_finished(state: str) -> str:
 
 
 def _never_ran(
-    state: str, start: int, end: int, elapsed: int, given: str, *, has_start: bool
+    state: str, start: int, end: int, elapsed: int, given: str, *, none: bool, has_start: bool
 ) -> str:
-    """Return why a job that ended was no run, or ""; `given` is what it was given, "?" unknown."""
+    """Return why a job that ended was no run, or "".
+
+    `given` is what it was given, "?" unknown; `none`, whether that is said to be no processor.
+    """
     if state == "CANCELLED" and elapsed <= 0 and (start in (UNKNOWN, end) or not given):
         return "cancelled before its start"  # older versions state its end as its start
+    none &= elapsed == 0 or start == end != UNKNOWN
+    if state == "REQUEUED" and elapsed <= 0 and (none or start == UNKNOWN):
+        return PUT_BACK
+    if none:
+        return NEVER_HELD
     if start != UNKNOWN or elapsed > 0:
         return ""
-    if state == "REQUEUED":
-        return PUT_BACK
     return "" if state and elapsed == 0 and not has_start else "no start"
 
 

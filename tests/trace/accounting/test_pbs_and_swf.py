@@ -170,6 +170,21 @@ def test_long_lines_of_swf_name_users_and_queues_and_ask_for_nodes(tmp_path: Pat
     assert workload.unix_start == 1100
 
 
+@pytest.mark.parametrize("held", ["4", "-1"])
+def test_long_lines_of_0_s_without_allocated_processors_are_no_runs(
+    tmp_path: Path, held: str
+) -> None:
+    """Where no line states any, only cancelled ones are none."""
+    path = tmp_path / "log.txt"
+    lines = [f"1 100 5 60 {held} -1 -1 4 600 -1 1 7 2 -1 3 -1 -1 -1 0.5"]
+    for job, status in enumerate((0, 1, 5), start=2):
+        lines.append(f"{job} 100 5 0 -1 -1 -1 4 600 -1 {status} 7 2 -1 3 -1 -1 -1 0.5")
+    path.write_text("\n".join(lines))
+    found = read_accounting(path)
+    assert found.runs["job_id"].tolist() == ([1] if held == "4" else [1, 2, 3])
+    assert found.ledger.left_out["never held processors"].rows == 4 - len(found.runs)
+
+
 @pytest.fixture
 def modern() -> Path:
     """The folder of real logs."""

@@ -416,3 +416,20 @@ def test_reasons_of_limits_are_told_from_others() -> None:
 
 def test_accounting_without_reasons_tells_of_no_limit() -> None:
     assert read_accounting(SLURM / "sacct-minimal.txt", timezone="UTC").limited_share is None
+
+
+@pytest.mark.parametrize(
+    ("cpus", "given", "held"),
+    [("4", "cpu=4", True), ("4", "", False), ("0", "cpu=4", False), ("0", "", False)],
+)
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "NODE_FAIL", "TIMEOUT"])
+def test_rows_of_0_s_without_allocated_cpus_are_no_runs_in_any_state(
+    tmp_path: Path, state: str, cpus: str, given: str, held: bool
+) -> None:
+    head = "JobID|Submit|Start|End|State|ElapsedRaw|NCPUS|ReqCPUS|AllocTRES"
+    path = tmp_path / "sacct.txt"
+    rows = ["1|100|200|260|COMPLETED|60|4|4|cpu=4", f"2|100|200|200|{state}|0|{cpus}|4|{given}"]
+    path.write_text("\n".join([head, *rows]))
+    found = read_accounting(path)
+    assert found.runs["job_id"].tolist() == ([1, 2] if held else [1])
+    assert found.ledger.left_out.keys() == (set() if held else {"never held processors"})
