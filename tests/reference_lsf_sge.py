@@ -76,8 +76,8 @@ def shortened(hosts: list[str]) -> list[str]:
     return [host if count == 1 else f"{count}*{host}" for host, count in counts.items()]
 
 
-def lsf_record(short: bool = False, usage_fields: int = 6, **changes: Any) -> str:
-    """Write a record JOB_FINISH of a job."""
+def lsf_record(short: bool = False, by_manual: bool = False, **changes: Any) -> str:
+    """Write a record JOB_FINISH of a job, hosts in short, fields as files have them or the manual."""
     job = LSF_JOB | changes
     hosts = shortened(job["hosts"]) if short else job["hosts"]
     effective = job["requirement"] if job["effective"] is None else job["effective"]
@@ -102,10 +102,11 @@ def lsf_record(short: bool = False, usage_fields: int = 6, **changes: Any) -> st
         head += [key, quoted(value)]
     head.append(len(job["host_usage"]))
     for host in job["host_usage"]:
-        head += [host, 1306, 0, 50, 2, 0][:usage_fields]
+        head += [host, 1306, 0, 50, 2] if by_manual else [host, 1306, 0, 50, 2, 0]
     ran = job["end"] - job["start"] if job["run_time"] is None else job["run_time"]
-    head += [job["limit"], 64, 2048, quoted(effective), '""', -1, quoted(job["to_cluster"])]
-    head += [3 if job["to_cluster"] else -1, 0, '""', 0, 0, '""', ran, '"/w"']
+    head += [64, job["limit"]] if by_manual else [job["limit"], 64]
+    head += [2048, quoted(effective), '""', -1, quoted(job["to_cluster"])]
+    head += [3 if job["to_cluster"] else -1, 0, 0 if by_manual else '""', 0, 0, '""', ran, '"/w"']
     head += [1, '"18338657682652659712"', 1, '""']
     if job["version"] == "9.11":
         return " ".join(map(str, head))

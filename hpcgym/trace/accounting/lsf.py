@@ -26,7 +26,7 @@ _SLOTS = re.compile(r"(\d{1,9})\*.+")
 _ARRAY = re.compile(r"\[[^\]]*\](?:%(\d{1,9}))?$")
 _HELD_BACK = re.compile(r"\b(?:mem|ngpus\w*)\s*=")
 
-TEXT, NUMBER = "s", "d"
+TEXT, NUMBER, EITHER = "s", "d", "."
 HEAD = "ss" + "d" * 9 + "s" * 11
 """Kinds of the fields up to jobFile; lists of hosts follow, those asked for and those given."""
 
@@ -48,10 +48,10 @@ EXIT = "ssssdsd"
 OPTIONS_LATER = "sdssssdssdsdss"
 """Those up to jobDescription; pairs for LSF's own use follow, and what each host was used for."""
 
-LIMITS = "dddssdsddsddsdsd"
-"""Those from the run limit, which the manual puts behind flags, to the number of networks."""
+LIMITS = "dddssdsdd.ddsdsd"
+"""Those from the run limit and flags, in this order or the manual's, to the number of networks."""
 
-RUN_LIMIT, FLAGS, EFFECTIVE, TO_CLUSTER, RUN_TIME = 0, 1, 3, 6, 13
+EFFECTIVE, TO_CLUSTER, RUN_TIME = 3, 6, 13
 HOST_USAGE = (6, 5)
 """How many fields each host has: what files have, and what the manual says."""
 
@@ -118,23 +118,27 @@ def _records(source: Source) -> Iterator[tuple[int, str]]:
 
 
 class _Fields:
-    """The fields of a record, read from first to last."""
+    """The fields of a record as they are written, read from first to last."""
 
     def __init__(self, record: str) -> None:
         self.texts: list[str] = _TOKENS.findall(record)
-        self.kinds = "".join(TEXT if text[0] == '"' else NUMBER for text in self.texts)
+        self.kinds = "".join([TEXT if text[0] == '"' else NUMBER for text in self.texts])
         self.at = 0
 
-    def has(self, kinds: str, at: int | None = None) -> bool:
-        """Tell whether the next fields are of these kinds."""
-        return self.kinds.startswith(kinds, self.at if at is None else at)
+    def has(self, kinds: str, at: int) -> bool:
+        """Tell whether the fields from a place on are of these kinds."""
+        found = self.kinds[at : at + len(kinds)]
+        return found == kinds or (
+            len(found) == len(kinds)
+            and all(kind in (EITHER, got) for kind, got in zip(kinds, found, strict=True))
+        )
 
     def take(self, kinds: str) -> list[str]:
         """Return the next fields, which are of these kinds."""
-        if not self.has(kinds):
+        if not self.has(kinds, self.at):
             raise ValueError("fields are not those of JOB_FINISH")
         begin, self.at = self.at, self.at + len(kinds)
-        return [_plain(text) for text in self.texts[begin : self.at]]
+        return self.texts[begin : self.at]
 
     def take_list(self, kinds: str) -> list[str]:
         """Return a list that follows the number of its entries, each of these kinds."""
@@ -156,9 +160,9 @@ def _row(record: str) -> dict[str, Any]:
     fields = _Fields(record)
     head = fields.take(HEAD)
     fields.take_list(TEXT)
-    hosts = fields.take_list(TEXT)
+    hosts = [_plain(host) for host in fields.take_list(TEXT)]
     outcome = fields.take(OUTCOME)
-    memory = fields.take(MEMORY) if fields.has(MEMORY) else ["", "", "0", "0", "0"]
+    memory = fields.take(MEMORY) if fields.has(MEMORY, fields.at) else ["", "", "0", "0", "0"]
     end, job, options, asked, submit, not_before, start = (
         _number(head[at], key)
         for at, key in (
@@ -193,7 +197,7 @@ def _row(record: str) -> dict[str, Any]:
     eligible = max(submit + max(later.get("ineligible", 0), 0), not_before)
     if later.get("ineligible", 0) > 0:
         notes.append(INELIGIBLE)
-    elif head[CONDITION] and later.get("ineligible", UNKNOWN) == UNKNOWN:
+    elif _plain(head[CONDITION]) and later.get("ineligible", UNKNOWN) == UNKNOWN:
         notes.append(DEPENDS)
     if _HELD_BACK.search(head[REQUIREMENT]):
         notes.append(NO_REQUEST)
@@ -202,7 +206,8 @@ def _row(record: str) -> dict[str, Any]:
         notes.append(SUSPENDED)
     else:
         run_time = end - start
-    name = _ARRAY.search(outcome[JOB_NAME]) if index else None
+    name = _plain(outcome[JOB_NAME])
+    array = _ARRAY.search(name) if index else None
     used_kb = stated_kb(_number(memory[MAX_MEMORY], "maxRMem"))
     if used_kb != UNKNOWN:
         notes.append("used memory: maxRMem, of all processes of the job")
@@ -218,18 +223,18 @@ def _row(record: str) -> dict[str, Any]:
         "run_time": run_time,
         "requested_time": later.get("limit", UNKNOWN),
         "charged": max(given, processors),
-        "nodes": len({host.partition("*")[2] or host for host in hosts}),
+        "nodes": len({host.rpartition("*")[2] for host in hosts}),
         "exclusive": exclusive,
         "array": job if index else UNKNOWN,
-        "array_limit": int(name[1]) if name and name[1] else UNKNOWN,
+        "array_limit": int(array[1]) if array and array[1] else UNKNOWN,
         "status": 1 if status & DONE else 5 if later.get("exit") in KILLED else 0,
         "used_memory_kb": used_kb,
-        "user": head[USER],
-        "group": outcome[PROJECT],
-        "executable": _ARRAY.sub("", outcome[JOB_NAME]) if index else outcome[JOB_NAME],
-        "queue": head[QUEUE],
+        "user": _plain(head[USER]),
+        "group": _plain(outcome[PROJECT]),
+        "executable": name[: array.start()] if array else name,
+        "queue": _plain(head[QUEUE]),
         "notes": notes,
-        **_chunks(processors, later.get("requirement") or head[REQUIREMENT]),
+        **_chunks(processors, later.get("requirement") or _plain(head[REQUIREMENT])),
     }
 
 
@@ -240,28 +245,39 @@ def _later(fields: _Fields) -> tuple[dict[str, Any], list[str]]:
     try:
         later["exit"] = _number(fields.take(EXIT)[-1], "exitInfo")
         fields.take(OPTIONS_LATER)
-        fields.take_list(NUMBER + TEXT)
+        fields.take_list(EITHER + TEXT)
         hosts = _number(fields.take(NUMBER)[0], "numHostRusage")
         ends = (fields.at + hosts * each for each in HOST_USAGE)
         fields.at = next((end for end in ends if fields.has(LIMITS, end)), fields.at)
         limits = fields.take(LIMITS)
-        limit, flags = (_number(limits[at], "runLimit") for at in (RUN_LIMIT, FLAGS))
-        later |= {"requirement": limits[EFFECTIVE], "to_cluster": limits[TO_CLUSTER]}
+        later["requirement"], later["to_cluster"] = (
+            _plain(limits[at]) for at in (EFFECTIVE, TO_CLUSTER)
+        )
         later["run_time"] = _number(limits[RUN_TIME], "runTime")
-        if limit > 0 and (limit % 60 or flags < 0):
-            notes.append(ODD_LIMIT)
-        elif limit > 0:
-            later["limit"] = limit
+        later["limit"], odd = _limit(*(_number(text, "runLimit") for text in limits[:2]))
+        notes += [ODD_LIMIT] * odd
         fields.at -= 1  # the number of networks is that of a list
         fields.take_list(TEXT + NUMBER)
         if fields.at + 1 < len(fields.texts):
             fields.take(ENERGY)
-            later["slots"] = _slots(fields.take_list(TEXT))
-        if fields.has(NUMBER):
+            later["slots"] = _slots([_plain(host) for host in fields.take_list(TEXT)])
+        if fields.has(NUMBER, fields.at):
             later["ineligible"] = _number(fields.take(NUMBER)[0], "ineligiblePendTime")
     except ValueError:
         notes.append(OTHER_VERSION)
     return later, notes
+
+
+def _limit(first: int, second: int) -> tuple[int, bool]:
+    """Return the run limit of it and flags, and whether it cannot be told.
+
+    Files have the limit first, the manual has it second. Limits are whole minutes, which no flag is
+    and hardly any flags are together.
+    """
+    limits = [number for number in (first, second) if number > 0 and number % 60 == 0]
+    if len(limits) == 1:
+        return limits[0], False
+    return UNKNOWN, len(limits) > 1 or (first > 0 and second >= 0)
 
 
 def _chunks(processors: int, requirement: str) -> dict[str, Any]:

@@ -132,7 +132,9 @@ def _ends_at(parts: list[str], end: int) -> bool:
     wait, task, memory, *rest = parts[end : end + len(AFTER_CATEGORY)]
     numbers = _NUMBER.fullmatch(wait) and _NUMBER.fullmatch(memory)
     plain = all(_INTEGER.fullmatch(text) for text in rest)
-    return bool(numbers and _TASK_OF_JOB.fullmatch(task) and plain and len(rest) in (0, 2))
+    is_plain = end == CATEGORY + 1 and len(parts) - end in (3, len(AFTER_CATEGORY))
+    named = task if is_plain else _TASK_OF_JOB.fullmatch(task)
+    return bool(numbers and named and plain and len(rest) in (0, 2))
 
 
 def _count(keys: dict[str, str], key: str) -> int:

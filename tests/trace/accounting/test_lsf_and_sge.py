@@ -83,8 +83,8 @@ def test_a_record_of_lsf_says_what_each_version_states(
 ) -> None:
     job = LSF_CASES[case] | {"version": version}
     expected = reference.lsf_run(**job)
-    for short, usage_fields in ((False, 6), (True, 6), (False, 5)):
-        found = reading(reference.lsf_record(short, usage_fields, **job) + "\n")
+    for short, by_manual in ((False, False), (True, False), (False, True)):
+        found = reading(reference.lsf_record(short, by_manual, **job) + "\n")
         assert said(found, expected) == [expected]
         assert found.formats[0][1] == "accounting of LSF"
 
@@ -93,6 +93,7 @@ def test_what_a_record_of_lsf_does_not_tell_is_noted(reading: Callable[[str], Ac
     records = [
         reference.lsf_record(id=1, version="7.06"),
         reference.lsf_record(id=2, limit=3_599),
+        reference.lsf_record(id=9, limit=-1, by_manual=True),
         reference.lsf_record(id=3, condition="done(1)"),
         reference.lsf_record(id=4, condition="done(1)", ineligible=0),
         reference.lsf_record(id=5, requirement="rusage[mem=4000]"),
@@ -102,7 +103,7 @@ def test_what_a_record_of_lsf_does_not_tell_is_noted(reading: Callable[[str], Ac
     ]
     found = reading("\n".join(records))
     assert found.ledger.notes == {
-        "used memory: maxRMem, of all processes of the job": 7,
+        "used memory: maxRMem, of all processes of the job": 8,
         "run limits and slots are not read: the end of the record is of another version": 1,
         "run limit that is no number of minutes: the request is unknown": 1,
         "depends on jobs, and since when it was eligible is not stated: its submission is taken": 1,
@@ -211,15 +212,16 @@ def test_every_row_of_grid_engine_is_a_run_or_counted(reading: Callable[[str], A
         reference.sge_row(id=10, slots=0),
         "?",
         reference.sge_row(id=11).rpartition("-l")[0],
-        reference.sge_row(id=12).replace("NONE:127.0", "1:2"),
+        reference.sge_row(id=12).replace("NONE:127.0", "NONE:much"),
         reference.sge_row(id=13).replace(f":{T + 1_000}:", ":soon:"),
         reference.sge_row(id=14, slots=10**13),
         reference.sge_row(id=15, category="-l h_rt=long"),
+        reference.sge_row(pe_task="1", submit=0),
     ]
     found = reading(HEADER + "\n".join(lines))
     assert found.runs["job_id"].tolist() == [7, 15]
     assert reasons(found) == {
-        "part of a parallel job, which has a row of its own": [6],
+        "part of a parallel job, which has a row of its own": [6, 16],
         "no start": [7],
         "no end": [8],
         "no processors": [9],
@@ -276,13 +278,16 @@ def lsf_jobs(draw: st.DrawFn) -> dict[str, Any]:
     return job
 
 
-@given(st.lists(lsf_jobs(), min_size=1, max_size=4), st.booleans(), st.sampled_from([5, 6]))
+@given(st.lists(lsf_jobs(), min_size=1, max_size=4), st.booleans(), st.booleans())
 def test_drawn_jobs_come_back_from_lsf(
-    tmp_path_factory: pytest.TempPathFactory, jobs: list[dict[str, Any]], short: bool, usage: int
+    tmp_path_factory: pytest.TempPathFactory,
+    jobs: list[dict[str, Any]],
+    short: bool,
+    by_manual: bool,
 ) -> None:
     path = tmp_path_factory.mktemp("lsf") / "lsb.acct"
     jobs = [job | {"id": number} for number, job in enumerate(jobs, start=1)]
-    records = [reference.lsf_record(short, usage, **job) for job in jobs]
+    records = [reference.lsf_record(short, by_manual, **job) for job in jobs]
     path.write_text("\n".join(records), encoding="utf-8")
     found = read_accounting(path)
     expected = [reference.lsf_run(**job) for job in jobs]
