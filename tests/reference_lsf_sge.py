@@ -77,7 +77,7 @@ def shortened(hosts: list[str]) -> list[str]:
 
 
 def lsf_record(short: bool = False, by_manual: bool = False, **changes: Any) -> str:
-    """Write a record JOB_FINISH of a job, hosts in short, fields as files have them or the manual."""
+    """Write a record JOB_FINISH; `short` has hosts counted, `by_manual` the order of the manual."""
     job = LSF_JOB | changes
     hosts = shortened(job["hosts"]) if short else job["hosts"]
     effective = job["requirement"] if job["effective"] is None else job["effective"]
