@@ -75,9 +75,8 @@ WHOLE_HOSTS = "exclusive, and the rest of its hosts is not stated: the processor
 
 
 def recognises(head: str) -> bool:
-    """Tell whether the first line that is no comment is a record of LSF."""
-    lines = (line for line in head.split("\n") if line.strip() and line[0] != "#")
-    return _BEGIN.match(next(lines, "")) is not None
+    """Tell whether a line is a record of LSF; the first one may be cut."""
+    return any(map(_BEGIN.match, head.split("\n")))
 
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:

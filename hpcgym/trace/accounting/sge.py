@@ -41,12 +41,14 @@ SPREAD = "several slots: on how many nodes is not stated, so each is a chunk of 
 
 
 def recognises(head: str) -> bool:
-    """Tell whether the first line that is no comment is a row, as far as it can be seen."""
-    lines = (line for line in head.split("\n") if len(line.rstrip()) > 1 and line[0] != "#")
-    parts = next(lines, "").rstrip("\r").split(":")
-    keys = dict(zip(FIELDS, parts, strict=False))
-    known = ("job_number", *FIELDS[8:])
-    return len(parts) > CATEGORY and all(_INTEGER.fullmatch(keys[key]) for key in known)
+    """Tell whether a line is a row, as far as it can be seen; the first one may be cut."""
+    return any(_is_row(line.split(":")) for line in head.split("\n"))
+
+
+def _is_row(parts: list[str]) -> bool:
+    """Tell whether fields are enough, and numbers where a row has some."""
+    numbers = [*parts[5:6], *parts[8:13]]
+    return len(parts) > CATEGORY and all(map(_INTEGER.fullmatch, numbers))
 
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:

@@ -114,6 +114,15 @@ def test_what_a_record_of_lsf_does_not_tell_is_noted(reading: Callable[[str], Ac
     }
 
 
+@pytest.mark.parametrize("row", [reference.lsf_record(), reference.sge_row()])
+def test_a_file_whose_first_line_is_cut_is_read(
+    row: str, reading: Callable[[str], Accounting]
+) -> None:
+    found = reading(f"{row[100:]}\n{row}\n")
+    assert len(found.runs) == 1
+    assert list(reasons(found).values()) == [[1]]
+
+
 def test_every_record_of_lsf_is_a_run_or_counted(reading: Callable[[str], Accounting]) -> None:
     good = reference.lsf_record()
     lines = [
