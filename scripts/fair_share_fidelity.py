@@ -48,7 +48,7 @@ def main() -> None:
     print("|---" * (len(USERS) + 4) + "|")
     for name, row in everybody.iterrows():
         means = " | ".join(f"{of.loc[name, 'mean']:.1f}" for of in [*by_user, everybody])
-        interval = f"{row['low']:+.1f} to {row['high']:+.1f}"
+        interval = f"{row['difference_low']:+.1f} to {row['difference_high']:+.1f}"
         print(f"| {name} | {means} | {row['difference']:+.1f} | {interval} |")
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Evaluation
 from hpcgym.evaluation.aggregate import aggregate_logs
-from hpcgym.evaluation.statistics import Estimate
+from hpcgym.evaluation.waits import RATIOS, ratio_text
 from hpcgym.output import make_folder
 from hpcgym.report.style import save
 from hpcgym.text_table import machine_text
@@ -24,6 +24,7 @@ from research.front import front_figure
 
 LABELS = {name: name for name in ladder.AGENTS if name not in ("FCFS", "SPF", "SAF")}
 """Agents of the picture; the others are far from them."""
+RATIO = ("ratio", "ratio_low", "ratio_high")
 TITLE = "{} logs, geometric means of ratios to SAF's, 95 % intervals"
 
 
@@ -92,21 +93,13 @@ def waste(logs: list[str], replicas: int, folder: Path) -> None:
 
 def show(summary: pd.DataFrame, scenario: str) -> None:
     """Print the ladder on one log, or over all."""
-    names = ("ratio", "p999_wait_ratio", "max_wait_ratio", "share_beyond_ratio")
     rows = summary[summary["scenario"] == scenario].sort_values("ratio")
     table = pd.DataFrame(
         {"agent": rows["agent"], "contest": rows["contest"]}
-        | {
-            name: [ladder.cell(estimate_in(row, name)) for _, row in rows.iterrows()]
-            for name in names
-        }
+        | {"ratio": [ladder.cell(*ratio) for ratio in rows[[*RATIO]].itertuples(index=False)]}
+        | {name: list(map(ratio_text, rows[name])) for name in RATIOS}
     )
     print(f"\n{scenario}\n\n{machine_text(table, 'markdown')}", flush=True)
-
-
-def estimate_in(row: "pd.Series[float]", name: str) -> Estimate:
-    """Read a ratio and its interval back from a row."""
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], 2)
 
 
 def show_weeks(logs: list[Evaluation], agent: str) -> None:

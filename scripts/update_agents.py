@@ -30,8 +30,8 @@ this page.
 compares agents.
 
 A column holds the sum over a scenario's weeks of the mean bounded slowdown, as a ratio to SAF's,
-with its 95 % paired bootstrap interval over weeks; lower is better. Each week counts as it is and
-in ten copies with submit times shifted by up to 600 s. The `command` of a row of `results.csv`
+with its 95 % interval over weeks, of each agent alone; lower is better. Each week counts as it is
+and in ten copies with submit times shifted by up to 600 s. The `command` of a row of `results.csv`
 prints its metrics. An agent that was trained on weeks of a scenario is run only on the weeks that
 its training leaves open. Their number follows the ratio, which is then not comparable with others
 of its column. `hpcgym cross-validate NAME NAME` runs all of its agents on the weeks that are open

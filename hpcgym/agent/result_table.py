@@ -27,7 +27,7 @@ class Result:
         replicas: Jittered copies of each week, besides the original.
         mean_bsld: Mean over the weeks of the mean over a week's replicas; `sum_bsld` is their sum.
         ratio_to_saf: The sum over SAF's.
-        ratio_low, ratio_high: Its paired bootstrap interval; None where there is one week.
+        ratio_low, ratio_high: Its 95 % interval over weeks; None where there is one week.
         mean_log_ratio: Mean natural log of the paired ratio to SAF.
         mean_pp_bsld: Mean bounded slowdown per processor.
         p99_bsld: Mean over the weeks of the 99th percentile.
@@ -35,8 +35,7 @@ class Result:
         utilisation: Mean over the weeks.
         contest: See `hpcgym.agent.contest`.
         p999_wait_time: The wait that one job in 1000 exceeds, s; see `hpcgym.evaluation.waits`.
-        p999_wait_ratio: Its ratio to SAF's; None where SAF has none. With the ends of its interval,
-            as the other ratios below.
+        p999_wait_ratio: Its ratio to SAF's; None where SAF has none, as the other ratios below.
         max_wait_ratio: Ratio of the longest waits.
         share_beyond_threshold: Share of jobs that wait longer than the threshold; None without one.
         share_beyond_ratio: Its ratio to SAF's.
@@ -59,31 +58,21 @@ class Result:
     contest: str
     p999_wait_time: int
     p999_wait_ratio: float | None
-    p999_wait_ratio_low: float | None
-    p999_wait_ratio_high: float | None
     max_wait_ratio: float | None
-    max_wait_ratio_low: float | None
-    max_wait_ratio_high: float | None
     share_beyond_threshold: float | None
     share_beyond_ratio: float | None
-    share_beyond_ratio_low: float | None
-    share_beyond_ratio_high: float | None
     command: str
 
     @property
     def ratio_text(self) -> str:
         """The ratio to SAF as tables show it, with its interval if it has one."""
-        return _ratio_text(self.ratio_to_saf, self.ratio_low, self.ratio_high)
+        low, high = self.ratio_low, self.ratio_high
+        return f"{self.ratio_to_saf:.3f}" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
 
     def wait_ratio_text(self, name: str) -> str:
         """One of `WAIT_RATIOS` as tables show it; "-" where SAF has none."""
-        value, low, high = (getattr(self, f"{name}{end}") for end in ("", "_low", "_high"))
-        return "-" if value is None else _ratio_text(value, low, high)
-
-
-def _ratio_text(value: float, low: float | None, high: float | None) -> str:
-    """Format a ratio with its interval, if it has one."""
-    return f"{value:.3f}" if low is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+        value = getattr(self, name)
+        return "-" if value is None else f"{value:.3f}"
 
 
 WAIT_RATIOS = {

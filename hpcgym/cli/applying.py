@@ -262,7 +262,7 @@ def _jobs(jobs: Collection[object]) -> str:
 
 def _show_days(pairs: Sequence[PairOfDays]) -> None:
     """Print pairs of days, and the mean differences."""
-    from hpcgym.evaluation.statistics import resampled_mean
+    from hpcgym.evaluation.statistics import mean_of
     from hpcgym.live.days import SETTLING_H, WATCHED_H
 
     if not pairs:
@@ -289,10 +289,11 @@ def _show_days(pairs: Sequence[PairOfDays]) -> None:
         ("wait, s", [pair.wait[0] - pair.wait[1] for pair in pairs]),
         ("bounded slowdown", [pair.bsld[0] - pair.bsld[1] for pair in pairs]),
     ):
-        mean, low, high = resampled_mean(values)
+        mean = mean_of(values)
+        low, high = mean.ends() or (0.0, 0.0)
         interval = "one pair: no interval" if len(pairs) == 1 else f"{low:.2f} to {high:.2f}"
-        echo_prose(f"Mean {what}, with - without: {mean:.2f} ({interval}).")
+        echo_prose(f"Mean {what}, with - without: {mean.value:.2f} ({interval}).")
     echo_prose(
         f"Jobs count on the day of their submission; the first {SETTLING_H} hours of each day are "
-        "left out, as the queue is that of the day before. Intervals: 95 %, by resampling pairs."
+        "left out, as the queue is that of the day before. Intervals: 95 %, by t over pairs."
     )

@@ -34,9 +34,7 @@ class Comparison:
         int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
     ] = 0
     replicas: Annotated[int, typer.Option(help="Jittered copies of each week.")] = 0
-    seed: Annotated[
-        int, typer.Option(help="Seed of copies, intervals, synthetic requests and searches.")
-    ] = 0
+    seed: Annotated[int, typer.Option(help="Seed of copies, synthetic requests and searches.")] = 0
     baseline: Annotated[
         str, typer.Option(metavar="NAME", help="Agent that ratios are taken to.")
     ] = "SAF"
@@ -238,8 +236,6 @@ def show_and_write(
     else:
         show_frame(frames["summary.csv"], how)
     for evaluation in figures.values():
-        if evaluation.interval_warning:
-            options.warn(evaluation.interval_warning)
         for table in evaluation.further_tables() if how == "table" and given.whole else ():
             show("")
             show(table)

@@ -36,8 +36,8 @@ def evaluate_agents(
 ) -> None:
     """Run agents on the same weeks and compare each with SAF, in pairs.
 
-    Results are per week: mean and sum of the bounded slowdown, and its ratio to SAF with a paired
-    bootstrap interval. With --output an interrupted run keeps its finished weeks; the same command
+    Results are per week: mean and sum of the bounded slowdown, and its ratio to SAF with a 95 %
+    interval over weeks. With --output an interrupted run keeps its finished weeks; the same command
     with --resume goes on from there.
     """
     from hpcgym.agent.shelf import load_agent

@@ -142,8 +142,8 @@ def table_of_suite(
 ) -> None:
     """Show records side by side: ratios to SAF by part of the suite, and what they cost.
 
-    A ratio is the geometric mean over the logs of a part, with a paired bootstrap interval over
-    weeks.
+    A ratio is the geometric mean over the logs of a part, with a 95 % interval over weeks, of each
+    record alone.
     """
     from hpcgym.output import writing
     from hpcgym.suite import read_record, suite_frame
@@ -170,7 +170,7 @@ def _as(frame: pd.DataFrame, output: Path, name: str) -> str:
     from hpcgym.text_table import machine_text
 
     if output.suffix == ".html":
-        text = "Mean bounded slowdown as a ratio to SAF, with 95 % intervals; lower is better."
+        text = "Mean bounded slowdown over SAF's; lower is better. 95 % intervals, each alone."
         return html_page(frame, name, text)
     if output.suffix == ".csv":
         return machine_text(frame, "csv") + "\n"

@@ -1,4 +1,4 @@
-"""Comparison of agents: the same weeks for all, paired ratios to SAF, bootstrap intervals."""
+"""Comparison of agents: the same weeks for all, paired ratios to SAF, t intervals."""
 
 from hpcgym.evaluation.cross_validation import cross_validate, evaluate
 from hpcgym.evaluation.cv_result import CrossValidationResult
@@ -6,7 +6,7 @@ from hpcgym.evaluation.recording import Recording, record
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.runner import play
 from hpcgym.evaluation.short_tables import overview, verdict
-from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
+from hpcgym.evaluation.statistics import Estimate, mean_log_ratio, ratio_of_sums
 
 __all__ = [
     "CrossValidationResult",
@@ -15,7 +15,6 @@ __all__ = [
     "Recording",
     "Summary",
     "cross_validate",
-    "draw_weeks",
     "evaluate",
     "mean_log_ratio",
     "overview",

@@ -7,22 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hpcgym.agent.contest import UNKNOWN
-from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.statistics import (
-    Estimate,
-    FloatArray,
-    draw_weeks,
-    log_ratio_over_logs,
-    ratio_over_logs,
-)
-from hpcgym.evaluation.waits import (
-    interval_text,
-    long_waits,
-    mean_ratios,
-    notes_on,
-    row_of,
-    table_columns,
-)
+from hpcgym.evaluation.results import Evaluation, Summary
+from hpcgym.evaluation.statistics import Estimate, ends_text, mean_over_logs
+from hpcgym.evaluation.waits import mean_ratios, notes_on, row_of, table_columns
 from hpcgym.text_table import Column, TextTable, fixed
 
 if TYPE_CHECKING:
@@ -50,13 +37,11 @@ class Aggregate:
     ratio: Estimate
     log_ratio: Estimate
     contest: str
-    waits: tuple[Estimate, ...]
+    waits: tuple[float, ...]
 
 
 def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
     """Return the aggregate of every agent over several logs, all with the same agents.
-
-    A sample of the bootstrap draws the weeks of each log separately, the same for all agents.
 
     Source: Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
 
@@ -66,38 +51,20 @@ def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
         >>> aggregate_logs(weeks)[0].ratio.value
         1.0
     """
-    agents = evaluations[0].agents
-    draws = [
-        {
-            n: draw_weeks(n, seed=(evaluation.seed, log))
-            for n in {len(evaluation.values(a)) for a in agents}
-        }
-        for log, evaluation in enumerate(evaluations)
-    ]
-    return tuple(_aggregate(agent, evaluations, draws) for agent in agents)
+    by_log = [{row.agent: row for row in evaluation.summaries} for evaluation in evaluations]
+    return tuple(_aggregate([of[agent] for of in by_log]) for agent in evaluations[0].agents)
 
 
-def _aggregate(
-    agent: str, evaluations: Sequence[Evaluation], draws_of: Sequence[Mapping[int, FloatArray]]
-) -> Aggregate:
-    """Return one agent's aggregate; `draws_of` are each log's draws by number of weeks."""
-    pairs = [
-        (evaluation.values(agent), evaluation.baseline_values(agent)) for evaluation in evaluations
-    ]
-    draws = [drawn[len(of_agent)] for drawn, (of_agent, _) in zip(draws_of, pairs, strict=True)]
-    ratio = ratio_over_logs(pairs, draws)
-    waits = [
-        long_waits(*evaluation.waits_by_week(agent), drawn, evaluation.threshold)
-        for evaluation, drawn in zip(evaluations, draws, strict=True)
-    ]
-    contests = {evaluation.contests[agent] for evaluation in evaluations}
+def _aggregate(logs: Sequence[Summary]) -> Aggregate:
+    """Return one agent's aggregate."""
+    contests = {log.contest for log in logs}
     return Aggregate(
-        agent=agent,
-        n_weeks=ratio.n_weeks,
-        ratio=ratio,
-        log_ratio=log_ratio_over_logs(pairs, draws),
+        agent=logs[0].agent,
+        n_weeks=sum(log.n_weeks for log in logs),
+        ratio=mean_over_logs([log.ratio for log in logs]),
+        log_ratio=mean_over_logs([log.log_ratio for log in logs]),
         contest=contests.pop() if len(contests) == 1 else UNKNOWN,
-        waits=tuple(mean.estimate for mean in mean_ratios(waits)),
+        waits=mean_ratios([log.waits for log in logs]),
     )
 
 
@@ -128,15 +95,15 @@ def aggregate_tables(
     baseline = evaluations[0].baseline
     what = (
         f"ratio: geometric mean over the logs of the ratio to {baseline}, lower is better; log "
-        "ratio: its mean over the logs; 95 % intervals by paired bootstrap over each log's weeks"
+        "ratio: its mean over the logs; 95 % intervals over each log's weeks, of each agent alone"
     )
     ranked = sorted(aggregates, key=lambda row: row.ratio.value)
-    log_intervals = [interval_text(row.log_ratio, "+.3f", " to ") for row in ranked]
+    log_intervals = [ends_text(row.log_ratio, "+.3f", " to ") for row in ranked]
     columns = [
         Column("agent", [row.agent for row in ranked], "name"),
         Column("kind", [kinds[row.agent] for row in ranked], "word", rank=2),
         Column(f"ratio\nto {baseline}", fixed([row.ratio.value for row in ranked], 3)),
-        Column("95\u00a0%\ninterval", [interval_text(row.ratio, ".3f") for row in ranked], rank=1),
+        Column("95\u00a0%\ninterval", [ends_text(row.ratio, ".3f") for row in ranked], rank=1),
         Column("log\nratio", fixed([row.log_ratio.value for row in ranked], 3, sign="+"), rank=3),
         Column("95\u00a0%\ninterval", log_intervals, rank=4),
     ]

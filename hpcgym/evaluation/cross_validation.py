@@ -89,7 +89,7 @@ def evaluate(
         weeks: Numbers of the weeks to run, such as "65-100"; default all.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
-        seed: Seed of the copies and of the bootstrap.
+        seed: Seed of the copies.
         baseline: Agent that ratios are taken to; added where it is not among the agents, as SAF is.
         executor: Whose workers share the weeks; the result is the same. A text such as "local:8",
             "ray" or "slurm:jobs=100", any `concurrent.futures.Executor`, or None for this process.
@@ -195,7 +195,7 @@ def cross_validate(
         seeds: Trainings of each fold, with seeds 0, 1 and so on; a week's metric is their mean.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
-        seed: Seed of the copies, of the bootstrap and of the search for w*.
+        seed: Seed of the copies and of the search for w*.
         executor: As of `evaluate`, for trainings, searches and runs. The result is the same, except
             for trainings that a clock ends, such as those of `ppo`. With one, a training has one
             thread, and trainers must be picklable.

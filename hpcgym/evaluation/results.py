@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import EvaluationError, unknown_name
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
-from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
+from hpcgym.evaluation.statistics import Estimate, ends_text, mean_log_ratio, ratio_of_sums
 from hpcgym.evaluation.waits import (
     IntArray,
     LongWaits,
     Waits,
-    interval_text,
     long_waits,
     notes_on,
     row_of,
@@ -31,10 +30,6 @@ from hpcgym.text_table import Column, TextTable, csv_style, duration, fixed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-FEWEST_WEEKS = 5
-"""Weeks from which on intervals carry no warning."""
 
 
 @dataclass(frozen=True)
@@ -111,17 +106,6 @@ class Evaluation:
         """The word for an episode: "week", or "episode" where it is of another kind."""
         return "week" if self.frame["label"].iloc[0].startswith("week ") else "episode"
 
-    @property
-    def interval_warning(self) -> str | None:
-        """Say that the intervals come from few weeks, where they do."""
-        n_weeks = len(self.weeks)
-        if not 1 < n_weeks < FEWEST_WEEKS:
-            return None
-        return (
-            f"{self.scenario}: intervals from {n_weeks} {self.unit}s are too narrow; fewer than "
-            f"{FEWEST_WEEKS} show little of how {self.unit}s differ"
-        )
-
     def values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
         """Return a metric, a column of `frame`, of every run of an agent.
 
@@ -152,16 +136,15 @@ class Evaluation:
         paired = self._rows(agent)[keys].merge(self._rows(self.baseline), on=keys, how="left")
         return self._shaped(paired, metric)
 
-    def waits_by_week(self, agent: str) -> tuple[list[IntArray], list[IntArray]]:
+    def pooled_waits(self, agent: str) -> tuple[IntArray, IntArray]:
         """Return the waits of an agent's jobs, and of the baseline's in the same runs.
 
-        Both are by week, of all its replicas and training seeds, ascending, s.
+        Both are of all its weeks, replicas and training seeds, ascending, s.
         """
         rows = self._rows(agent)
-        groups = rows.groupby("week", sort=False)["replica"]
-        keys = [[(week, replica) for replica in replicas] for week, replicas in groups]
+        keys = list(zip(rows["week"], rows["replica"], strict=True))
         of_agent, of_baseline = (
-            [unpacked(text for key in week for text in self.waits[name, *key]) for week in keys]
+            unpacked(text for key in keys for text in self.waits[name, *key])
             for name in (agent, self.baseline)
         )
         return of_agent, of_baseline
@@ -178,28 +161,24 @@ class Evaluation:
     @cached_property
     def summaries(self) -> tuple[Summary, ...]:
         """One summary per agent, in the order of the runs."""
-        draws = {
-            n: draw_weeks(n, seed=self.seed) for n in {len(self.values(a)) for a in self.agents}
-        }
-        return tuple(self._summary(agent, draws) for agent in self.agents)
+        return tuple(map(self._summary, self.agents))
 
-    def _summary(self, agent: str, draws_of: Mapping[int, NDArray[np.float64]]) -> Summary:
-        """Return one agent's summary; `draws_of` are bootstrap draws by number of weeks."""
+    def _summary(self, agent: str) -> Summary:
+        """Return one agent's summary."""
         bsld, baseline = self.values(agent), self.baseline_values(agent)
-        draws = draws_of[len(bsld)]
         return Summary(
             agent=agent,
             n_weeks=len(bsld),
             mean_bsld=float(bsld.mean()),
             sum_bsld=float(bsld.mean(axis=1).sum()),
-            ratio=ratio_of_sums(bsld, baseline, draws),
-            log_ratio=mean_log_ratio(bsld, baseline, draws),
+            ratio=ratio_of_sums(bsld, baseline),
+            log_ratio=mean_log_ratio(bsld, baseline),
             mean_pp_bsld=float(self.values(agent, "mean_pp_bsld").mean()),
             p99_bsld=float(self.values(agent, "p99_bsld").mean()),
             max_wait_time=int(self.values(agent, "max_wait_time").max()),
             utilisation=float(self.values(agent, "utilisation").mean()),
             contest=self.contests[agent],
-            waits=long_waits(*self.waits_by_week(agent), draws, self.threshold),
+            waits=long_waits(*self.pooled_waits(agent), self.threshold),
         )
 
     def ranked(self) -> tuple[Summary, ...]:
@@ -214,9 +193,9 @@ class Evaluation:
             log_ratio_low, log_ratio_high (intervals are NaN where there is one week),
             mean_pp_bsld, p99_bsld, max_wait_time (s), utilisation and contest; see `Summary`.
             p999_wait_time (s), share_beyond_threshold, p999_wait_ratio, max_wait_ratio and
-            share_beyond_ratio with the ends of their intervals; see `hpcgym.evaluation.waits`. On
-            a machine of nodes the means of `hpcgym.evaluation.on_nodes` follow, and where jobs
-            were killed those of `hpcgym.evaluation.waste`.
+            share_beyond_ratio; see `hpcgym.evaluation.waits`. On a machine of nodes the means of
+            `hpcgym.evaluation.on_nodes` follow, and where jobs were killed those of
+            `hpcgym.evaluation.waste`.
         """
         import pandas as pd
 
@@ -253,7 +232,7 @@ class Evaluation:
         Source: Specification, section 10, "Evaluation protocol", step 5.
         """
         if len(self.weeks) > 1:
-            how = f"95 % interval by paired bootstrap over {self.unit}s"
+            how = f"95 % interval over {self.unit}s, of each agent alone"
         else:
             how = f"one {self.unit}: no interval"
         without = [f"left out {agent}: {why}" for agent, why in self.left_out.items()]
@@ -282,7 +261,7 @@ class Evaluation:
             [
                 Column("agent", [row.agent for row in ranked], "name"),
                 Column("contest", [row.contest for row in ranked], "word"),
-                *table_columns([row.waits.estimates for row in ranked]),
+                *table_columns([row.waits.ratios for row in ranked]),
                 Column("p99.9\nwait", list(map(duration, p999)), rank=3),
                 Column("beyond\n%", shares, rank=2),
             ],
@@ -316,7 +295,7 @@ def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:
 
 def _columns(ranked: Sequence[Summary], baseline: str) -> list[Column]:
     """Format the metrics of agents, to the digits that cards quote unless they are large."""
-    intervals = [interval_text(row.ratio, ".3f") for row in ranked]
+    intervals = [ends_text(row.ratio, ".3f") for row in ranked]
     return [
         Column("mean\nbsld", fixed([row.mean_bsld for row in ranked], 2), rank=2),
         Column("sum\nbsld", fixed([row.sum_bsld for row in ranked], 2), rank=4),

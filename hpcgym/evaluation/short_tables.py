@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -11,8 +10,8 @@ import numpy as np
 
 from hpcgym.evaluation.aggregate import Aggregate
 from hpcgym.evaluation.results import Evaluation, Summary
-from hpcgym.evaluation.statistics import draw_weeks, ratio_over_logs
-from hpcgym.evaluation.waits import RATIOS, interval_text
+from hpcgym.evaluation.statistics import ends_text, mean_over_logs, ratio_of_sums
+from hpcgym.evaluation.waits import RATIOS, ratio_text
 from hpcgym.text_table import Column, TextTable, duration, fixed
 
 ELSEWHERE = "--all shows more of each agent, --format csv has all"
@@ -59,13 +58,10 @@ def overview_of_logs(
     Other arguments as of `overview`.
     """
     ranked = sorted(aggregates, key=lambda row: row.ratio.value)
-    longest = [row.waits[LONGEST] for row in ranked]
-    cells = ["-" if math.isnan(ratio.value) else f"{ratio.value:.3f}" for ratio in longest]
     columns = [
         *_names(ranked, kinds),
         *_ratios(ranked, evaluations[0].baseline),
-        Column("longest\nwait", cells, rank=2),
-        Column("95\u00a0%\ninterval", [interval_text(ratio, ".3f") for ratio in longest], rank=3),
+        Column("longest\nwait", [ratio_text(row.waits[LONGEST]) for row in ranked], rank=2),
     ]
     title = f"{len(evaluations)} logs: {', '.join(log.scenario for log in evaluations)}"
     return _table(
@@ -78,8 +74,10 @@ def verdict(
 ) -> str:
     """Say in one sentence which agent is best, and whether that is sure.
 
-    Agents that know run times, or the very weeks, cannot win. Sure is what holds at both ends of
-    the paired 95 % interval.
+    Agents that know run times, or the very weeks, cannot win. Sure is what holds at both ends of an
+    interval that allows for the choice among all others.
+
+    Source: Specification, section 10, "Intervals".
 
     Example:
         >>> from hpcgym.evaluation import evaluate
@@ -89,13 +87,13 @@ def verdict(
     """
     baseline = evaluations[0].baseline
     real = [row for row in ranked if (kinds or {}).get(row.agent, "achievable") == "achievable"]
-    best = real[0]
+    best, k = real[0], max(len(real) - 1, 1)
     others = [row.agent for row in real[1:] if row.agent != baseline]
-    alike = [agent for agent in others if not _is_told_apart(evaluations, best.agent, agent)]
+    alike = [agent for agent in others if not _is_told_apart(evaluations, best.agent, agent, k)]
     text = f"{best.agent} has the least bounded slowdown"
-    if all(row.ratio.low is None for row in real):
+    if all(row.ratio.ends() is None for row in real):
         return f"{text}, but one {evaluations[0].unit} tells nothing of others."
-    less = _less(best, baseline)
+    less = _less(best, baseline, k)
     if less:
         text = f"{text}, {less}" if alike else f"{best.agent} is best: {less} in bounded slowdown"
     elif best.agent != baseline:
@@ -103,7 +101,7 @@ def verdict(
     if alike:
         text = f"{text}, but may be no better than {_listed(alike)}"
     safe = next((row for row in real if row.contest == "guarded"), best)
-    if safe.agent not in (best.agent, baseline) and (less := _less(safe, baseline)):
+    if safe.agent not in (best.agent, baseline) and (less := _less(safe, baseline, k)):
         text += f"; of those that kill nothing and keep the threshold it is {safe.agent}, {less}"
     return f"{text}."
 
@@ -114,28 +112,27 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _less(row: Row, baseline: str) -> str:
+def _less(row: Row, baseline: str, k: int) -> str:
     """Say how much less slowdown an agent has than the baseline; "" where that is unsure."""
-    low, high = row.ratio.low, row.ratio.high
-    if low is None or high is None or not high < 1:
+    low, high = row.ratio.ends(among=k) or (1.0, 1.0)
+    if high >= 1:
         return ""
     ends = f"{100 * (1 - high):.0f} to {100 * (1 - low):.0f} %"
-    return f"{100 * (1 - row.ratio.value):.0f} % below {baseline} ({ends})"
+    chosen = f", as one of {k}" if k > 1 else ""
+    return f"{100 * (1 - row.ratio.value):.0f} % below {baseline} ({ends}{chosen})"
 
 
-def _is_told_apart(evaluations: Sequence[Evaluation], best: str, other: str) -> bool:
+def _is_told_apart(evaluations: Sequence[Evaluation], best: str, other: str, k: int) -> bool:
     """Tell whether two agents differ on the weeks that both have run."""
-    pairs, draws = [], []
-    for log, evaluation in enumerate(evaluations):
+    logs = []
+    for evaluation in evaluations:
         against_best = replace(evaluation, baseline=best)
         of_other, of_best = against_best.values(other), against_best.baseline_values(other)
         if np.isnan(of_best).any():
             return True  # they ran other weeks: nothing is said of them
-        seed = evaluation.seed if len(evaluations) == 1 else (evaluation.seed, log)
-        pairs.append((of_other, of_best))
-        draws.append(draw_weeks(len(of_other), seed=seed))
-    ratio = ratio_over_logs(pairs, draws)
-    return ratio.low is not None and not math.isnan(ratio.low) and ratio.low > 1
+        logs.append(ratio_of_sums(of_other, of_best))
+    ends = mean_over_logs(logs).ends(among=k)
+    return ends is not None and ends[0] > 1
 
 
 def _names(ranked: Sequence[Row], kinds: Mapping[str, str] | None) -> list[Column]:
@@ -150,7 +147,7 @@ def _ratios(ranked: Sequence[Row], baseline: str) -> list[Column]:
     """Return the columns of the ratio to the baseline and its interval."""
     return [
         Column(f"bsld to\n{baseline}", fixed([row.ratio.value for row in ranked], 3)),
-        Column("95\u00a0%\ninterval", [interval_text(row.ratio, ".3f") for row in ranked], rank=1),
+        Column("95\u00a0%\ninterval", [ends_text(row.ratio, ".3f") for row in ranked], rank=1),
     ]
 
 

@@ -1,8 +1,8 @@
-"""Paired comparison of agents over weeks: ratio of sums, mean log ratio, bootstrap intervals.
+"""Paired comparison of agents over weeks: ratio of sums, mean log ratio, t intervals.
 
-Weeks are the unit that is resampled, because jobs of one week share its congestion. Every agent
-and every replica of a drawn week comes along, so that easy and hard weeks cancel out of a ratio.
-Over several logs, each has its own weeks drawn, and all logs count alike.
+Weeks are the unit, because jobs of one week share its congestion. Every agent and every replica of
+a week comes along, so that easy and hard weeks cancel out of a ratio. Over several logs, all logs
+count alike.
 """
 
 from __future__ import annotations
@@ -10,232 +10,202 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import EvaluationError
-
-RESAMPLES = 10_000
-"""Bootstrap resamples of the evaluation protocol."""
+from hpcgym.evaluation.student_t import t_beyond
 
 CONFIDENCE = 0.95
-"""Share of the resamples inside an interval."""
+"""How often an interval covers the metric over all weeks that might have come."""
 
 FloatArray = NDArray[np.float64]
-
-Pair: TypeAlias = tuple[FloatArray, FloatArray]
-"""The agent's metric and the baseline's."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric with its bootstrap interval; the ends are None where a log has a single week.
+    """A metric of some weeks, and how far that of all weeks may be from it.
 
-    The value is NaN where the metric does not exist, as a ratio to zero. The ends are NaN where it
-    does not exist in every sample.
+    Attributes:
+        value: The metric; NaN where it does not exist, as a ratio to zero.
+        error: Standard error of the metric, of its logarithm if it is a ratio; None where there is
+            no interval, as from a single week.
+        degrees: Degrees of freedom of the error.
+        is_ratio: Whether the interval is taken of the logarithm.
     """
 
     value: float
-    low: float | None
-    high: float | None
-    n_weeks: int
+    error: float | None
+    degrees: float
+    is_ratio: bool = True
+
+    def ends(self, among: int = 1) -> tuple[float, float] | None:
+        """Return the 95 % interval, None where there is none.
+
+        Args:
+            among: Intervals of so many estimates, all of which are to cover at once with 95 %: what
+                the best of so many needs.
+
+        Source: Specification, section 10, "Intervals".
+
+        Example:
+            >>> print([round(end, 3) for end in Estimate(0.5, 0.1, 9).ends(among=5)])
+            [0.361, 0.692]
+        """
+        if self.error is None:
+            return None
+        reach = t_beyond((1 - CONFIDENCE) / among, self.degrees) * self.error
+        if not self.is_ratio:
+            return self.value - reach, self.value + reach
+        with np.errstate(over="ignore"):
+            return self.value / float(np.exp(reach)), self.value * float(np.exp(reach))
+
+    @property
+    def low(self) -> float | None:
+        """The lower end of the interval."""
+        ends = self.ends()
+        return ends and ends[0]
+
+    @property
+    def high(self) -> float | None:
+        """The upper end of the interval."""
+        ends = self.ends()
+        return ends and ends[1]
 
     def __str__(self) -> str:
-        """Show the metric and its interval, or say why there is none."""
+        """Show the metric and its interval, or say that there is none.
+
+        Example:
+            >>> print(Estimate(0.5, 0.1, 9), Estimate(0.5, None, 0))
+            0.500 [0.399, 0.627] 0.500 (no interval)
+        """
         if math.isnan(self.value):
             return "-"
-        if self.low is None or self.high is None:
-            short = "one week" if self.n_weeks == 1 else "a log of one week"
-            return f"{self.value:.3f} ({short}: no interval)"
-        if math.isnan(self.low):
-            return f"{self.value:.3f} (not in every sample: no interval)"
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        ends = self.ends()
+        if ends is None:
+            return f"{self.value:.3f} (no interval)"
+        return f"{self.value:.3f} [{ends_text(self, '.3f', ', ')}]"
 
     def columns(self, name: str) -> dict[str, float]:
         """Return the metric and the ends of its interval by columns; NaN where there is no end.
 
         Example:
-            >>> Estimate(0.5, 0.4, 0.6, 9).columns("ratio")
-            {'ratio': 0.5, 'ratio_low': 0.4, 'ratio_high': 0.6}
+            >>> Estimate(0.5, 0.0, 9).columns("ratio")
+            {'ratio': 0.5, 'ratio_low': 0.5, 'ratio_high': 0.5}
         """
-        low, high = (math.nan if end is None else end for end in (self.low, self.high))
+        low, high = self.ends() or (math.nan, math.nan)
         return {name: self.value, f"{name}_low": low, f"{name}_high": high}
 
 
-@dataclass(frozen=True)
-class Resampled:
-    """A metric over all weeks and over those of every sample.
-
-    What is not finite does not exist.
-
-    Attributes:
-        resampled: Shape (resamples,).
-        n_weeks: Weeks of each log.
-    """
-
-    value: float
-    resampled: FloatArray
-    n_weeks: tuple[int, ...]
-
-    @property
-    def estimate(self) -> Estimate:
-        """The metric with its percentile interval, which a log of one week cannot give."""
-        total = sum(self.n_weeks)
-        if not math.isfinite(self.value):
-            return Estimate(math.nan, math.nan, math.nan, total)
-        if min(self.n_weeks) == 1:
-            return Estimate(self.value, None, None, total)
-        if not np.isfinite(self.resampled).all():
-            return Estimate(self.value, math.nan, math.nan, total)
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.quantile(self.resampled, (tail, 1 - tail))
-        return Estimate(self.value, float(low), float(high), total)
-
-
-def resampled_mean(values: ArrayLike, seed: int = 0) -> tuple[float, float, float]:
-    """Return a mean and its 95 % interval by resampling; NaN ends with fewer than two values.
+def ends_text(estimate: Estimate, digits: str, between: str = "-") -> str:
+    """Format the ends of an interval, large ones to three digits; "" where there are none.
 
     Example:
-        >>> resampled_mean([2.0, 2.0])
-        (2.0, 2.0, 2.0)
+        >>> ends_text(Estimate(0.5, 1.0, 1), ".3f")
+        '0.000-1.65e+05'
     """
-    given = np.asarray(values, dtype=float)
-    if len(given) < 2:
-        return float(given.mean()) if len(given) else math.nan, math.nan, math.nan
-    drawn = np.random.default_rng(seed).integers(0, len(given), (RESAMPLES, len(given)))
-    low, high = np.percentile(given[drawn].mean(axis=1), [2.5, 97.5])
-    return float(given.mean()), float(low), float(high)
+    ends = estimate.ends() or ()
+    return between.join(f"{end:{digits if abs(end) < 10 else digits[:-1] + 'g'}}" for end in ends)
 
 
-def geometric_mean(logs: Sequence[Resampled]) -> Resampled:
-    """Return the geometric mean of a ratio over logs; it exists where it does on every log."""
-    with np.errstate(divide="ignore"):
-        value = np.exp(np.mean([np.log(ratio.value) for ratio in logs]))
-        resampled = np.exp(np.mean([np.log(ratio.resampled) for ratio in logs], axis=0))
-    return Resampled(float(value), resampled, tuple(n for ratio in logs for n in ratio.n_weeks))
-
-
-def draw_weeks(
-    n_weeks: int, *, resamples: int = RESAMPLES, seed: int | Sequence[int] = 0
-) -> FloatArray:
-    """Draw bootstrap samples of weeks, as how often each week is in each sample.
-
-    The same seed gives the same samples, which pairs whatever is computed from them.
-
-    Returns:
-        Counts, shape (resamples, n_weeks); each row sums to n_weeks.
-
-    Raises:
-        EvaluationError: `n_weeks` or `resamples` is below 1.
-
-    Source: Specification, section 10, "Evaluation protocol", step 4.
+def mean_of(values: ArrayLike) -> Estimate:
+    """Return the mean of independent values, with its t interval.
 
     Example:
-        >>> draw_weeks(3, resamples=2, seed=1).sum(axis=1)
-        array([3., 3.])
+        >>> print(mean_of([1.0, 2.0, 3.0]))
+        2.000 [-0.484, 4.484]
     """
-    if n_weeks < 1 or resamples < 1:
-        raise EvaluationError(
-            f"a bootstrap needs at least 1 week and 1 resample, got {n_weeks} and {resamples}"
-        )
-    generator = np.random.default_rng(seed)
-    counts = generator.multinomial(n_weeks, np.full(n_weeks, 1 / n_weeks), size=resamples)
-    return counts.astype(np.float64)
+    given = np.asarray(values, dtype=np.float64)
+    n = len(given)
+    error = float(given.std(ddof=1)) / math.sqrt(n) if n > 1 else None
+    return Estimate(float(given.mean()) if n else math.nan, error, n - 1, is_ratio=False)
 
 
-def ratio_of_sums(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Estimate:
+def ratio_of_sums(agent: FloatArray, baseline: FloatArray) -> Estimate:
     """Return the agent's sum over weeks of the mean over replicas, divided by the baseline's.
 
     Heavy weeks dominate this ratio, as they dominate a user's experience; `mean_log_ratio` weighs
-    all weeks alike.
+    all weeks alike. There is no interval where the weeks but one have a sum of 0.
 
     Args:
-        agent: The agent's metric, shape (n_weeks, n_replicas), > 0.
-        baseline: The baseline's metric on the same weeks and replicas, same shape, > 0.
-        draws: Samples of weeks from `draw_weeks`, shape (resamples, n_weeks).
+        agent: The agent's metric, shape (n_weeks, n_replicas), >= 0.
+        baseline: The baseline's metric on the same weeks and replicas, same shape, >= 0.
 
     Raises:
-        EvaluationError: Shapes differ, or a value is not finite and positive.
+        EvaluationError: Shapes differ, or a value is not finite or negative.
 
-    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4.
+    Source: Specification, section 10, "Intervals"; the variance is that of Tukey 1958.
 
     Example:
         >>> two = np.array([[2.0], [6.0]])
-        >>> ratio_of_sums(two, np.array([[4.0], [4.0]]), draw_weeks(2)).value
+        >>> ratio_of_sums(two, np.array([[4.0], [4.0]])).value
         1.0
     """
-    return _ratio(agent, baseline, draws).estimate
+    _check(agent, baseline, least=0)
+    by_week = np.stack([agent.mean(axis=1), baseline.mean(axis=1)])
+    n, sums = by_week.shape[1], by_week.sum(axis=1)
+    without_one = sums[:, None] - by_week
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(sums[0] / sums[1]) if sums[1] else math.nan
+        logarithms = np.log(without_one[0]) - np.log(without_one[1])
+    if n == 1 or not np.isfinite(logarithms).all():
+        return Estimate(value, None, n - 1)
+    return Estimate(value, (n - 1) / math.sqrt(n) * float(logarithms.std(ddof=1)), n - 1)
 
 
-def mean_log_ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Estimate:
+def mean_log_ratio(agent: FloatArray, baseline: FloatArray) -> Estimate:
     """Return the mean natural log of agent over baseline, over replicas and then weeks.
 
-    Arguments and errors are those of `ratio_of_sums`; below 0 the agent is better.
+    Arguments and errors are those of `ratio_of_sums`, but values > 0; below 0 the agent is better.
 
-    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4.
+    Source: Specification, section 10, "Intervals".
 
     Example:
         >>> ones = np.ones((2, 1))
-        >>> mean_log_ratio(np.array([[0.5], [2.0]]), ones, draw_weeks(2)).value
+        >>> mean_log_ratio(np.array([[0.5], [2.0]]), ones).value
         0.0
     """
-    return _log_ratio(agent, baseline, draws).estimate
+    _check(agent, baseline, least=np.nextafter(0, 1))
+    return mean_of(np.log(agent / baseline).mean(axis=1))
 
 
-def ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estimate:
-    """Return the geometric mean of `ratio_of_sums` over logs.
+def mean_over_logs(logs: Sequence[Estimate]) -> Estimate:
+    """Return the mean of a metric over logs, of ratios the geometric mean.
 
-    Args:
-        pairs: The agent's metric and the baseline's on each log.
-        draws: Samples of each log's weeks, drawn separately and as many for each.
+    It exists where it does on every log, and so does its interval.
 
-    Source: Fleming and Wallace 1986: ratios are averaged geometrically; specification, section 10,
-        "Evaluation protocol", step 4, log by log.
+    Source: Fleming and Wallace 1986: ratios are averaged geometrically; Welch 1947 for the degrees
+        of freedom; specification, section 10, "Intervals".
 
     Example:
-        >>> half, twice = (np.full((2, 1), value) for value in (0.5, 2.0))
-        >>> ratio_over_logs([(half, twice), (twice, twice)], [draw_weeks(2)] * 2).value
-        0.5
+        >>> mean_over_logs([Estimate(0.5, 0.1, 9), Estimate(2.0, 0.1, 9)]).value
+        1.0
     """
-    ratios = [_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
-    return geometric_mean(ratios).estimate
+    values = np.array([log.value for log in logs])
+    is_ratio = logs[0].is_ratio
+    with np.errstate(divide="ignore"):
+        value = float(np.exp(np.log(values).mean()) if is_ratio else values.mean())
+    errors = [log.error for log in logs if log.error is not None]
+    if len(errors) < len(logs):
+        return Estimate(value, None, 0, is_ratio)
+    parts = np.square(errors)
+    total = float(parts.sum())
+    shares = parts / total if total else np.ones(len(logs))
+    degrees = 1 / sum(shares**2 / [log.degrees for log in logs])
+    return Estimate(value, math.sqrt(total) / len(logs), float(degrees), is_ratio)
 
 
-def log_ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estimate:
-    """Return the mean of `mean_log_ratio` over logs; arguments as of `ratio_over_logs`.
-
-    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
-    """
-    log_ratios = [_log_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
-    value = float(np.mean([log_ratio.value for log_ratio in log_ratios]))
-    resampled = np.mean([log_ratio.resampled for log_ratio in log_ratios], axis=0)
-    return Resampled(value, resampled, tuple(len(agent) for agent, _ in pairs)).estimate
-
-
-def _ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Resampled:
-    """Return the ratio of sums over all weeks, and over the weeks of every sample."""
-    _check(agent, baseline, draws)
-    of_agent, of_baseline = agent.mean(axis=1), baseline.mean(axis=1)
-    resampled = (draws @ of_agent) / (draws @ of_baseline)
-    return Resampled(float(of_agent.sum() / of_baseline.sum()), resampled, (len(agent),))
-
-
-def _log_ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Resampled:
-    """Return the mean log ratio over all weeks, and over the weeks of every sample."""
-    _check(agent, baseline, draws)
-    by_week = np.log(agent / baseline).mean(axis=1)
-    return Resampled(float(by_week.mean()), draws @ by_week / len(by_week), (len(agent),))
-
-
-def _check(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> None:
+def _check(agent: FloatArray, baseline: FloatArray, least: float) -> None:
     """Refuse metrics that are not paired, and values without a ratio."""
-    if agent.ndim != 2 or agent.shape != baseline.shape or agent.shape[0] != draws.shape[1]:
+    if agent.ndim != 2 or agent.shape != baseline.shape or not agent.size:
         raise EvaluationError(
             f"agent {agent.shape} and baseline {baseline.shape} must both be of shape "
-            f"(n_weeks, n_replicas), with n_weeks = {draws.shape[1]} as drawn"
+            "(n_weeks, n_replicas)"
         )
     for what, values in (("agent", agent), ("baseline", baseline)):
-        if not np.all(np.isfinite(values) & (values > 0)):
-            raise EvaluationError(f"the {what}'s metric must be finite and positive for a ratio")
+        if not np.all(np.isfinite(values) & (values >= least)):
+            raise EvaluationError(
+                f"the {what}'s metric must be finite and {'positive' if least else 'at least 0'} "
+                "for a ratio"
+            )

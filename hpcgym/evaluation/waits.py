@@ -1,13 +1,14 @@
 """Long waits of agents, as ratios to the baseline's: p99.9, the longest, and those beyond theta.
 
-All jobs of an agent's weeks, copies and training seeds are one population. A week alone has too few
-jobs for a 99.9th percentile. In a bootstrap sample a week's jobs are there as often as the week is
-drawn, the same weeks for agent and baseline.
+All jobs of an agent's weeks, copies and training seeds are one population: a week alone has too few
+for a 99.9th percentile. These ratios have no interval. A few weeks decide them, so that neither a
+bootstrap nor a jackknife over weeks covers what other weeks would show.
 """
 
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.evaluation.statistics import Estimate, FloatArray, Resampled, geometric_mean
+from hpcgym.evaluation.statistics import Estimate
 from hpcgym.text_table import Column
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ _TITLES = ("p99.9", "longest", "beyond")
 
 NOTES = (
     "p99.9: the wait that one job in 1000 exceeds, all runs pooled; longest: of any job; beyond: "
-    "share of jobs that wait longer than the threshold; -: the baseline has none; no interval: a "
-    "sample has none",
+    "share of jobs that wait longer than the threshold; -: the baseline has none; no intervals: a "
+    "few weeks decide these",
     "guarded: jobs beyond the threshold go first, and nothing delays them further; open: the agent "
     "may delay them",
 )
@@ -58,22 +59,17 @@ class LongWaits:
     Attributes:
         values: p99.9, s; the longest, s; the share of jobs that wait longer than the scenario's
             threshold, NaN without one.
-        ratios: To the baseline's, before intervals are taken.
+        ratios: To the baseline's; NaN where it has none.
     """
 
     values: tuple[float, ...]
-    ratios: tuple[Resampled, ...]
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """The ratios with their intervals."""
-        return tuple(ratio.estimate for ratio in self.ratios)
+    ratios: tuple[float, ...]
 
     def columns(self) -> dict[str, float]:
         """Return the statistics by column, without the longest wait, and the ratios."""
         by_column = dict(zip(STATISTICS, self.values, strict=True))
         del by_column["max_wait_time"]  # a column of every summary
-        return by_column | columns_of(self.estimates)
+        return by_column | dict(zip(RATIOS, self.ratios, strict=True))
 
 
 def packed(wait_time: IntArray) -> str:
@@ -99,86 +95,38 @@ def waits_of(runs: pd.DataFrame, texts: pd.Series[str]) -> dict[tuple[str, int, 
     return {key: list(some) for key, some in texts.groupby(keys, sort=False)}
 
 
-def long_waits(
-    agent: Sequence[IntArray],
-    baseline: Sequence[IntArray],
-    draws: FloatArray,
-    threshold: int | None,
-) -> LongWaits:
+def long_waits(agent: IntArray, baseline: IntArray, threshold: int | None) -> LongWaits:
     """Compare the waits of an agent with the baseline's.
 
     Args:
-        agent: The agent's waits, ascending, s, week by week; of each week all runs.
-        baseline: The baseline's, of the same weeks and replicas.
-        draws: Samples of weeks from `draw_weeks`, shape (resamples, n_weeks).
+        agent: Those of all its runs, ascending, s.
+        baseline: Those of the baseline on the same weeks and replicas, ascending, s.
         threshold: The scenario's, s.
 
     Source: Specification, section 10, "Long waits".
 
     Example:
-        >>> week = [np.array([0, 8]), np.array([0, 2])]
-        >>> long_waits(week, week, np.ones((1, 2)), threshold=5).values
+        >>> waits = np.array([0, 0, 2, 8])
+        >>> long_waits(waits, waits, threshold=5).values
         (8.0, 8.0, 0.25)
     """
-    every = np.ones((1, len(agent)))
-    of_agent, of_baseline = [
-        _statistics(weeks, threshold, np.vstack([every, draws])) for weeks in (agent, baseline)
-    ]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = [mine / theirs for mine, theirs in zip(of_agent, of_baseline, strict=True)]
-    return LongWaits(
-        values=tuple(float(statistic[0]) for statistic in of_agent),
-        ratios=tuple(Resampled(float(ratio[0]), ratio[1:], (len(agent),)) for ratio in ratios),
-    )
+    of_agent, of_baseline = (_statistics(waits, threshold) for waits in (agent, baseline))
+    pairs = zip(of_agent, of_baseline, strict=True)
+    return LongWaits(of_agent, tuple(mine / base if base else math.nan for mine, base in pairs))
 
 
-def _statistics(
-    weeks: Sequence[IntArray], threshold: int | None, draws: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return p99.9, longest wait and share beyond the threshold in samples of weeks."""
-    longest = np.array([week[-1] for week in weeks])
-    of_sample = np.where(draws > 0, longest, 0).max(axis=1)
-    if threshold is None:
-        share = np.full(len(draws), np.nan)
-    else:
-        sizes = np.array([len(week) for week in weeks])
-        share = draws @ _counts_above(weeks, np.array([threshold]))[:, 0] / (draws @ sizes)
-    return pooled_p999(weeks, draws), of_sample.astype(np.float64), share
+def _statistics(waits: IntArray, threshold: int | None) -> tuple[float, float, float]:
+    """Return p99.9, longest wait and share beyond the threshold."""
+    share = math.nan
+    if threshold is not None:
+        share = (len(waits) - int(np.searchsorted(waits, threshold, side="right"))) / len(waits)
+    return float(waits[-1 - len(waits) // ONE_IN]), float(waits[-1]), share
 
 
-def pooled_p999(weeks: Sequence[IntArray], draws: FloatArray) -> FloatArray:
-    """Return the shortest wait that at most one job in 1000 of each sample exceeds, s.
-
-    Waits are whole seconds, so it is found by halving. Few distinct waits are looked up at a time,
-    as samples share most of their jobs: 10,000 samples of 138 weeks take a third of a second.
-    """
-    exceed = draws @ np.array([len(week) for week in weeks]) // ONE_IN
-    low = np.zeros(len(draws), dtype=np.int64)
-    high = np.full(len(draws), max(week[-1] for week in weeks))
-    while (low < high).any():
-        middle = (low + high) // 2
-        values, inverse = np.unique(middle, return_inverse=True)
-        above = np.einsum("sw,ws->s", draws, _counts_above(weeks, values)[:, inverse])
-        low = np.where(above > exceed, middle + 1, low)
-        high = np.where(above > exceed, high, middle)
-    return low.astype(np.float64)
-
-
-def _counts_above(weeks: Sequence[IntArray], values: IntArray) -> FloatArray:
-    """Count the jobs of each week that wait longer than each value, shape (n_weeks, n_values)."""
-    counts = [len(week) - np.searchsorted(week, values, side="right") for week in weeks]
-    return np.array(counts, dtype=np.float64)
-
-
-def mean_ratios(logs: Sequence[LongWaits]) -> tuple[Resampled, ...]:
-    """Return the geometric mean over logs of each ratio; undefined where one log's is."""
-    return tuple(map(geometric_mean, zip(*(log.ratios for log in logs), strict=True)))
-
-
-def columns_of(estimates: Sequence[Estimate]) -> dict[str, float]:
-    """Return the ratios of an agent and their intervals by column."""
-    named = zip(RATIOS, estimates, strict=True)
-    return {key: value for name, estimate in named for key, value in estimate.columns(name).items()}
+def mean_ratios(logs: Sequence[LongWaits]) -> tuple[float, ...]:
+    """Return the geometric mean over logs of each ratio; NaN where one log's is."""
+    with np.errstate(divide="ignore"):
+        return tuple(np.exp(np.log([log.ratios for log in logs]).mean(axis=0)).tolist())
 
 
 def row_of(summary: object) -> dict[str, Any]:
@@ -188,28 +136,18 @@ def row_of(summary: object) -> dict[str, Any]:
         if isinstance(value, LongWaits):
             row |= value.columns()
         elif isinstance(value, tuple):
-            row |= columns_of(value)
+            row |= dict(zip(RATIOS, value, strict=True))
         else:
             row |= value.columns(name) if isinstance(value, Estimate) else {name: value}
     return row
 
 
-def table_columns(ratios: Sequence[Sequence[Estimate]]) -> list[Column]:
-    """Return the columns of a table that has the ratios of some agents, and their intervals."""
-    columns = []
-    for title, estimates in zip(_TITLES, zip(*ratios, strict=True), strict=True):
-        cells = ["-" if np.isnan(ratio.value) else f"{ratio.value:.3f}" for ratio in estimates]
-        intervals = [interval_text(ratio, ".3f") for ratio in estimates]
-        columns += [
-            Column(f"{title}\nratio", cells),
-            Column("95\u00a0%\ninterval", intervals, rank=1),
-        ]
-    return columns
+def table_columns(ratios: Sequence[Sequence[float]]) -> list[Column]:
+    """Return the columns of a table that has the ratios of some agents."""
+    by_title = zip(_TITLES, zip(*ratios, strict=True), strict=True)
+    return [Column(f"{title}\nratio", list(map(ratio_text, column))) for title, column in by_title]
 
 
-def interval_text(estimate: Estimate, digits: str, between: str = "-") -> str:
-    """Format the ends of an interval; "" where there are none."""
-    low, high = estimate.low, estimate.high
-    if low is None or high is None or np.isnan(low):
-        return ""
-    return f"{low:{digits}}{between}{high:{digits}}"
+def ratio_text(ratio: float) -> str:
+    """Format a ratio of long waits, "-" where there is none."""
+    return "-" if math.isnan(ratio) else f"{ratio:.3f}"

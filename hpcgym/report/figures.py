@@ -18,7 +18,10 @@ BASELINE, OTHERS = "#111111", "#6b6f76"
 """Colours of the baseline, and of agents beyond those that have their own (`COLOURS`)."""
 
 BETTER, WORSE, EVEN, COMPARED = "v", "^", "o", "s"
-"""Marks of agents whose interval lies below 1, above 1, or across it, and of the baseline."""
+"""Marks of agents below 1 for sure, above it, or neither, and of the baseline.
+
+Sure is what an interval says that allows for the choice among all agents, the thin line.
+"""
 
 MEANINGS = {BETTER: "better", WORSE: "worse", EVEN: "not significant", COMPARED: "baseline"}
 
@@ -79,18 +82,20 @@ def _draw_ratios(
     """Draw each agent's ratio of sums with its interval, one row each."""
     for row, summary in enumerate(ranked):
         colour = colours[summary.agent]
-        value, low, high = summary.ratio.value, summary.ratio.low, summary.ratio.high
-        if low is not None and high is not None:
-            axes.plot((low, high), (row, row), color=colour, linewidth=2.2, alpha=0.65)
-        axes.plot(value, row, _mark(summary, baseline), color=colour, markersize=6.5)
-        _note(axes, f"{value:.2f}", (high or value, row), (6, 0), va="center", bbox=style.ON_WHITE)
+        value, wide = summary.ratio.value, summary.ratio.ends(among=_others(ranked))
+        for ends, width in ((wide, 0.8), (summary.ratio.ends(), 2.2)):
+            if ends is not None:
+                axes.plot(ends, (row, row), color=colour, linewidth=width, alpha=0.65)
+        axes.plot(value, row, _mark(summary, ranked, baseline), color=colour, markersize=6.5)
+        right = value if wide is None else wide[1]
+        _note(axes, f"{value:.2f}", (right, row), (6, 0), va="center", bbox=style.ON_WHITE)
     axes.set_yticks(
         range(len(ranked)), [style.shortened(summary.agent, LETTERS) for summary in ranked]
     )
     axes.set_ylim(len(ranked) - 0.4, -0.6)
     axes.margins(x=0.12)
-    has_interval = ranked[0].ratio.low is not None
-    title = "ratio of sums, 95 % interval" if has_interval else "a single run gives no interval"
+    has_interval = ranked[0].ratio.ends() is not None
+    title = "ratio of sums, 95 % intervals" if has_interval else "a single run gives no interval"
     _finish_ratios(axes, title, baseline)
 
 
@@ -193,10 +198,14 @@ def _colours(ranked: tuple[Summary, ...], baseline: str) -> dict[str, str]:
     return {baseline: BASELINE} | {agent: colours.get(agent, OTHERS) for agent in others}
 
 
-def _mark(summary: Summary, baseline: str) -> str:
+def _others(ranked: tuple[Summary, ...]) -> int:
+    """Return how many agents are compared with the baseline."""
+    return max(len(ranked) - 1, 1)
+
+
+def _mark(summary: Summary, ranked: tuple[Summary, ...], baseline: str) -> str:
     """Return the mark of better, worse, neither, or the baseline."""
     if summary.agent == baseline:
         return COMPARED
-    if summary.ratio.high is not None and summary.ratio.high < 1:
-        return BETTER
-    return WORSE if summary.ratio.low is not None and summary.ratio.low > 1 else EVEN
+    low, high = summary.ratio.ends(among=_others(ranked)) or (1.0, 1.0)
+    return BETTER if high < 1 else WORSE if low > 1 else EVEN

@@ -11,7 +11,7 @@ import numpy as np
 from hpcgym.agent.contest import UNKNOWN
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.runner import RATIO_BASELINE
-from hpcgym.evaluation.statistics import Estimate, draw_weeks, ratio_over_logs
+from hpcgym.evaluation.statistics import Estimate, mean_over_logs, ratio_of_sums
 from hpcgym.suite.record_file import Record
 
 if TYPE_CHECKING:
@@ -105,9 +105,7 @@ def _ratio_on(record: Record, saf: Record, names: Sequence[str]) -> Estimate | N
     """Return the ratio to SAF on some logs, None where one is missing."""
     if not all(name in record.weeks and name in saf.weeks for name in names):
         return None
-    pairs = [_pair(record, saf, name, "mean_bsld") for name in names]
-    draws = [draw_weeks(len(of_agent), seed=(0, log)) for log, (of_agent, _) in enumerate(pairs)]
-    return ratio_over_logs(pairs, draws)
+    return mean_over_logs([ratio_of_sums(*_pair(record, saf, name, "mean_bsld")) for name in names])
 
 
 def _ratio(record: Record, saf: Record, logs: Sequence[str], metric: str) -> float:

@@ -11,7 +11,7 @@ from hpcgym.errors import EvaluationError, unknown_name
 from hpcgym.evaluation.cross_validation import Weeks, cross_validate
 from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import FOLDS
-from hpcgym.evaluation.statistics import draw_weeks, ratio_of_sums
+from hpcgym.evaluation.statistics import ratio_of_sums
 from hpcgym.scenario.augment import Augmentation
 from hpcgym.trace.resample import JITTER_S
 
@@ -136,13 +136,12 @@ def table_of(results: Sequence[CrossValidationResult]) -> str:
     preset = next((log.values(PRESET) for log in logs if PRESET in log.agents), None)
     rows = {}
     for result, log in zip(results, logs, strict=True):
-        draws = draw_weeks(len(log.weeks), seed=log.seed)
         by_seed = result.seed_ratios_on(log)
         for one in log.summaries:
             seeds = [f"{ratio:.3f}" for ratio in by_seed.get(one.agent, ())]
             cells = [one.agent, f"{one.ratio}", ", ".join(seeds), f"{one.log_ratio.value:+.3f}"]
             if preset is not None:
-                cells.append(f"{ratio_of_sums(log.values(one.agent), preset, draws)}")
+                cells.append(f"{ratio_of_sums(log.values(one.agent), preset)}")
             rows[one.agent] = (one.ratio.value, cells)
     heads = ["", "ratio to SAF", "by seed", "mean log ratio"]
     heads += ["ratio to the preset"] if preset is not None else []

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.evaluation.statistics import Estimate, draw_weeks, ratio_of_sums
+from hpcgym.evaluation.statistics import Estimate, ratio_of_sums
 from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.splits import SPLITS
@@ -70,7 +70,7 @@ class Judged(NamedTuple):
     @property
     def ratio(self) -> Estimate:
         """Return the ratio of sums, with an interval over weeks."""
-        return ratio_of_sums(self.bsld, self.saf, draw_weeks(len(self.bsld)))
+        return ratio_of_sums(self.bsld, self.saf)
 
 
 class Judge:

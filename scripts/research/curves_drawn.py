@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hpcgym.evaluation.statistics import draw_weeks, ratio_of_sums
+from hpcgym.evaluation.statistics import ratio_of_sums
 from hpcgym.report.style import blank_figure, plain_axes, save
 from research.curves import Judged
 
@@ -54,7 +54,7 @@ def table_of(folder: Path, scenario: str, learners: list[str]) -> pd.DataFrame:
             begun = judged_of(
                 pd.concat([one[one["seconds"] == one["seconds"].min()] for one in by_seed])
             )
-            over = ratio_of_sums(last.bsld, begun.bsld, draw_weeks(len(last.bsld)))
+            over = ratio_of_sums(last.bsld, begun.bsld)
             row |= {"at its start": f"{begun.ratio.value:.3f}", "end over start": str(over)}
         rows.append(row)
     return pd.DataFrame(rows).fillna("")

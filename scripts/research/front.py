@@ -22,7 +22,7 @@ class FrontPoint(NamedTuple):
     label: str
     contest: str
     mean_bsld: Estimate
-    price: Estimate
+    price: float
 
 
 def front_figure(
@@ -33,7 +33,7 @@ def front_figure(
     curve_name: str = "",
     price_name: str = "p99.9 of waits, ratio (lower is better)",
 ) -> Figure:
-    """Return agents by their price and their mean bounded slowdown, with intervals.
+    """Return agents by their price and their mean bounded slowdown, with its interval.
 
     Args:
         points: The agents.
@@ -47,7 +47,7 @@ def front_figure(
     """
     figure = blank_figure(8.0, 5.2)
     axes = figure.subplots()
-    places = [[one.price.value for one in curve], [one.mean_bsld.value for one in curve]]
+    places = [[one.price for one in curve], [one.mean_bsld.value for one in curve]]
     if curve:
         axes.plot(*places, "-", color=FAINT, marker=".", linewidth=1.2, label=curve_name)
         axes.axvline(1.0, color=FAINT, linewidth=0.6, zorder=0)
@@ -66,15 +66,14 @@ def front_figure(
 
 
 def _draw_point(axes: Axes, one: FrontPoint, number: int) -> None:
-    """Draw an agent as a mark with its two intervals, where it has them, and its number."""
+    """Draw an agent as a mark with its interval, where it has one, and its number."""
     x, y, colour = one.price, one.mean_bsld, COLOURS[(number - 1) % len(COLOURS)]
-    if x.low is not None and x.high is not None:
-        axes.hlines(y.value, x.low, x.high, colors=colour, linewidth=1.0, alpha=0.35)
-    if y.low is not None and y.high is not None:
-        axes.vlines(x.value, y.low, y.high, colors=colour, linewidth=1.0, alpha=0.35)
+    ends = y.ends()
+    if ends is not None:
+        axes.vlines(x, *ends, colors=colour, linewidth=1.0, alpha=0.35)
     label = f"{number} {one.label} ({one.contest})"
-    axes.plot(x.value, y.value, MARKS[one.contest], color=colour, markersize=12, label=label)
-    text = axes.text(x.value, y.value, str(number), ha="center", va="center_baseline", zorder=3)
+    axes.plot(x, y.value, MARKS[one.contest], color=colour, markersize=12, label=label)
+    text = axes.text(x, y.value, str(number), ha="center", va="center_baseline", zorder=3)
     text.set(fontsize=8, fontweight="bold", color="white")
 
 
@@ -82,7 +81,7 @@ def _write(axes: Axes, one: FrontPoint) -> None:
     """Write beside a point of the curve."""
     axes.annotate(
         one.label,
-        (one.price.value, one.mean_bsld.value),
+        (one.price, one.mean_bsld.value),
         xytext=(6, 5),
         textcoords="offset points",
         fontsize=9,

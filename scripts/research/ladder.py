@@ -14,14 +14,7 @@ from hpcgym.agent.contest import UNKNOWN
 from hpcgym.evaluation import CrossValidationResult, Evaluation, cross_validate, evaluate
 from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame
 from hpcgym.evaluation.runner import Copies, Runner
-from hpcgym.evaluation.statistics import (
-    Estimate,
-    FloatArray,
-    Resampled,
-    draw_weeks,
-    geometric_mean,
-    ratio_over_logs,
-)
+from hpcgym.evaluation.statistics import Estimate, FloatArray, mean_over_logs, ratio_of_sums
 from hpcgym.evaluation.waste import means_of_waste
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import JITTER_S
@@ -145,17 +138,12 @@ def summary_of(logs: Sequence[Evaluation], means: Sequence[Aggregate]) -> pd.Dat
 
 def steps(logs: Sequence[Evaluation]) -> pd.DataFrame:
     """Return what each of `STEPS` is worth: the geometric mean over logs of its ratio to a rung."""
-    draws = [draw_weeks(len(one.weeks), seed=(one.seed, log)) for log, one in enumerate(logs)]
-    rows = [
-        {
-            "from": lower,
-            "to": upper,
-            "ratio": cell(
-                ratio_over_logs([(one.values(upper), one.values(lower)) for one in logs], draws)
-            ),
-        }
-        for lower, upper in STEPS
-    ]
+    rows = []
+    for lower, upper in STEPS:
+        pairs = [(one.values(upper), one.values(lower)) for one in logs]
+        ratio = mean_over_logs([ratio_of_sums(*pair) for pair in pairs])
+        cells = cell(*ratio.columns("ratio").values())
+        rows.append({"from": lower, "to": upper, "ratio": cells})
     return pd.DataFrame(rows)
 
 
@@ -179,7 +167,7 @@ def waste_points(
             name,
             found[name].contest,
             found[name].ratio,
-            Estimate(100 * float(np.mean([one[name] for one in wasted])), None, None, len(logs)),
+            100 * float(np.mean([one[name] for one in wasted])),
         )
         for name in names
     ]
@@ -229,26 +217,16 @@ def class_tables(
             for kind, column in enumerate(("jobs", "of SAF's sum")):
                 row[column] = f"{100 * shares[kind][place]:.1f} %"
             for kind, column in ((1, "bounded slowdown"), (2, "wait")):
-                pairs = zip(sums[name], sums["SAF"], strict=True)
-                found = [(own[kind][place], saf[kind][place]) for own, saf in pairs]
-                row[column] = str(ratio_of(found))
+                logs = zip(sums[name], sums["SAF"], strict=True)
+                ratios = [ratio_by_week(own[kind][place], saf[kind][place]) for own, saf in logs]
+                row[column] = str(mean_over_logs(ratios))
             rows.append(row)
         yield name, pd.DataFrame(rows)
 
 
-def ratio_of(logs: Sequence[tuple[FloatArray, FloatArray]]) -> Estimate:
-    """Return the geometric mean over logs of a ratio of sums over weeks, agent and SAF."""
-    drawn = [draw_weeks(len(own), seed=(0, log)) for log, (own, _) in enumerate(logs)]
-    return geometric_mean(
-        [_ratio(own, saf, draws) for (own, saf), draws in zip(logs, drawn, strict=True)]
-    ).estimate
-
-
-def _ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Resampled:
-    """Return the ratio of sums over weeks, and over the weeks of every sample."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(np.float64(agent.sum()) / baseline.sum())
-        return Resampled(value, (draws @ agent) / (draws @ baseline), (len(agent),))
+def ratio_by_week(own: FloatArray, saf: FloatArray) -> Estimate:
+    """Return the ratio of sums over weeks."""
+    return ratio_of_sums(own[:, None], saf[:, None])
 
 
 def weeks_of(evaluation: Evaluation, agent: str) -> pd.DataFrame:
@@ -320,14 +298,13 @@ def by_weight(logs: Iterable[Evaluation], agent: str) -> pd.DataFrame:
         row: dict[str, object] = {"log": one.scenario.removesuffix("-weeks")}
         thirds = np.array_split(np.argsort(saf), 3)
         for name, weeks in zip(("light", "middle", "heavy"), thirds, strict=True):
-            ratio = _ratio(own[weeks], saf[weeks], draw_weeks(len(weeks)))
-            row[f"{name} weeks"] = str(ratio.estimate)
+            row[f"{name} weeks"] = str(ratio_by_week(own[weeks], saf[weeks]))
         row["weeks better, worse"] = f"{(own < saf).sum()}, {(own > saf).sum()}"
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def cell(estimate: Estimate) -> str:
+def cell(value: float, low: float, high: float) -> str:
     """Format a ratio and its interval for Markdown; bold where the whole interval is below 1."""
-    text = str(estimate)
-    return f"**{text}**" if estimate.high is not None and estimate.high < 1 else text
+    text = f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return f"**{text}**" if high < 1 else text

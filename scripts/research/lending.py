@@ -20,7 +20,7 @@ from hpcgym.agent.evolution import XNES
 from hpcgym.core.observation_fields import MAY_BE_LENT, JobField
 from hpcgym.env.observation import fields_of
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.statistics import Estimate, draw_weeks, ratio_over_logs
+from hpcgym.evaluation.statistics import Estimate, mean_over_logs, ratio_of_sums
 from hpcgym.output import writing
 from hpcgym.progress import steps
 from hpcgym.scenario.load import load_scenario
@@ -118,8 +118,8 @@ class Judges:
 
     def to_rule(self, found: list[Judged]) -> Estimate:
         """Return the geometric mean over logs of the ratio of sums to URGENT-YOUNG's."""
-        pairs = [(mine.bsld, rule.bsld) for mine, rule in zip(found, self.rule, strict=True)]
-        return ratio_over_logs(pairs, [draw_weeks(len(mine)) for mine, _ in pairs])
+        pairs = zip(found, self.rule, strict=True)
+        return mean_over_logs([ratio_of_sums(mine.bsld, rule.bsld) for mine, rule in pairs])
 
 
 def search(seed: int, minutes: float, folder: Path) -> tuple[Floats, int, float]:

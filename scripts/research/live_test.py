@@ -23,7 +23,7 @@ from hpcgym.core.metrics import bsld
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, LiveError
-from hpcgym.evaluation.statistics import resampled_mean
+from hpcgym.evaluation.statistics import mean_of
 from hpcgym.live.apply import cycle, lines_of, restore
 from hpcgym.live.changes import Bounds
 from hpcgym.live.journal import opened
@@ -280,8 +280,7 @@ def compared(
     """Return means of both arms, and the mean change in percent with its 95 % interval."""
     both = np.array([[of[arm][what] for arm in ARMS] for of in by_seed.values()])
     change = 100 * (both[:, 1] / both[:, 0] - 1)
-    interval = dict(zip(("change", "low", "high"), resampled_mean(change), strict=True))
-    return dict(zip(ARMS, both.mean(axis=0), strict=True)) | interval
+    return dict(zip(ARMS, both.mean(axis=0), strict=True)) | mean_of(change).columns("change")
 
 
 def restoring(output: Path, seeds: Iterable[int]) -> tuple[int, int, int]:

@@ -72,7 +72,7 @@ def shelf_results(
 def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
     """Round a summary as the table of an evaluation does, and state the command that prints it."""
     chosen = "" if weeks is None else f"--weeks {weeks} "
-    low, high = one.ratio.low, one.ratio.high
+    low, high = one.ratio.ends() or (None, None)
     return Result(
         command=(
             f"hpcgym evaluate --agents {one.agent} --scenario {evaluation.scenario} "

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.core.workload import Workload
-from hpcgym.evaluation.statistics import resampled_mean
+from hpcgym.evaluation.statistics import mean_of
 from hpcgym.machine import Machine
 from hpcgym.schedule import simulate
 from hpcgym.trace import load_workload
@@ -240,25 +240,23 @@ def means_by_run(runs: Mapping[str, Mapping[str, IntArray]]) -> pd.DataFrame:
     ).T
 
 
-def compared(runs: Mapping[str, Mapping[str, IntArray]], seed: int = 0) -> pd.DataFrame:
+def compared(runs: Mapping[str, Mapping[str, IntArray]]) -> pd.DataFrame:
     """Compare each setting with what was recorded, over runs.
 
     Returns:
         A row for each setting: `mean` wait; `difference`, simulated - recorded, with `low` and
-        `high` of its 95 % interval by resampling runs; `ratio` of the sums; `off`, the mean
+        `high` of its 95 % interval over runs; `ratio` of the sums; `off`, the mean
         absolute difference of a job; `likeness`, the mean over runs of the correlation of waits.
     """
     means = means_by_run(runs)
     differences = means.sub(means["recorded"], axis=0)
     rows = {}
     for name in means:
-        difference, low, high = resampled_mean(differences[name], seed)
+        difference = mean_of(differences[name])
         pairs = [(of["recorded"], of[name]) for of in runs.values()]
         rows[name] = {
             "mean": means[name].mean(),
-            "difference": difference,
-            "low": low,
-            "high": high,
+            **difference.columns("difference"),
             "ratio": means[name].sum() / means["recorded"].sum(),
             "off": np.mean([np.abs(one - other).mean() for one, other in pairs]),
             "likeness": np.mean([np.corrcoef(one, other)[0, 1] for one, other in pairs]),

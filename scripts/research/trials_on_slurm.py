@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import pandas as pd
 
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.statistics import resampled_mean
+from hpcgym.evaluation.statistics import mean_of
 from hpcgym.schedule import simulate
 from hpcgym.trace.accounting import read_accounting
 from research.slurm_chroot import begin
@@ -181,9 +182,10 @@ def ratio(arms: Mapping[str, Outcome]) -> float:
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """Return the geometric mean, and its 95 % interval by resampling."""
-    mean, low, high = np.exp(resampled_mean(np.log(np.asarray(ratios))))
-    return float(mean), float(low), float(high)
+    """Return the geometric mean, and its 95 % interval."""
+    mean = mean_of(np.log(np.asarray(ratios)))
+    low, high = mean.ends() or (math.nan, math.nan)
+    return math.exp(mean.value), math.exp(low), math.exp(high)
 
 
 def foretold_of_many(seeds: Sequence[int]) -> list[float]:

@@ -150,13 +150,6 @@ def test_what_a_log_states_and_no_simulation_uses_is_one_line(run: Command, log:
     assert "--machine" in line
 
 
-def test_intervals_from_few_weeks_carry_a_warning(weeks: Path) -> None:
-    command = ("evaluate", "--log", weeks, "-a", "FCFS")
-    assert "weeks: intervals from 3 weeks are too narrow" in stderr(*command)
-    assert stderr(*command, "--weeks", 1) == ""  # it says itself that it has no interval
-    assert stderr("evaluate", "-a", "FCFS", "--weeks", "1-5") == ""
-
-
 @pytest.mark.parametrize("pack", [bytes, bz2.compress, lzma.compress])
 def test_a_log_comes_from_standard_input(pack: Callable[[bytes], bytes]) -> None:
     for command in (

@@ -115,14 +115,14 @@ def test_line_over_logs_is_the_geometric_mean_of_the_ratios(found: CrossValidati
     assert joint["sum_bsld"].isna().all()
 
 
-def test_weeks_of_logs_are_drawn_apart(other_weeks: Episodes) -> None:
-    """Else two logs alike would be as uncertain as one."""
+def test_two_logs_alike_are_less_uncertain_than_one(other_weeks: Episodes) -> None:
     one = evaluate(["SPF"], other_weeks, progress=False)
     alone = next(line for line in one.summaries if line.agent == "SPF").log_ratio
     two = next(line for line in aggregate_logs([one, one]) if line.agent == "SPF").log_ratio
     assert two.value == pytest.approx(alone.value)
-    widths = [np.ptp([line.low, line.high]) for line in (alone, two)]
-    assert widths[1] / widths[0] == pytest.approx(np.sqrt(0.5), abs=0.06)
+    assert alone.error is not None
+    assert two.error == pytest.approx(alone.error * np.sqrt(0.5))
+    assert two.degrees == pytest.approx(2 * alone.degrees)
 
 
 def test_printed_tables_are_one_per_log_and_one_over_all(found: CrossValidationResult) -> None:

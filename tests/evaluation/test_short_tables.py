@@ -69,8 +69,8 @@ def test_agents_that_are_not_told_apart_are_named(found: Evaluation) -> None:
     alike = scaled(alike, "SAF-TRIAL", np.full(8, 0.9))
     text = said(alike, "SAF", "FCFS", "URGENT-BENEFIT", "SAF-TRIAL")
     assert re.fullmatch(
-        r"\S+ has the least bounded slowdown, 50 % below SAF \(50 to 50 %\), but may be no better "
-        r"than (FCFS|URGENT-BENEFIT)\.",
+        r"\S+ has the least bounded slowdown, 50 % below SAF \(50 to 50 %, as one of 3\), but may "
+        r"be no better than (FCFS|URGENT-BENEFIT)\.",
         text,
     )
     shaky = scaled(alike, "SAF-TRIAL", np.array([0.1, *[0.6] * 7]))
@@ -82,8 +82,9 @@ def test_the_best_guarded_agent_is_named_beside_one_that_kills(found: Evaluation
     made = scaled(scaled(found, "SAF-TRIAL", np.full(8, 0.5)), "URGENT-BENEFIT", np.full(8, 0.8))
     text = said(made, "SAF", "SAF-TRIAL", "URGENT-BENEFIT")
     assert text == (
-        "SAF-TRIAL is best: 50 % below SAF (50 to 50 %) in bounded slowdown; of those that kill "
-        "nothing and keep the threshold it is URGENT-BENEFIT, 20 % below SAF (20 to 20 %)."
+        "SAF-TRIAL is best: 50 % below SAF (50 to 50 %, as one of 2) in bounded slowdown; of those "
+        "that kill nothing and keep the threshold it is URGENT-BENEFIT, 20 % below SAF "
+        "(20 to 20 %, as one of 2)."
     )
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.evaluation.statistics import resampled_mean
 from hpcgym.live.days import (
     SETTLING_H,
     is_on,
@@ -82,9 +81,3 @@ def test_days_that_the_journal_has_alike_make_no_pair():
     entries = [*cycles(day, ON), *cycles(partner(day), ON)]
     runs = pd.concat([jobs_of(day, [1]), jobs_of(partner(day), [1])])
     assert pairs_of_days(runs, entries) == []
-
-
-def test_the_interval_of_a_mean_holds_it_and_needs_two_pairs():
-    mean, low, high = resampled_mean([-3.0, -1.0, -2.0, -2.0])
-    assert mean == -2.0 and -3.0 <= low < mean < high <= -1.0
-    assert np.isnan(resampled_mean([1.0])[1])

@@ -81,8 +81,9 @@ def test_an_agent_has_one_colour_in_all_panels_and_its_mark_says_better_or_worse
     assert over_weeks.items() <= named.items()
     for one, mark in zip(ranked, marks, strict=True):
         expected = COMPARED if one.agent == evaluation.baseline else EVEN
-        if expected == EVEN and (one.ratio.high < 1 or one.ratio.low > 1):
-            expected = BETTER if one.ratio.high < 1 else WORSE
+        low, high = one.ratio.ends(among=len(ranked) - 1)
+        if expected == EVEN and (high < 1 or low > 1):
+            expected = BETTER if high < 1 else WORSE
         assert mark.get_marker() == expected
 
 

@@ -1,19 +1,20 @@
 """Contiguity and locality: trend and spread of each variant, and verdicts on the claims.
 
-Variants are compared on the same jobs, platforms and factors. Draws of jobs are the unit that is
-resampled for intervals, since all runs of a draw share its jobs.
+Variants are compared on the same jobs, platforms and factors. Draws of jobs are the unit of
+intervals, since all runs of a draw share its jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
+from hpcgym.evaluation.statistics import Estimate, mean_log_ratio, ratio_of_sums
 from papers.common.claims import Claim, counted
 from papers.locality.engine import VARIANTS
 from papers.locality.run import DEFAULT, HIGH, HOMOGENEOUS, LOW, ONE_LAYOUT, Rerun
@@ -100,7 +101,7 @@ def ratio(rerun: Rerun, experiment: str, variant: str, baseline: str) -> Estimat
     ours, other = (
         communicating(makespans(rerun, experiment, name)) for name in (variant, baseline)
     )
-    return ratio_of_sums(ours, other, draw_weeks(len(ours)))
+    return ratio_of_sums(ours, other)
 
 
 def ratio_of_layouts(rerun: Rerun, experiment: str, variant: str, layout: str) -> Estimate:
@@ -108,7 +109,7 @@ def ratio_of_layouts(rerun: Rerun, experiment: str, variant: str, layout: str) -
     ours, other = (
         communicating(makespans(rerun, experiment, variant, (one,))) for one in (layout, "o1")
     )
-    return ratio_of_sums(ours, other, draw_weeks(len(ours)))
+    return ratio_of_sums(ours, other)
 
 
 def ratio_of_spreads(rerun: Rerun, experiment: str, variant: str, baseline: str) -> Estimate:
@@ -116,9 +117,8 @@ def ratio_of_spreads(rerun: Rerun, experiment: str, variant: str, baseline: str)
     ours, other = (
         squared_residuals(makespans(rerun, experiment, name)) for name in (variant, baseline)
     )
-    found = ratio_of_sums(ours, other, draw_weeks(len(ours)))
-    low, high = (None if end is None else end**0.5 for end in (found.low, found.high))
-    return Estimate(found.value**0.5, low, high, found.n_weeks)
+    found = ratio_of_sums(ours, other)
+    return replace(found, value=found.value**0.5, error=found.error and found.error / 2)
 
 
 def widening(
@@ -145,11 +145,8 @@ def widening(
     ours = gains(rerun, experiment, variant, layouts, DEFAULT.name)
     other = gains(rerun, HOMOGENEOUS, variant, layouts, against)
     both = [factor for factor in ours.columns if factor > 0 and factor in other.columns]
-    found = mean_log_ratio(
-        ours[both].to_numpy(), other.loc[ours.index, both].to_numpy(), draw_weeks(len(ours))
-    )
-    low, high = (None if end is None else float(np.exp(end)) for end in (found.low, found.high))
-    return Estimate(float(np.exp(found.value)), low, high, found.n_weeks)
+    found = mean_log_ratio(ours[both].to_numpy(), other.loc[ours.index, both].to_numpy())
+    return replace(found, value=float(np.exp(found.value)), is_ratio=True)
 
 
 def gains(
@@ -165,7 +162,7 @@ def gains(
 def likeness(rerun: Rerun, variant: str) -> Estimate:
     """Compare the makespans of a variant on the platforms of high and of low heterogeneity."""
     high, low = (communicating(makespans(rerun, name, variant)) for name in (HIGH, LOW))
-    return ratio_of_sums(high, low, draw_weeks(len(high)))
+    return ratio_of_sums(high, low)
 
 
 def communicating(wide: pd.DataFrame) -> FloatArray:

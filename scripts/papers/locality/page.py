@@ -284,9 +284,10 @@ def _how_claims_are_judged() -> str:
     return prose(
         f"""
         {BY_CASES} Makespans are compared as sums over all factors above 0, on the same jobs and
-        platforms, and deviations around the trend over all factors. Intervals are of 95 %, from a
-        bootstrap over draws of jobs, and a case holds if its whole interval does. An effect of the
-        order is noticed if the interval of two layouts' ratio does not hold 1. There is none above
+        platforms, and deviations around the trend over all factors. Intervals are of 95 %, by
+        Student's t over draws of jobs, and a case holds if its whole interval does. An effect of
+        the order is noticed if the interval of two layouts' ratio does not hold 1. There is none
+        above
         {100 * SAME:.0f} % if the whole interval is that near to 1. High and low heterogeneity look
         alike if it is within {100 * ALIKE:.0f} %. Variants are compared on o1 to o4; the order is
         judged on o1, {", ".join(REORDERED)}.

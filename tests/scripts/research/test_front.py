@@ -8,9 +8,8 @@ from research.front import MARKS, FrontPoint, front_figure
 
 
 def point(label: str, contest: str, bsld: float, wait: float) -> FrontPoint:
-    """Return a point with intervals a tenth wide."""
-    bounds = [(value, value - 0.05, value + 0.05) for value in (bsld, wait)]
-    return FrontPoint(label, contest, *(Estimate(*one, n_weeks=9) for one in bounds))
+    """Return a point with an interval."""
+    return FrontPoint(label, contest, Estimate(bsld, 0.05, 8), wait)
 
 
 def test_every_agent_stands_at_its_ratios_with_the_mark_of_its_contest() -> None:
@@ -38,6 +37,6 @@ def test_every_agent_stands_at_its_ratios_with_the_mark_of_its_contest() -> None
 
 def test_a_point_without_an_interval_is_drawn_alone() -> None:
     pytest.importorskip("matplotlib")
-    one = FrontPoint("H", "guarded", Estimate(0.8, None, None, 1), Estimate(0.9, None, None, 1))
+    one = FrontPoint("H", "guarded", Estimate(0.8, None, 0), 0.9)
     axes = front_figure([one], [one], title="one week", curve_name="SAF").get_axes()[0]
     assert not axes.collections
