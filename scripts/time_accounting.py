@@ -35,7 +35,14 @@ def rows(n: int) -> Iterator[list[object]]:
         times = [one.isoformat() for one in (submit, submit, start, start + timedelta(seconds=run))]
         job = f"{i - i % 20}_{i % 20}" if i % 5 == 0 else i + 1
         tres = f"billing={n_nodes * cpus},cpu={n_nodes * cpus},mem={cpus * 2000}M,node={n_nodes}"
-        names = [f"user{gap}", f"account{gap % 9}", f"part{wait % 6}", "normal", "COMPLETED"]
+        names = [
+            f"user{gap}",
+            f"account{gap % 9}",
+            f"part{wait % 6}",
+            "normal",
+            "COMPLETED",
+            "None",
+        ]
         sizes = [run, 60 + run % 1440, n_nodes, n_nodes * cpus, n_nodes, n_nodes * cpus]
         yield [job, i + 1, *names, *times, *sizes, tres, tres, f"job{wait % 5000}"]
 

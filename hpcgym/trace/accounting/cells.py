@@ -18,7 +18,10 @@ from hpcgym.core.columns import IntArray
 from hpcgym.errors import TraceError, unknown_name
 from hpcgym.trace.accounting.rows import PARTITION_LIMIT, UNKNOWN, read_distinct
 
-NO_TIME = frozenset({"", "Unknown", "None", "N/A", "INVALID", "0"})
+EMPTY = frozenset({"nan", "NaN", "NaT", "<NA>", "NA", "null", "NULL"})
+"""What tables have in place of an empty cell, by what wrote them."""
+
+NO_TIME = EMPTY | {"", "Unknown", "None", "N/A", "INVALID", "0"}
 """What stands where a time is not known, or never came."""
 
 MOST = 10**12
@@ -28,9 +31,14 @@ NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", "INFINITE"})
 
 _EPOCH = datetime(1970, 1, 1)
 _QUARTER_S = 900
-_TOO_LONG = 16
+_TOO_LONG = 32
 _ISO_LENGTH = len("2026-01-01T00:00:00")
-_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?(?:\.\d+)?")
+_DURATION = re.compile(
+    r"(?:(\d{1,9})(?:-| days?,? ))?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?(?:\.\d+)?"
+    r"|(\d{1,9}) days?"
+)
+_SECONDS = re.compile(r"(\d{1,11})(?:\.\d*)?")
+_WHOLE = re.compile(r"(\d+)\.0*")
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTPE]?)([nc]?)", re.IGNORECASE)
 _THOUSANDS = {"K": 1_000, "M": 1_000_000}
 _IN_MB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4}
@@ -63,8 +71,10 @@ class Clock:
         """
         if text in NO_TIME:
             return UNKNOWN, 0
-        if text.isascii() and text.isdigit() and len(text) < _TOO_LONG:
-            return int(text), 0
+        if text.isascii() and (since := _SECONDS.fullmatch(text)):
+            return int(since[1]), 0
+        if ":" not in text:
+            raise ValueError(text)
         moment = datetime.fromisoformat(text)
         if moment.year <= _EPOCH.year:
             raise ValueError(text)
@@ -112,20 +122,20 @@ class Clock:
 
 @lru_cache(maxsize=100_000)
 def seconds(text: str) -> int:
-    """Read [D-]HH:MM:SS, HH:MM with days, or MM:SS; "" is unknown.
+    """Read [D-]HH:MM:SS, HH:MM with days, or MM:SS; "" is unknown. Python writes days as a word.
 
     Example:
-        >>> seconds("1-02:03:04"), seconds("02:03"), seconds("")
-        (93784, 123, -1)
+        >>> seconds("1-02:03:04"), seconds("02:03"), seconds("1 days 02:03:04"), seconds("")
+        (93784, 123, 93784, -1)
     """
     if text in ("", "INVALID"):
         return UNKNOWN
     match = _DURATION.fullmatch(text)
-    if match is None:
-        raise ValueError(text)
-    if len(text) > _TOO_LONG:
-        raise ValueError(text)
-    days, first, second, third = (int(part or 0) for part in match.groups())
+    if match is None or len(text) > _TOO_LONG or text.partition(".")[0].isdecimal():
+        raise ValueError(text)  # a number alone may be seconds or minutes
+    days, first, second, third, days_alone = (int(part or 0) for part in match.groups())
+    if match[5] is not None:
+        return days_alone * 86_400
     if match[1] is not None or match[4] is not None:
         return days * 86_400 + first * 3600 + second * 60 + third
     return first * 60 + second
@@ -149,6 +159,8 @@ def whole(text: str) -> int:
         return 0
     if text.isascii() and text.isdigit():
         number = int(text)
+    elif text.isascii() and (decimal := _WHOLE.fullmatch(text)):  # as pandas writes counts
+        number = int(decimal[1])
     else:
         amount = _AMOUNT.fullmatch(text)
         if amount is None or amount[2].upper() not in _THOUSANDS:

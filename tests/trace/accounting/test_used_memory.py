@@ -154,10 +154,10 @@ def test_memory_of_drawn_steps_in_json_is_that_of_plain_python(
 
 def test_a_step_that_cannot_be_read_leaves_its_job_unknown_and_in_the_log(tmp_path: Path) -> None:
     file = tmp_path / "sacct.txt"
-    fields = "JobID|State|Submit|Start|End|NCPUS|NTasks|JobName|Comment|MaxRSS"
+    fields = "JobID|State|Submit|Start|End|NCPUS|NTasks|JobName|MaxRSS|Comment"
     ran = "COMPLETED|100|160|460|4"
-    rows = [f"1|{ran}||x||", f"1.batch|{ran}|1|b||50K", f"1.0|{ran}|2|c|d|e|70K"]
-    rows += [f"2|{ran}||x||", f"2.0|{ran}|2|c||much", f"3|{ran}||x||", f"3.0|{ran}|2|c||30K"]
+    rows = [f"1|{ran}||x||", f"1.batch|{ran}|1|b|50K|", f"1.0|{ran}|2|c|30K|70K|e"]
+    rows += [f"2|{ran}||x||", f"2.0|{ran}|2|c|much|", f"3|{ran}||x||", f"3.0|{ran}|2|c|30K|"]
     file.write_text("\n".join([fields, *rows]))
     found = read_accounting(file)
     assert found.runs["used_memory_kb"].tolist() == [-1, -1, 60]
