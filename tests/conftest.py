@@ -2,6 +2,8 @@
 
 import gc
 import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,25 @@ from hypothesis import HealthCheck, settings
 from hpcgym.core.workload import Workload
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
+
+FROM_PARENT = (
+    *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE"),
+    *("LC_ALL", "LANG", "LANGUAGE", "TZ", "PYTHONWARNINGS", "PYTHONOPTIMIZE"),
+    *("HPCGYM_UNVERIFIED", "XDG_STATE_HOME"),
+)
+"""Variables that change what commands print or where they look; tests set what they need."""
+
+for _name in FROM_PARENT:
+    os.environ.pop(_name, None)
+time.tzset()
+os.umask(0o022)
+for _number, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGTERM, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:  # as for what a script starts by "&"
+        signal.signal(_number, _handler)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
 
 _PROFILE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("check", max_examples=60, derandomize=True, **_PROFILE)

@@ -148,7 +148,7 @@ def test_on_counted_processors_what_a_table_asks_of_nodes_is_reported(write: Cal
     jobs, report = load_with_report(write(TABLE), machine_processors=9)
     assert jobs.machine is None and jobs.processors.tolist() == [8, 8, 3, 1]
     assert report.count("stated in the log") == 3
-    with pytest.raises(TraceError, match="or which nodes"):
+    with pytest.raises(TraceError, match="or its nodes"):
         load_workload(write(TABLE))
 
 

@@ -74,7 +74,8 @@ def load_policy(text: str) -> str | Policy:
         HpcgymError: The file or module cannot be imported.
     """
     if text.endswith(MODEL):
-        raise PolicyError(f"{text} is a model, hence an agent: `hpcgym evaluate --agents` runs it")
+        said = f"`hpcgym evaluate --agents {text}` runs it"
+        raise PolicyError(f"{text} is a model, hence an agent: {said}")
     is_family = text.partition(":")[0].strip().casefold() in loaders.FAMILIES
     if is_family or not plugins.is_reference(text):
         return text

@@ -31,8 +31,8 @@ def plot_log(
         list[str],
         typer.Argument(
             metavar="LOG|SCHEDULE.csv...",
-            help="A log, which is scheduled first; or schedules that `hpcgym simulate --output` "
-            "wrote as .csv, which are drawn as they are.",
+            help="A log, which is scheduled first; or schedules that `hpcgym simulate LOG "
+            "--output FILE` wrote as .csv, which are drawn as they are.",
         ),
     ],
     output: Annotated[
@@ -70,7 +70,7 @@ def plot_log(
     """Draw schedules: over time, as distributions, or as heat maps.
 
     Several policies, modes (--backfill, repeatedly) or files come into one picture. For other
-    settings of the scheduler, write a schedule with `hpcgym simulate --output` and draw that.
+    settings of the scheduler, write a schedule with `hpcgym simulate` and draw that.
     """
     from hpcgym.agent.own import load_backfill, load_policy, load_predictor
     from hpcgym.core.settings import SchedulerSettings

@@ -88,6 +88,8 @@ def write_report(
         for target, text in zip(targets, texts, strict=True):
             with writing(target, force=force or resume) as file:
                 file.write_text(text, encoding="utf-8")
+    for line in report["log"]["read"]:
+        echo_prose(line, err=True)
     for sentence in report["answer"]:
         echo_prose(sentence)
     echo(f"written    {', '.join(map(str, targets))}")

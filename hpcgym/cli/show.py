@@ -208,6 +208,7 @@ def show_metrics(metrics: Mapping[str, float], title: str) -> None:
     show("")
     show(TextTable([Column("", names, "word"), *columns], title=title))
     show("")
+    n_zero = metrics["n_zero_run_time"]
     shares = [f"{metrics[key]:.1%} {label}" for key, label in _SHARES.items()]
     show_pairs(
         {
@@ -216,7 +217,7 @@ def show_metrics(metrics: Mapping[str, float], title: str) -> None:
             "backfilled": metrics["n_backfilled"],
             "thresholded": metrics["n_thresholded"],
             **{kind: metrics[f"n_{kind}"] for kind in KINDS if f"n_{kind}" in metrics},
-            "zero run time": f"{number(metrics['n_zero_run_time'])} (these have no slowdown)",
+            "zero run time": f"{number(n_zero)} (these have no slowdown)" if n_zero else None,
             "utilisation": f"{metrics['utilisation']:.2%}",
             "makespan": f"{number(metrics['makespan'])} s ({duration(metrics['makespan'])})",
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcgym.cli.command import HouseTyper
-from hpcgym.cli.options import CountedFrom, Timezone, log_at, read_machine, say_reading
+from hpcgym.cli.options import CountedFrom, Timezone, log_at, read_machine, say_reading, show_report
 from hpcgym.cli.show import Format, echo, echo_prose, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
 from hpcgym.text_table import Kind
@@ -242,6 +242,9 @@ def show_statistics(
     files: Annotated[
         list[str], typer.Argument(metavar="LOG...", help="Logs in SWF, names of logs, or -.")
     ],
+    processors: Annotated[
+        int | None, typer.Option(help="Size of the machine; default as each log's header says.")
+    ] = None,
     timezone: Timezone = None,
     how: Format = "table",
 ) -> None:
@@ -251,8 +254,10 @@ def show_statistics(
 
     statistics = {}
     for file in files:
-        workload, report = load_with_report(log_at(context, file), timezone=timezone)
-        say_reading(report.name, report.reading)
+        workload, report = load_with_report(
+            log_at(context, file), machine_processors=processors, timezone=timezone
+        )
+        show_report(context, report, kill=False)
         statistics[file] = workload_statistics(workload)
     hyphen = "-\n" if how == "table" else "-"  # long names break there
     heads = {file: Path(file).name.replace("-", hyphen) for file in statistics}

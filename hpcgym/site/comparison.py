@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, OutputError
 from hpcgym.evaluation.store import Store
 from hpcgym.progress import steps
 from hpcgym.site.fidelity import Fidelity, verdict
@@ -108,6 +108,8 @@ def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Com
             try:
                 outcomes[option.id] = Outcome.under(jobs, option.settings, store)
                 options[option.id] = option
+            except OutputError:
+                raise
             except HpcgymError as error:
                 left_out.append(f"{option.name}: {error}")
             progress.advance()

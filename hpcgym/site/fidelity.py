@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, OutputError
 from hpcgym.evaluation.store import Store
 from hpcgym.progress import steps
 from hpcgym.recorded import overfull
@@ -69,7 +69,12 @@ class Fidelity:
 
 
 def find_setting(log: SiteLog, basis: SchedulerSettings, store: Store | None = None) -> Fidelity:
-    """Find the setting nearest to a site's scheduler, and measure what it misses."""
+    """Find the setting nearest to a site's scheduler, and measure what it misses.
+
+    Raises:
+        HpcgymError: No candidate can be simulated; the message has the first reason.
+        OutputError: The store cannot be written, as on a full disk.
+    """
     workload = log.workload
     recorded = Outcome.recorded(workload)
     early = partitions(log, ~log.is_judged)
@@ -80,12 +85,19 @@ def find_setting(log: SiteLog, basis: SchedulerSettings, store: Store | None = N
         for number, candidate in enumerate(settings):
             try:
                 simulated[number] = Outcome.under(workload, candidate, store)
+            except OutputError:
+                raise
             except HpcgymError as error:
                 left_out.append(f"{setting_text(candidate)}: {error}")
             else:
                 apart = distance_h(simulated[number].wait_h, recorded.wait_h, early)
                 tried.append((number, apart))
             progress.advance()
+        if not tried:
+            raise HpcgymError(
+                f"{workload.name}: none of {len(settings)} settings can be simulated; the first: "
+                f"{left_out[0]}"
+            )
         tried.sort(key=lambda pair: pair[1])
         nearest = tried[0][0]
         noise = []

@@ -15,11 +15,11 @@ from hpcgym.errors import TraceError
 from hpcgym.machine import Machine
 from hpcgym.trace.accounting import anonymise, read_accounting
 from hpcgym.trace.accounting.as_log import as_log
-from hpcgym.trace.accounting.formats import TABLE, format_of
+from hpcgym.trace.accounting.formats import SWF, TABLE, format_of, is_log
 from hpcgym.trace.accounting.rows import Source
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import MissingRequest, clean
-from hpcgym.trace.swf import GUESSED_SIZE, SwfLog
+from hpcgym.trace.swf import GUESSED_SIZE, SwfLog, read_swf
 from hpcgym.trace.tables import read_table
 
 IntArray = NDArray[np.int64]
@@ -174,6 +174,10 @@ def _read(
     """Return a log, what was read and left out, and the two shares that no order can change."""
     if len(paths) == 1 and format_of(Source(paths[0])) is TABLE:
         return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], (None, None)
+    for path in paths:
+        source = Source(path)
+        if format_of(source) is SWF and is_log(source):
+            read_swf(path)  # refuses malformed lines, as every command does
     accounting = read_accounting(
         paths, machine=how.machine, timezone=how.timezone, counted_from=how.counted_from
     )

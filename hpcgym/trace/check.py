@@ -126,7 +126,8 @@ def _dependencies(log: SwfLog, machine_processors: int | None) -> str | None:
         report = clean(log, machine_processors=machine_processors, dependencies=True)[1]
     except TraceError as error:
         return f"{text}; dependencies cannot be simulated: {error}"
-    return f"{text}; {report.count('job before it')} remain after cleaning (--dependencies)"
+    n_kept = report.count("job before it")
+    return f"{text}; {n_kept} remain after cleaning (simulate --dependencies start)"
 
 
 def _lacks(log: SwfLog, key: str) -> bool:

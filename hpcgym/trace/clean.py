@@ -252,8 +252,8 @@ def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> t
     raise TraceError(
         f"{log.path or log.name}: the header states neither MaxProcs nor MaxNodes"
         + (f" as a number above 0 ({', '.join(unfit)})" if unfit else "")
-        + "; say how many processors the machine has (machine_processors=N, --processors N)"
-        + ("" if log.requests is None else ", or which nodes (machine=..., --machine FILE)")
+        + "; say how many processors there are (machine_processors=N, simulate --processors N)"
+        + ("" if log.requests is None else ", or its nodes (machine=..., simulate --machine FILE)")
     )
 
 
@@ -409,7 +409,7 @@ class _Table:
                 f"{place_of(self.log, int(rows[circle[0]]))}: {text_of_cycle(circle, ids)}"
             )
         self.columns["after"] = kept
-        said = "stated; --dependencies says whether they wait for it"
+        said = "stated; simulate --dependencies start makes them wait for it"
         self.note("job before it", "kept", int((kept >= 0).sum()), said)
         gone = int((named & (kept < 0)).sum())
         self.note("job before it dropped", "changed", gone, "taken to have ended")
@@ -494,9 +494,10 @@ class _Table:
         stated = {what: jobs for what, jobs in ignored.items() if jobs.any()}
         counts = ", ".join(f"{what} ({int(jobs.sum())})" for what, jobs in stated.items())
         if machine is None and set(stated) - {"dependencies"}:
-            counts += "; a machine of nodes (machine=..., --machine) takes all but dependencies"
+            counts += "; a machine of nodes (machine=...; simulate --machine FILE) takes all but "
+            counts += "dependencies"
         if "dependencies" in stated:
-            counts += "; simulate --dependencies, in Python dependencies=True, reads dependencies"
+            counts += "; simulate --dependencies start, in Python dependencies=True, reads them"
         jobs = int(np.any(list(stated.values()), axis=0).sum()) if stated else 0
         self.note("stated in the log", "ignored", jobs, counts)
 

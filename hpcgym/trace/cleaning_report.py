@@ -68,8 +68,8 @@ class CleaningReport:
             return None
         return (
             f"{self.name}: {self.count(OVER_REQUEST)} jobs ran longer than they requested; killing "
-            f"them at the request takes {self.cut_work:.1%} of the log's work; --no-kill "
-            "(in Python and in scenarios kill_at_limit=False) lets them run"
+            f"them at the request takes {self.cut_work:.1%} of the log's work; simulate "
+            "--no-kill (in Python and in scenarios kill_at_limit=False) lets them run"
         )
 
     def count(self, name: str) -> int:

@@ -13,6 +13,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as field_of
 from itertools import islice
@@ -408,16 +409,17 @@ def read_pieces(path: Path, size: int = 2**20) -> Iterator[bytes]:
 
 
 def read_head(path: Path, size: int) -> bytes:
-    """Return the beginning of a file, unpacked; b"" where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            begin = file.read(size)
-            packing = packing_of(begin)
-            if packing is None:
-                return begin
-            return bytes(packing.opened(io.BytesIO(begin + file.read())).read(size))
-    except (OSError, EOFError, lzma.LZMAError, zlib.error):
-        return b""
+    """Return the beginning of a file, unpacked, as far as it can be read."""
+    head = b""
+    with suppress(OSError, EOFError, lzma.LZMAError, zlib.error), path.open("rb") as file:
+        begin = file.read(size)
+        packing = packing_of(begin)
+        if packing is None:
+            return begin
+        stream = packing.opened(io.BytesIO(begin + file.read()))
+        while len(head) < size and (piece := stream.read1(size - len(head))):
+            head += piece
+    return head
 
 
 def _advice(content: bytes) -> str:

@@ -12,6 +12,7 @@ import io
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from hpcgym.core import columns as job_columns
 from hpcgym.errors import TraceError, unknown_name
 from hpcgym.trace.parquet import read_parquet
+from hpcgym.trace.schedule_table import jobs_of
 from hpcgym.trace.swf import (
     FIELDS,
     LARGEST_NUMBER,
@@ -97,7 +99,8 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     `used_memory_kb` is what the whole job used, and only said.
     `after` is the id of the job before a job, with `think_time` between them; `condition` what of
     that job it waits for, "end", "success" or "failure"; `fails` whether a job fails though it ends
-    by itself; `eligible` the instant from which it may be scheduled. `on_bad_line="drop"` leaves
+    by itself; `eligible` the instant from which it may be scheduled. A schedule that hpcgym wrote
+    is read as the table of its jobs. `on_bad_line="drop"` leaves
     rows with an error out and lists them in `bad_lines`.
 
     Raises:
@@ -110,6 +113,8 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     path = Path(path)
     is_csv = path.suffix != ".parquet"
     frame = _read_csv(path) if is_csv else read_parquet(path)
+    frame.columns = [str(column).strip() for column in frame.columns]
+    frame, reading = jobs_of(path, frame, COLUMNS)
     _check_columns(path, frame)
     frame.index += 2 if is_csv else 1
     frame = frame[frame.notna().any(axis=1)]  # without blank lines
@@ -129,7 +134,8 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     if not len(kept):
         raise TraceError(f"{path}: no job in this file")
     columns = {key: values[kept] for key, values in columns.items()}
-    return _as_log(path, columns, lines[kept], bad_lines, _names_of(frame))
+    log = _as_log(path, columns, lines[kept], bad_lines, _names_of(frame))
+    return replace(log, reading=reading)
 
 
 def _as_log(
@@ -192,9 +198,13 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 def _check_columns(path: Path, frame: pd.DataFrame) -> None:
     """Refuse columns that are missing or unknown, and two of one name."""
-    given = [str(column).strip() for column in frame.columns]
-    frame.columns = given
+    given = [*map(str, frame.columns)]
     for column in given:
+        if column == "processors":
+            raise TraceError(
+                f"{path}: unknown column 'processors'; a table of jobs states them as chunks, of "
+                "one cpu each unless there is a column cpus"
+            )
         if column not in COLUMNS:  # pandas renames the second `cpus` to `cpus.1`
             raise TraceError(f"{path}: {unknown_name('column', column, COLUMNS)}")
     if {"wait_time", "start_time"} <= set(given):

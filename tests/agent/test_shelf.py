@@ -240,7 +240,7 @@ def test_card_that_is_not_text_or_not_there_is_a_clear_error(tmp_path: Path) -> 
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CardError, match="not a text file"):
         read_card(binary)
-    with pytest.raises(CardError, match="cannot be read"):
+    with pytest.raises(CardError, match="no such file"):
         load_agent(str(tmp_path / "absent.toml"))
 
 

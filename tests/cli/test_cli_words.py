@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import gzip
+import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
+import hpcgym
 from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
 from hpcgym.packages import missing_packages, needing
 
 Command = Callable[..., str]
+SLURM = Path(__file__).parents[1] / "data" / "slurm"
 
 READERS = {
     "simulate FILE -o OUT.csv": "nofile.txt",
@@ -129,3 +138,210 @@ def test_a_package_that_is_there_and_cannot_be_imported_is_said() -> None:
     words = r"this needs math, which cannot be imported \(broken\)"
     with pytest.raises(ValueError, match=words), needing("this", "math", error=ValueError):
         raise ImportError("broken")
+
+
+LINES = "".join(
+    f"{n} {60 * n} {5 * n} {100 + n} 2 -1 -1 2 900 -1 1 7 1 -1 -1 -1 -1 -1\n" for n in range(1, 101)
+)
+LOG = f"; MaxProcs: 4\n{LINES}"
+
+
+@pytest.mark.parametrize("words", ["simulate FILE", "report FILE -o OUT.html"])
+def test_a_log_that_is_cut_in_the_middle_of_a_line_is_refused_by_every_command(
+    refuse: Command, tmp_path: Path, words: str
+) -> None:
+    log = tmp_path / "cut.swf"
+    log.write_text(LOG[:-24])
+    said = refuse(*words.replace("FILE", str(log)).replace("OUT", str(tmp_path / "out")).split())
+    assert re.fullmatch(rf"hpcgym: {log}:101: \d+ fields where the format has 18\n", said)
+    assert [file.name for file in tmp_path.iterdir()] == ["cut.swf"]
+
+
+@pytest.mark.parametrize("name", ["cut.swf.gz", "cut.txt.gz"])
+@pytest.mark.parametrize(
+    "words", ["simulate FILE", "report FILE -o OUT.html", "traces check FILE", "traces import FILE"]
+)
+def test_a_packed_log_that_is_cut_is_refused_with_its_line_by_every_command(
+    refuse: Command, tmp_path: Path, words: str, name: str
+) -> None:
+    text = LOG if ".swf" in name else (SLURM / "sacct-allocations.txt").read_text()
+    log = tmp_path / name
+    log.write_bytes(gzip.compress(text.encode())[:-30])
+    words += " -o OUT.csv" if "import" in words else ""
+    zone = [] if ".swf" in name else ["--timezone", "UTC"]
+    said = refuse(
+        *words.replace("FILE", str(log)).replace("OUT", str(tmp_path / "o")).split(), *zone
+    )
+    assert re.fullmatch(rf"hpcgym: {log}:\d+: the gzip stream ends early here\n", said)
+
+
+def test_a_report_says_on_the_terminal_what_was_read_and_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "cut.txt"
+    log.write_text((SLURM / "sacct-allocations.txt").read_text()[:-40])
+    words = ["report", str(log), "--timezone", "UTC", "-o", str(tmp_path / "site.html")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    assert "rows " in result.stderr and "left out" in result.stderr
+    assert "jobs kept" in result.stderr or "machine " in result.stderr
+
+
+def test_statistics_say_how_jobs_were_cleaned_and_requests_replaced(
+    run: Command, tmp_path: Path
+) -> None:
+    log = tmp_path / "mine.swf"
+    log.write_text(LOG.replace(" 900 ", " -1 ", 3))
+    assert "no requested time: replaced by the run time" in run("traces", "statistics", log)
+
+
+def test_counts_of_jobs_that_met_nothing_are_not_printed(run: Command, tmp_path: Path) -> None:
+    log = tmp_path / "mine.swf"
+    log.write_text(LOG)
+    assert "zero run time" not in run("simulate", log)
+    log.write_text(LOG.replace(" 101 2 ", " 0 2 ", 1))
+    assert "zero run time  1 (these have no slowdown)" in run("simulate", log)
+
+
+WRITERS = {
+    "simulate FILE -o OUT/a.csv": "OUT/a.csv: writing failed",
+    "simulate FILE -o OUT/a.parquet": "OUT/a.parquet: writing failed",
+    "simulate FILE -o OUT/a.swf.gz": "OUT/a.swf.gz: writing failed",
+    "plot FILE -o OUT/a.png": "OUT/a.png: writing failed",
+    "traces import FILE -o OUT/a.csv": "OUT/a.csv: writing failed",
+    "report FILE -o OUT/a.html": "OUT/a.unfinished.sqlite",
+    "evaluate -s tiny -a FCFS -o OUT": "OUT/unfinished.sqlite",
+    "cross-validate SPF -s tiny --replicas 1 --no-baselines -o OUT": "OUT/unfinished.sqlite",
+    "tune -s synthetic-256-weeks --weeks 1 --trainer tuned-weights --evaluations 2 -o OUT": "OUT/",
+    "suite run SAF --part bundled -o OUT/a.json": "OUT/a.json.unfinished.sqlite",
+    "record busy-v0 -a SAF -s tiny -o OUT": "OUT/",
+    "train -s tiny --steps 10 -o OUT": "OUT",
+}
+"""Commands that write, and what they say where the disk is full."""
+
+NO_SPACE = r"No space left on device|database or disk is full|errno 28"
+
+
+@pytest.fixture(scope="module")
+def full_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file system that takes names, and no byte more."""
+    folder = tmp_path_factory.mktemp("full")
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted")
+    (folder / "fill").write_bytes(bytes(64 * 1024))
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.parametrize("words", WRITERS)
+def test_a_full_disk_is_one_line_that_names_the_file(
+    refuse: Command, tmp_path: Path, full_disk: Path, words: str
+) -> None:
+    if words.startswith("train"):
+        pytest.importorskip("torch")
+    log = tmp_path / "mine.swf"
+    log.write_text(LOG)
+    said = refuse(*words.replace("FILE", str(log)).replace("OUT", str(full_disk)).split())
+    assert WRITERS[words].replace("OUT", str(full_disk)) in said
+    assert re.search(NO_SPACE, said)
+
+
+def test_a_report_whose_every_candidate_fails_says_why_the_first_did(
+    refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise HpcgymError("it cannot be")
+
+    monkeypatch.setattr("hpcgym.site.outcome.Outcome.under", fails)
+    log = tmp_path / "mine.swf"
+    log.write_text(LOG)
+    said = refuse("report", log, "-o", tmp_path / "site.html")
+    assert re.search(r"mine: none of \d+ settings can be simulated; the first: .*: it cannot", said)
+
+
+def options_by_command() -> dict[str, dict[str, bool]]:
+    """Return the options of each command, and whether each takes a value."""
+    found = {}
+    for name, command in get_command(app).commands.items():
+        for leaf, one in getattr(command, "commands", {"": command}).items():
+            found[f"{name} {leaf}".strip()] = {
+                flag: not getattr(option, "is_flag", False)
+                for option in one.params
+                for flag in (*option.opts, *option.secondary_opts)
+            }
+    return found
+
+
+OPTIONS = options_by_command()
+OTHERS = {"sinfo", "sacct", "scontrol", "squeue", "install.py", "git"}
+"""Programs whose options messages name too."""
+
+HINT = re.compile(r"(?:(?<![\w-])([\w.-]+(?: [a-z]+)?) )?(--[a-z][a-z-]+)(?:[ =]([\w.:'{<]+))?")
+
+
+def wrong_hints(text: str, own: str | None) -> list[str]:
+    """Return the options in a text that the command named before them, or else `own`, lacks.
+
+    One that takes a value must have one where a command is named with it.
+    """
+    wrong = []
+    for before, flag, value in HINT.findall(text):
+        words = before.split()
+        if OTHERS & set(re.findall(r"[\w.]+", text)) or flag in ("--help", "--processes"):
+            continue
+        named = next((one for one in (before, *words[::-1]) if one in OPTIONS), None)
+        among = [OPTIONS[named]] if named else [OPTIONS[own]] if own else list(OPTIONS.values())
+        having = [options for options in among if flag in options]
+        is_cut = text.rstrip().endswith(flag)  # of a text with a value to be filled in
+        if not having or (named and having[0][flag] and not value and not (own is None and is_cut)):
+            wrong.append(f"{before} {flag} {value}")
+    return wrong
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """Yield every text of the package that names an option and is no documentation."""
+    for path in sorted((Path(hpcgym.__file__).parent).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and id(node) not in alone and " --" in text:
+                yield f"{path.name}:{node.lineno}", text
+
+
+def test_options_that_messages_name_exist_in_the_command_that_is_named_with_them() -> None:
+    wrong = {where: found for where, text in messages() if (found := wrong_hints(text, None))}
+    assert wrong == {}
+
+
+ODD = (
+    "1 0 -1 100 4 -1 -1 4 20 64 1 1 -1 -1 -1 1 -1 -1\n"
+    "2 5 -1 90 4 -1 -1 4 20 64 1 1 -1 -1 -1 2 1 -1\n"
+)
+"""Jobs beyond their request, in partitions, after another."""
+
+
+@pytest.mark.parametrize("head", ["", "; MaxProcs: 4\n"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "simulate FILE",
+        "simulate FILE --dependencies start",
+        "plot FILE -o OUT.png",
+        "report FILE -o OUT.html",
+        "evaluate --log FILE -a FCFS",
+        "traces check FILE",
+        "traces statistics FILE",
+        "traces import FILE -o OUT.csv",
+    ],
+)
+def test_options_that_a_command_prints_are_its_own_or_named_with_theirs(
+    tmp_path: Path, words: str, head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    log = tmp_path / "mine.swf"
+    log.write_text(head + ODD)
+    given = words.replace("FILE", str(log)).replace("OUT", str(tmp_path / "out")).split()
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code in (0, 2)
+    own = " ".join(given[:2]) if given[0] == "traces" else given[0]
+    assert wrong_hints(result.output, own) == []

@@ -240,7 +240,7 @@ def test_the_text_slurm_names_files():
     assert policy.name.startswith("multifactor:age=1000,fairshare=10000,jobsize=500")
     command = ["simulate", "tiny", "--policy", "slurm:none.txt"]
     said = CliRunner().invoke(app, command)
-    assert said.exit_code != 0 and "none.txt: cannot be read" in said.output
+    assert said.exit_code != 0 and "none.txt: no such file" in said.output
 
 
 @pytest.mark.parametrize(
@@ -268,5 +268,5 @@ def test_what_is_not_modelled_is_refused_with_its_line(tmp_path, text, said):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(MachineError, match=r"none\.txt: cannot be read: No such file"):
+    with pytest.raises(MachineError, match=r"none\.txt: no such file"):
         read_priorities(tmp_path / "none.txt")

@@ -13,7 +13,7 @@ GWF_FIELDS = 29
 _SACCT = f"print it by: {COMMAND}"
 _JSON_OF_SLURM = "sacct --json and squeue --json print a list jobs, each with a job_id"
 _NO_LOG = "a log is text, or Parquet"
-_MACHINE = "state it by --machine, beside a log"
+_MACHINE = "simulate --machine FILE takes it, beside a log"
 _UNPACK = "take the log out of it"
 _SEEN = 4000
 """Characters behind the first comments that are looked at."""
@@ -111,7 +111,7 @@ _LOOKALIKES = (
     _like(
         r"\s*(?:\[[\w.]+\]\s|\w+ = )",
         "a configuration, such as a scenario or a machine in TOML",
-        "state these by --scenario and --machine",
+        "evaluate --scenario FILE and simulate --machine FILE take these",
     ),
 )
 """The first that matches counts, of a text that no format which is read has recognised."""
@@ -148,7 +148,7 @@ def _json(body: str) -> str:
     if is_batsim(body):
         return "a workload of Batsim in JSON: a table of jobs in CSV would be read, or SWF"
     if {"groups", "resources"} <= set(keys):
-        return "a machine of AccaSim in JSON: its jobs are SWF, and --machine states a machine"
+        return "a machine of AccaSim in JSON: its jobs are SWF; simulate --machine FILE takes TOML"
     if {"sinfo", "nodes"} & set(keys):
         return f"a machine in JSON, as sinfo prints it: {_MACHINE}"
     if not keys:

@@ -103,7 +103,7 @@ class Accounting:
         lines.append(f"times      {f'local, of {self.zone}' if self.zone else 'since 1970, UTC'}")
         guess = f"a guess: {GUESSED_SIZE}" if self.is_guess else ""
         size = self.machine_processors
-        said = "unknown: state --processors" if size is None else f"{size} processors"
+        said = f"{size} processors" if size else "unknown: simulate --processors N states it"
         lines.append(f"machine    {said}{f' ({guess})' if guess else ''}")
         if n_jobs:
             mean, median = self.job_waits.mean(), np.median(self.job_waits)

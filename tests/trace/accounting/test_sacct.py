@@ -266,7 +266,7 @@ def test_the_fields_that_a_tutorial_once_printed_are_enough(tmp_path: Path) -> N
     assert found.runs["requested_time"].tolist() == [3600, 3600]
     assert found.runs["wait_time"].tolist() == [-1, -1]
     assert found.machine_processors is None
-    assert "state --processors" in str(found)
+    assert "simulate --processors N states it" in str(found)
 
 
 def test_a_row_that_can_be_read_in_two_ways_is_left_out_with_its_line(tmp_path: Path) -> None:
