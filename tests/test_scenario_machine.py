@@ -275,7 +275,9 @@ def test_nodes_are_shown_for_scenarios_that_have_some(folder: Path):
     assert not any(key in plain for key in ("nodes", "placement", "requested_memory"))
 
 
-@pytest.mark.parametrize("option", ["--machine=pyproject.toml", "--placement=local", "--requested-memory"])
+@pytest.mark.parametrize(
+    "option", ["--machine=pyproject.toml", "--placement=local", "--requested-memory"]
+)
 def test_a_machine_on_the_command_line_goes_with_a_log(option: str):
     message = ran("evaluate", "--scenario", "tiny", option, exit_code=2)
     assert f"{option.partition('=')[0]} goes with --log only" in message

@@ -178,7 +178,7 @@ def test_unknown_way_with_bad_lines_is_refused(log_file):
 
 
 def test_missing_file_and_folder_are_refused(tmp_path):
-    with pytest.raises(TraceError, match="none.swf: no such file"):
+    with pytest.raises(TraceError, match=r"none\.swf: no such file"):
         read_swf(tmp_path / "none.swf")
     with pytest.raises(TraceError, match="cannot be read"):
         read_swf(tmp_path)
