@@ -14,6 +14,7 @@ from typing import Any
 
 from hpcgym.trace.accounting.cells import MOST, Clock
 from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
+from hpcgym.trace.swf import NEVER_HELD
 
 _TOKEN = r'(?:"[^"]*(?:""[^"]*)*"|[^\s"]+)(?=\s|$)'
 _TOKENS = re.compile(_TOKEN)
@@ -185,6 +186,8 @@ def _row(record: str) -> dict[str, Any]:
     index = _number(memory[INDEX], "idx")
     exclusive = bool(options & EXCLUSIVE)
     given = later.get("slots") or _slots(hosts)
+    if given == 0 and start == end:
+        raise ValueError(NEVER_HELD)
     if exclusive and "slots" not in later:
         notes.append(WHOLE_HOSTS)
     most = max(asked, _number(outcome[MOST_ASKED], "maxNumProcessors"))

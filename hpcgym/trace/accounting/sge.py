@@ -11,6 +11,7 @@ from typing import Any
 
 from hpcgym.trace.accounting.cells import MOST, Clock, seconds, whole
 from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks
+from hpcgym.trace.swf import NEVER_HELD
 
 FIELDS = (
     *("qname", "hostname", "group", "owner", "job_name", "job_number", "account", "priority"),
@@ -88,7 +89,7 @@ def _row(parts: list[str]) -> dict[str, Any]:
     if end == UNKNOWN:
         raise ValueError("no end")
     if slots == 0:
-        raise ValueError("no processors")
+        raise ValueError(NEVER_HELD if start == end else "no processors")
     failed = _count(keys, "failed") or _count(keys, "exit_status")
     account = "" if keys["account"] == "sge" else keys["account"]
     names = (keys["project"], account, keys["group"])

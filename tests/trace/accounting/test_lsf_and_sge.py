@@ -17,6 +17,7 @@ from hpcgym.errors import TraceError
 from hpcgym.trace import load_workload
 from hpcgym.trace.accounting import read_accounting
 from hpcgym.trace.accounting.runs import Accounting
+from hpcgym.trace.swf import NEVER_HELD
 
 T = reference.T
 DATA = Path(__file__).parents[2] / "data" / "accounting"
@@ -140,6 +141,7 @@ def test_every_record_of_lsf_is_a_run_or_counted(reading: Callable[[str], Accoun
         "no record at all",
         good,
         reference.lsf_record(id=20, end=T + 1_200),
+        reference.lsf_record(id=21, end=T + 1_300, hosts=[]),
     ]
     found = reading("\n".join(lines))
     assert found.runs["job_id"].tolist() == [12, 14]
@@ -155,8 +157,9 @@ def test_every_record_of_lsf_is_a_run_or_counted(reading: Callable[[str], Accoun
         "no record of LSF": [14],
         "row once more": [15],
         "end before start": [16],
+        NEVER_HELD: [17],
     }
-    assert found.ledger.rows == 13
+    assert found.ledger.rows == 14
 
 
 def test_runs_of_a_requeued_job_are_attempts_and_ids_that_come_again_are_others(
@@ -226,6 +229,7 @@ def test_every_row_of_grid_engine_is_a_run_or_counted(reading: Callable[[str], A
         reference.sge_row(id=14, slots=10**13),
         reference.sge_row(id=15, category="-l h_rt=long"),
         reference.sge_row(pe_task="1", submit=0),
+        reference.sge_row(id=16, end=T + 1_300, slots=0),
     ]
     found = reading(HEADER + "\n".join(lines))
     assert found.runs["job_id"].tolist() == [7, 15]
@@ -234,6 +238,7 @@ def test_every_row_of_grid_engine_is_a_run_or_counted(reading: Callable[[str], A
         "no start": [7],
         "no end": [8],
         "no processors": [9],
+        NEVER_HELD: [17],
         "fewer fields than a row of Grid Engine has": [11],
         "no row of Grid Engine: what follows the category is no usage": [12],
         "submission_time cannot be read": [13],
