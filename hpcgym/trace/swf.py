@@ -60,6 +60,9 @@ CANCELLED = 5
 NEVER_HELD = "never held processors"
 """Why a row of 0 s without allocated processors is no job."""
 
+GWF_FIELDS = 29
+"""Fields of a line in the format of the Grid Workloads Archive; its first 16 are those of SWF."""
+
 LARGEST_NUMBER = 2**53
 """Numbers in a log stay below this, so that float64 holds whole ones exactly."""
 
@@ -120,7 +123,8 @@ class SwfLog:
             `hpcgym.core.columns` that no field of SWF states, partitions by name, "" = the first.
             Its index is each record's line, or row in a Parquet file.
         names: Names of the numbers 1, 2, ... in a column of `records`, such as "user".
-        reading: What was read, left out and taken for granted, where the file is accounting.
+        reading: What was read, left out and taken for granted, where the file is accounting or
+            has more fields than SWF.
     """
 
     name: str
@@ -231,6 +235,7 @@ def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     Raises:
         TraceError: The file is missing, empty, cut short, not text or without a job. Or a line is
             malformed and not dropped: it has other than 18 fields, or something that is no number.
+            Where all lines have more, what follows the 18 is not read, and `reading` says so.
 
     Example:
         >>> from hpcgym.trace import find_trace
@@ -253,8 +258,11 @@ def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
             "hpcgym.trace.read_log knows other formats by their content"
         )
     bad_lines: tuple[BadLine, ...] = ()
+    said = ""
     if records is None:
-        lines, bad_lines = _sort_out(content)
+        lines, bad_lines, n_fields = _sort_out(content)
+        if n_fields > len(FIELDS):
+            said = f"SWF of {n_fields} fields: those after field {len(FIELDS)} are not read"
         if bad_lines and on_bad_line == "raise":
             more = f" (and {len(bad_lines) - 1} more such lines)" if len(bad_lines) > 1 else ""
             why = f"{bad_lines[0].reason}{more}{_advice(content)}"
@@ -263,7 +271,7 @@ def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     if records is None or records.empty:
         dropped = f"; {len(bad_lines)} malformed lines were dropped" if bad_lines else ""
         raise TraceError(f"{path}: no job in this file{dropped}{_advice(content)}")
-    return SwfLog(log_name(path), path, header, records, bad_lines)
+    return SwfLog(log_name(path), path, header, records, bad_lines, reading=said)
 
 
 def write_swf(path: str | Path, log: SwfLog, *, force: bool = False) -> None:
@@ -515,19 +523,24 @@ def _parse(content: bytes) -> pd.DataFrame | None:
     return frame
 
 
-def _sort_out(content: bytes) -> tuple[list[str], tuple[BadLine, ...]]:
-    """Separate good lines from malformed ones, line by line: slow, for files that have some."""
+def _sort_out(content: bytes) -> tuple[list[str], tuple[BadLine, ...], int]:
+    """Separate good lines from malformed ones, line by line: slow, for files that have some.
+
+    Where no line has 18 fields, those with more are good, and the number of fields says so.
+    """
+    lines = content.decode("latin-1").split("\n")
+    rows = [(number, line.partition(";")[0].split()) for number, line in enumerate(lines, start=1)]
+    lengths = {len(fields) for _, fields in rows if len(fields) >= len(FIELDS)} or {len(FIELDS)}
+    is_long = lengths.isdisjoint((len(FIELDS), GWF_FIELDS)) and not _advice(content)
     good: list[str] = []
     bad: list[BadLine] = []
-    for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
-        fields = line.partition(";")[0].split()
-        if not fields:
-            continue
-        if reason := _fault(fields):
+    for number, fields in rows:
+        kept = fields[: len(FIELDS)] if is_long else fields
+        if kept and (reason := _fault(kept)):
             bad.append(BadLine(number, reason))
-        else:
-            good.append(" ".join(fields))
-    return good, tuple(bad)
+        elif kept:
+            good.append(" ".join(kept))
+    return good, tuple(bad), max(lengths) if is_long else len(FIELDS)
 
 
 def _fault(fields: list[str]) -> str | None:

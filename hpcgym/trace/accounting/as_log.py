@@ -59,9 +59,11 @@ def as_log(accounting: Accounting, path: str | Path, machine: Machine | None = N
         known[key], names[key] = _numbered(runs[key])
         listed = enumerate(names[key], start=1)
         header += [f"; {key.capitalize()}: {number} {' '.join(n.split())}" for number, n in listed]
+    if "after" in runs:
+        known |= {"preceding_job": runs["after"], "think_time": runs["think_time"]}
     records = pd.DataFrame({field: known.get(field, -1) for field in FIELDS})
-    arrays = [key for key in ("array", "array_limit") if key in runs]
-    requests = runs[[*REQUESTS, *arrays]].set_axis(accounting.lines, axis=0)
+    further = [key for key in ("array", "array_limit", "after", "think_time") if key in runs]
+    requests = runs[[*REQUESTS, *further]].set_axis(accounting.lines, axis=0)
     if machine is not None and not machine.has_partitions:
         requests["partition"] = ""
     name, said = Path(unpacked_name(path)).stem, accounting.in_short

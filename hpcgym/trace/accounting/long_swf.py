@@ -1,7 +1,8 @@
 """Logs in SWF whose lines go on after field 18, or state users, groups and queues by name.
 
 With 21 fields, as logs of CERIT-SC have them, field 20 is the queue by name and field 21 what was
-asked of nodes, such as `8:ppn=8`. Other further fields are not read.
+asked of nodes, such as `8:ppn=8`. Other further fields are not read. A job before a job and the
+time between (fields 17 and 18) stay.
 
 Source: Specification, section 14, "Reading".
 """
@@ -13,10 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpcgym.trace.accounting.cells import Clock
-from hpcgym.trace.accounting.lookalikes import GWF_FIELDS
 from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
 from hpcgym.trace.swf import CANCELLED, NEVER_HELD
 from hpcgym.trace.swf import FIELDS as SWF_FIELDS
+from hpcgym.trace.swf import GWF_FIELDS
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
 _PER_NODE = re.compile(r"(\d+):ppn=(\d+)(?:[:#].*)?")
@@ -129,6 +130,8 @@ def _row(fields: list[str], *, says_held: bool) -> dict[str, Any]:
         "cpus": cpus,
         "spread": spread,
         "status": numbers["status"],
+        "after": numbers["preceding_job"] if numbers["preceding_job"] > 0 else UNKNOWN,
+        "think_time": max(numbers["think_time"], 0),
         **names,
     }
 

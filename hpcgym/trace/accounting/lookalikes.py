@@ -6,9 +6,7 @@ import re
 from typing import NamedTuple
 
 from hpcgym.trace.accounting.slurm import COMMAND
-
-GWF_FIELDS = 29
-"""Numbers of a line in the format of the Grid Workloads Archive; its first 16 are those of SWF."""
+from hpcgym.trace.swf import GWF_FIELDS
 
 _SACCT = f"print it by: {COMMAND}"
 _JSON_OF_SLURM = "sacct --json and squeue --json print a list jobs, each with a job_id"

@@ -59,6 +59,8 @@ FIELDS: dict[str, Any] = {
     "exclusive": False,
     "array": UNKNOWN,  # number of the array that the job is a task of
     "array_limit": UNKNOWN,  # tasks of it that may run at once, below 1 = any number
+    "after": UNKNOWN,  # number of the job before it
+    "think_time": 0,  # seconds between the end of that one and it
     "limited": UNKNOWN,  # 1: a limit of users or accounts held the job back once, 0: none did
     "status": UNKNOWN,  # as SWF has it: 1 completed, 0 failed, 5 cancelled
     "retried": False,  # the job was put back, so another row of it may follow

@@ -175,6 +175,7 @@ def read_accounting(
     if not len(table["line"]):
         raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
     waits = _job_waits(table, counted_from)
+    _find_predecessors(table, ledger)
     _fill_limits(table, machine, ledger)
     _find_exclusive(table, machine, ledger)
     late = (table["start"] != UNKNOWN) & (table["eligible"] > table["start"])
@@ -372,6 +373,15 @@ def _ineligible_share(table: Block) -> float:
     return float(1 - eligible / waited) if waited else 0.0
 
 
+def _find_predecessors(table: Block, ledger: Ledger) -> None:
+    """Let jobs be after none where the one before them is not a single row that is kept."""
+    ids, counts = np.unique(table["number"], return_counts=True)
+    lost = (table["after"] != UNKNOWN) & ~np.isin(table["after"], ids[counts == 1])
+    table["after"] = np.where(lost, UNKNOWN, table["after"])
+    table["think_time"] = np.where(table["after"] == UNKNOWN, 0, table["think_time"])
+    ledger.note("the job before it is not here once: taken to have ended", int(lost.sum()))
+
+
 def _fill_limits(table: Block, machine: Machine | None, ledger: Ledger) -> None:
     """Replace limits that are the partition's."""
     requested = table["requested_time"]
@@ -437,6 +447,7 @@ def _runs(table: pd.DataFrame, counted_from: str) -> tuple[pd.DataFrame, NDArray
         table["array_limit"] = table.groupby("array")["array_limit"].transform("max")
         table.loc[table["array"] == UNKNOWN, "array_limit"] = UNKNOWN
         shown += ["array"] + ["array_limit"] * bool((table["array_limit"] > 0).any())
+    shown += ["after", "think_time"] * bool((table["after"] != UNKNOWN).any())
     return table[shown], table["line"].to_numpy()
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcgym.errors import TraceError
-from hpcgym.trace import load_workload
+from hpcgym.trace import load_workload, read_log
 from hpcgym.trace.accounting import read_accounting, write_accounting
 
 
@@ -248,3 +248,51 @@ def test_logs_of_pbs_with_names_of_users_are_read(modern: Path, name: str) -> No
     lines = [line.split() for line in path.read_text().split("\n") if line[:1].isdigit()]
     assert set(found.runs["user"]) == {"user_A", "user_B"}
     assert np.array_equal(np.sort(found.runs["wait_time"]), sorted(int(line[2]) for line in lines))
+
+
+def test_fields_beyond_18_are_said_and_the_job_before_a_job_stays(tmp_path: Path) -> None:
+    """From the log at once, and from a table and a log that an import of it wrote."""
+    lines = [
+        "1 0 0 100 1 -1 -1 1 100 -1 1 1 1 1 1 1 -1 0",
+        "2 0 100 100 1 -1 -1 1 90 -1 1 1 1 1 1 1 1 7",
+    ]
+    workloads = []
+    for n_fields, further in ((18, ""), (20, " dag-1 1"), (19, " 5"), (23, " a b c d e")):
+        path = tmp_path / f"of-{n_fields}.swf"
+        path.write_text("".join(f"{line}{further}\n" for line in lines))
+        log = read_log(path)
+        said = f"SWF of {n_fields} fields: those after field 18 are not read"
+        assert log.reading == (said if n_fields > 18 else "")
+        found = read_accounting(path)
+        for name in ("jobs.csv", "out.swf"):
+            write_accounting(tmp_path / name, found, force=True)
+        options = {"machine_processors": 4, "dependencies": True}
+        workloads += [
+            load_workload(path, **options),
+            load_workload(tmp_path / "out.swf", **options),
+        ]
+        workloads.append(load_workload(tmp_path / "jobs.csv", machine_processors=4))
+    for workload in workloads:
+        assert (workload.after.tolist(), workload.think_time.tolist()) == ([-1, 0], [0, 7])
+        assert workload.requested_time.tolist() == [100, 90]
+
+
+def test_a_job_after_one_that_is_left_out_is_after_none(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(f"{LINE.replace(' 60 ', ' -1 ')}\n2{LINE[1:-6]} 1 5\n3{LINE[1:-6]} 2 5\n")
+    found = read_accounting(path)
+    assert found.runs[["job_id", "after", "think_time"]].to_numpy().tolist() == [
+        [2, -1, 0],
+        [3, 2, 5],
+    ]
+    assert found.ledger.notes["the job before it is not here once: taken to have ended"] == 1
+
+
+def test_lines_of_more_fields_are_malformed_beside_lines_of_18(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(f"{LINE}\n{LINE} 7\n")
+    with pytest.raises(TraceError, match=r"log\.swf:2: 19 fields where the format has 18"):
+        read_log(path)
+    path.write_text(f"{LINE} 7\n{LINE[:-3]}\n")
+    with pytest.raises(TraceError, match=r"log\.swf:2: 17 fields where the format has 18"):
+        read_log(path)
