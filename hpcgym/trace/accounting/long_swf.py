@@ -15,9 +15,8 @@ from typing import Any
 
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
-from hpcgym.trace.swf import CANCELLED, NEVER_HELD
+from hpcgym.trace.swf import CANCELLED, GWF_FIELDS, NEVER_HELD
 from hpcgym.trace.swf import FIELDS as SWF_FIELDS
-from hpcgym.trace.swf import GWF_FIELDS
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
 _PER_NODE = re.compile(r"(\d+):ppn=(\d+)(?:[:#].*)?")
