@@ -26,6 +26,10 @@ for _name in FROM_PARENT:
     os.environ.pop(_name, None)
 time.tzset()
 os.umask(0o022)
+try:
+    os.fstat(0)
+except OSError:  # standard input is closed: the next file would be 0
+    os.open(os.devnull, os.O_RDONLY)
 for _number, _handler in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGTERM, signal.SIG_DFL),

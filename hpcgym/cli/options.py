@@ -278,6 +278,8 @@ def log_at(context: typer.Context, log: str) -> str:
     """Return a log's name or file; standard input is kept in a file until the command ends."""
     if log != STDIN:
         return log
+    if sys.stdin is None:
+        raise HpcgymError("standard input is closed; name a log or a file in place of -")
     file = Path(context.with_resource(TemporaryDirectory(prefix="hpcgym-")), "stdin.swf")
     file.write_bytes(sys.stdin.buffer.read())
     return str(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -49,6 +50,9 @@ class HouseGroup(TyperGroup):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command; show a full disk, behind standard output too, as one line."""
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # closed by what started the command
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         try:
             with raised_again():
                 return super().main(*args, **kwargs)

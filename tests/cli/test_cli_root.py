@@ -239,3 +239,21 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
         )
     assert done.returncode == 2
     assert done.stderr == "hpcgym: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "said"),
+    [
+        ("agents list", ">&-", ""),
+        (
+            "simulate - --format csv",
+            "<&-",
+            "hpcgym: standard input is closed",
+        ),
+    ],
+)
+def test_closed_streams_cost_no_traceback(words: str, closed: str, said: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m hpcgym {words} {closed}"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == (2 if said else 0)
+    assert done.stderr.startswith(said) and "Traceback" not in done.stderr
