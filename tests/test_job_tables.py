@@ -357,3 +357,76 @@ def test_the_machine_and_another_size_contradict_each_other(write: Callable[...,
     jobs = load_workload("tiny", machine=MACHINE)
     assert np.array_equal(jobs.submit_time, load_workload("tiny").submit_time)
     assert jobs.machine is MACHINE
+
+
+def _frame() -> pd.DataFrame:
+    """Jobs in numbers, one without a request."""
+    return pd.DataFrame(
+        {
+            "job_id": [7, 8, 9],
+            "submit_time": [0, 60, 120],
+            "wait_time": [5, 90_000, 0],
+            "run_time": [7200, 100, 0],
+            "requested_time": [86_400, None, 3600],
+            "chunks": [8, 1, 2],
+            "user": ["ann", "NaN", "ben"],
+        }
+    )
+
+
+def _alike(path: Path, expected: SwfLog) -> None:
+    """Hold that a file has the same jobs, and the same names of users."""
+    log = read_log(path)
+    pd.testing.assert_frame_equal(log.records, expected.records, check_dtype=False)
+    assert log.named("user").tolist() == expected.named("user").tolist()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_tables_saved_by_pandas_are_read(separator: str, write: Callable[..., Path]):
+    """An index without a name, decimals, differences of times, `NaN`, other separators."""
+    frame = _frame()
+    expected = read_log(write(frame.to_csv(index=False), "plain.csv"))
+    spans = {
+        key: pd.to_timedelta(frame[key], unit="s")
+        for key in ("wait_time", "run_time", "requested_time")
+    }
+    floats = frame.assign(chunks=frame["chunks"].astype(float), job_id=frame["job_id"] + 0.0)
+    twice = frame.reset_index().rename(columns={"index": "Unnamed: 0"})
+    for table in (frame, floats, frame.assign(**spans), twice):
+        _alike(write(table.to_csv(sep=separator), "jobs.csv"), expected)
+    _alike(write(frame.to_csv(na_rep="NaN", sep=separator), "jobs.csv"), expected)
+    python = frame["run_time"].map(lambda seconds: str(pd.Timedelta(seconds, "s").to_pytimedelta()))
+    _alike(write(frame.assign(run_time=python).to_csv(sep=separator), "jobs.csv"), expected)
+
+
+def test_parquet_with_an_index_and_differences_of_times_is_read(
+    write: Callable[..., Path], tmp_path: Path
+):
+    pytest.importorskip("pyarrow")
+    frame = _frame()
+    expected = read_log(write(frame.to_csv(index=False), "plain.csv"))
+    typed = frame.assign(run_time=pd.to_timedelta(frame["run_time"], unit="s"))
+    typed.insert(0, "Unnamed: 0", range(3))
+    typed.set_index(pd.Index([4, 5, 6])).to_parquet(tmp_path / "jobs.parquet")
+    _alike(tmp_path / "jobs.parquet", expected)
+
+
+def test_a_column_without_a_name_that_says_something_is_an_error(write: Callable[..., Path]):
+    text = f"{NEEDED},\n1,0,9,9,1,\n"
+    assert len(read_log(write(text, "empty.csv"))) == 1
+    with pytest.raises(TraceError, match="unknown column 'Unnamed: 5'"):
+        read_log(write(f"{NEEDED},\n1,0,9,9,1,x\n", "last.csv"))
+    with pytest.raises(TraceError, match="unknown column 'Unnamed: 0'"):
+        read_log(write(f",{NEEDED}\nx,1,0,9,9,1\n", "first.csv"))
+
+
+def test_a_span_that_is_none_is_an_error_with_its_line(write: Callable[..., Path]):
+    with pytest.raises(TraceError, match=r"jobs\.csv:3: run_time is '-1 days \+23:00:00'; allowed"):
+        read_log(write(f"{NEEDED}\n1,0,9,9,1\n2,0,-1 days +23:00:00,9,1\n", "jobs.csv"))
+
+
+def test_columns_of_others_behind_an_index_are_named(write: Callable[..., Path]):
+    """As the tables of Lumos have them: what is unknown is the first column, not the index."""
+    text = ",job,user,submit_time,wait_time,run_time\n0,35079,7,1535348017.0,102306,17348.0\n"
+    with pytest.raises(TraceError, match=r"unknown column 'job'; did you mean 'job_id'"):
+        read_log(write(text, "mira.csv"))

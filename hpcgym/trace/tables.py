@@ -75,6 +75,14 @@ NAMES = ("user", "group", "executable", "queue")
 REQUIRED = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
 COLUMNS = (*NUMBERS, *FLAGS, *CHOICES, "partition", *NAMES)
 
+SPANS = ("wait_time", "run_time", "requested_time", "think_time")
+"""Columns that may hold a span as pandas writes it, such as `0 days 02:00:00`, in place of s."""
+
+_NO_NAME = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
+"""What pandas calls a column without a name."""
+
+_NO_VALUE = ("nan", "NaN", "NaT", "<NA>")
+_SPAN = re.compile(r"(\d{1,9} days?)?,? ?\+?(\d{1,9}:\d\d:\d\d(\.\d+)?)?")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
@@ -114,6 +122,7 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     is_csv = path.suffix != ".parquet"
     frame = _read_csv(path) if is_csv else read_parquet(path)
     frame.columns = [str(column).strip() for column in frame.columns]
+    frame = _without_index(frame)
     frame, reading = jobs_of(path, frame, COLUMNS)
     _check_columns(path, frame)
     frame.index += 2 if is_csv else 1
@@ -171,11 +180,13 @@ def _read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     content = read_bytes(path)
+    first = content.partition(b"\n")[0].decode("latin-1")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
                 io.BytesIO(content),
+                sep=_separator(first),
                 dtype=str,
                 encoding="utf-8-sig",
                 index_col=False,
@@ -194,6 +205,18 @@ def _read_csv(path: Path) -> pd.DataFrame:
             raise TraceError(f"{path}: not a CSV file: {str(error).strip()}") from None
         what = f"{match[3]} values, yet the header has {match[1]} names"
         raise TraceError(f"{path}:{match[2]}: {what}") from None
+
+
+def _without_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out columns without a name that say nothing: indexes at the front, and empty ones."""
+    kept, is_front = [], True
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        is_front = is_front and _NO_NAME.fullmatch(name) is not None
+        counts = is_front and not np.isnan(_floats(column)[~_is_empty(column)]).any()
+        if not (_NO_NAME.fullmatch(name) and (counts or _is_empty(column).all())):
+            kept.append(place)
+    return frame.iloc[:, kept]
 
 
 def _check_columns(path: Path, frame: pd.DataFrame) -> None:
@@ -221,13 +244,28 @@ def _parsed(frame: pd.DataFrame) -> tuple[dict[str, NDArray[Any]], dict[int, str
     faults: dict[int, str] = {}
     for key in COLUMNS:
         if key in frame:
-            columns[key], wrong, allowed = _values(key, frame[key])
+            column = _seconds(frame[key]) if key in SPANS else frame[key]
+            columns[key], wrong, allowed = _values(key, column)
         else:
             columns[key], wrong, allowed = _default(key, len(frame)), np.zeros(0, dtype=int), ""
         for row in wrong.tolist():
             came = "empty" if _is_empty(frame[key])[row] else repr(_text(frame[key].iloc[row]))
             faults.setdefault(row, f"{key} is {came}; allowed: {allowed}")
     return columns, faults
+
+
+def _seconds(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column whose spans are seconds; other values stay as they are."""
+    import pandas as pd
+
+    if pd.api.types.is_timedelta64_dtype(column.dtype):
+        return column.dt.total_seconds()
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column
+    texts = (text for text in set(column.dropna()) if isinstance(text, str) and text.strip())
+    spans = [text for text in texts if _SPAN.fullmatch(text.strip())]
+    known = {text: str(pd.to_timedelta(text.replace(",", "")).total_seconds()) for text in spans}
+    return column.replace(known) if known else column
 
 
 def _values(key: str, column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:
@@ -276,6 +314,7 @@ def _processors(
 
 def _numbers(column: pd.Series[Any], kind: Column) -> tuple[NDArray[Any], NDArray[Any], str]:
     """Return a column of numbers."""
+    column = column.mask(column.isin(_NO_VALUE)) if column.dtype.kind in "OU" else column
     values = _floats(column)
     empty = _is_empty(column)
     with np.errstate(invalid="ignore"):  # a whole number that is below as a float is exact
