@@ -9,6 +9,8 @@ from math import ceil, gcd
 from typing import Any
 
 RAN = {"COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "CANCELLED"}
+RAN |= {"BOOT_FAIL", "DEADLINE", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD", "OUT_OF_ME+"}
+NOT_YET = {"PENDING": "still waiting", "RUNNING": "still running", "SUSPENDED": "still suspended"}
 NO_TIME = ("", "Unknown", "None")
 
 
@@ -42,10 +44,10 @@ def run_of(row: dict[str, str]) -> dict[str, Any] | str:
     if "[" in row["JobID"]:
         return "array tasks that never started"
     state = row["State"].split(" ")[0]
-    if state in ("PENDING", "RUNNING"):
-        return {"PENDING": "still waiting", "RUNNING": "still running"}[state]
+    if state in NOT_YET:
+        return NOT_YET[state]
     if state not in RAN:
-        return f"state {state}"
+        return "ran on another cluster (REVOKED)"
     submit, eligible, start = (moment(row[key]) for key in ("Submit", "Eligible", "Start"))
     if start is None:
         return "cancelled before its start" if state == "CANCELLED" else "no start"
@@ -56,6 +58,10 @@ def run_of(row: dict[str, str]) -> dict[str, Any] | str:
     spread = nodes > 1 and cpus % nodes == 0
     chunks = nodes if spread else gcd(cpus, gpus) if gpus else cpus
     memory = memory_mb(wanted["mem"]) if "mem" in wanted and "mem" in given else 0
+    charged = int(row["NCPUS"])
+    if charged % chunks:  # so no chunk could be as large as another
+        gpus, memory = ceil(gpus / chunks) * chunks, ceil(memory / chunks) * chunks
+        chunks, spread = gcd(charged, gpus) if gpus else charged, False
     limit = row["TimelimitRaw"]
     enters = submit if eligible is None else max(eligible, submit)
     return {
@@ -65,7 +71,7 @@ def run_of(row: dict[str, str]) -> dict[str, Any] | str:
         "run_time": elapsed,
         "requested_time": int(limit) * 60 if limit.isdigit() else None,
         "chunks": chunks,
-        "cpus": cpus // chunks,
+        "cpus": charged // chunks,
         "gpus": ceil(gpus / chunks),
         "memory_mb": ceil(memory / chunks),
         "spread": spread,

@@ -143,6 +143,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
     classes = [np.searchsorted(CLASSES_H, waits, side="right") for waits in (recorded, simulated)]
     return {
         "verdict": verdict(misfit, mean),
+        "told": list(log.told),
         "setting": setting_text(fidelity.settings),
         "chosen_among": len(fidelity.tried),
         **_both(recorded, simulated),

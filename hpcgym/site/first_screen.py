@@ -132,7 +132,8 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
     cells.append(_cell("Agreement", tag("span", *listed, class_="stack-facts")))
     foot = (
         f"Simulated with {trust.get('setting')}, the nearest of {trust.get('chosen_among')} "
-        f"settings on the first half of the log. {_judged(log)}"
+        f"settings on the first half of the log. {_judged(log)} "
+        + " ".join(f"{text[:1].upper()}{text[1:]}." for text in trust.get("told") or ())
     )
     return tag(
         "section",

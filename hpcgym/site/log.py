@@ -39,6 +39,7 @@ class SiteLog:
         begin: Unix time of the workload's time 0; where the log states no date, 0.
         has_dates: Whether it does.
         read: Lines that say what was read, left out and changed.
+        told: What of it bears on how far a simulation is to be trusted.
         machine_is_guess: Whether the machine's size is the fewest processors on which the log fits.
         ineligible_share: Share of all waiting in which jobs were not eligible, None = not stated.
         limited_share: Share of all waiting that is of jobs which a limit held back, likewise.
@@ -50,6 +51,7 @@ class SiteLog:
     begin: int
     has_dates: bool
     read: tuple[str, ...]
+    told: tuple[str, ...]
     machine_is_guess: bool
     ineligible_share: float | None
     limited_share: float | None
@@ -99,7 +101,7 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
     how = how or Reading()
     named = [files] if isinstance(files, str | Path) else files
     paths = [find_log(file) for file in named]
-    log, lines, shares = _read(paths, how)
+    log, lines, told, shares = _read(paths, how)
     workload, report = clean(
         log,
         missing_request=cast(MissingRequest, how.missing_request),
@@ -129,6 +131,7 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
         jobs.unix_start or 0,
         jobs.unix_start is not None,
         tuple(read),
+        told,
         GUESSED_SIZE in report.machine_source,
         *shares,
         memory_use[jobs.source_row],
@@ -170,10 +173,10 @@ _GROUPS = {"user": "user", "group": "account", "partition": "partition"}
 
 def _read(
     paths: Sequence[Path], how: Reading
-) -> tuple[SwfLog, list[str], tuple[float | None, float | None]]:
-    """Return a log, what was read and left out, and the two shares that no order can change."""
+) -> tuple[SwfLog, list[str], tuple[str, ...], tuple[float | None, float | None]]:
+    """Return a log, what was read, what of it is told, and the shares that no order can change."""
     if len(paths) == 1 and format_of(Source(paths[0])) is TABLE:
-        return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], (None, None)
+        return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], (), (None, None)
     for path in paths:
         source = Source(path)
         if format_of(source) is SWF and is_log(source):
@@ -186,7 +189,7 @@ def _read(
     for path in paths:  # folders may tell who somebody is
         text = text.replace(str(path), path.name)
     shares = (accounting.ineligible_share, accounting.limited_share)
-    return log, text.splitlines(), shares
+    return log, text.splitlines(), tuple(accounting.ledger.important), shares
 
 
 def _names(log: SwfLog, jobs: Workload, how: Reading) -> dict[str, NameArray]:

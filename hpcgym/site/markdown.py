@@ -26,6 +26,7 @@ def markdown_of(report: Mapping[str, Any]) -> str:
         f"{hours(trusted['misfit_h'])}, the correlation of hourly queue lengths is {told}, and "
         f"{trusted['same_class']:.0%} of jobs are in the same class of waits. Its noise is "
         f"{hours(trusted['noise_h'])}.",
+        *(f"{text[:1].upper()}{text[1:]}." for text in trusted["told"]),
         "",
         "| option | kind | mean wait | median | p90 | less wait | told |",
         "|---|---|---:|---:|---:|---:|---|",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcgym.trace.accounting.held import held_processors
 from hpcgym.trace.accounting.rows import NAMES
-from hpcgym.trace.accounting.runs import Accounting, held_processors
+from hpcgym.trace.accounting.runs import Accounting
 from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, per_processor, unpacked_name
 
 if TYPE_CHECKING:

@@ -8,19 +8,32 @@ Source: Specification, section 14, "Reading".
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
-from hpcgym.trace.accounting.cells import MOST, Clock, seconds, whole
-from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
+from hpcgym.trace.accounting.cells import MOST, Clock, seconds, tasks_in, whole
+from hpcgym.trace.accounting.rows import (
+    PARTITION_LIMIT,
+    UNKNOWN,
+    Block,
+    Ledger,
+    Source,
+    in_blocks,
+    stated_kb,
+)
 
-_RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]+);([^;]*);(.*)", re.DOTALL)
+_RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]+);([^;]*);(.*)", re.DOTALL)
 _PAIR = re.compile(r"(?:^| )([A-Za-z_][\w.-]*)=(.*?)(?= [A-Za-z_][\w.-]*=|$)", re.DOTALL)
-_JOB = re.compile(r"(\d{1,15})(?:\[(\d*)\])?(?:\..*)?")
+_JOB = re.compile(r"(\d{1,15})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
+_SUSPENSION = re.compile(r"^[^;\n]*;z;([^;\n]*);", re.MULTILINE)
+_VNODE = re.compile(r"ncpus=(\d+)")
+_SHARING = re.compile(r"#(\w+)")
 _SIZE = re.compile(r"(\d+)([kmgtp]?)(b|w)?", re.IGNORECASE)
 _IN_KB = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024**4}
 _WORD_BYTES = 8
+NO_LIMIT = ("UNLIMITED", "INFINITE", "INFINITY")
 _DIGITS = 11
 """Most digits of a count."""
 
@@ -32,55 +45,77 @@ def recognises(head: str) -> bool:
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
     """Yield the runs of a file."""
-    return in_blocks(_rows(source, ledger))
+    return in_blocks(_rows(source, clock, ledger))
 
 
-def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    """Yield what each record of type E states."""
+def _rows(source: Source, clock: Clock, ledger: Ledger) -> Iterator[dict[str, Any]]:
+    """Yield what each record of type E states, and each of type R: a run after which others follow.
+
+    Of a record R that states nothing, as Torque writes it, the record S before it says the rest.
+    """
+    suspended = set(_SUSPENSION.findall(source.text))
     for number, line in source.lines():
         ledger.rows += 1
         try:
-            row = _row(line)
+            row = _row(line, clock, ledger.begun)
         except ValueError as error:
             ledger.leave_out(str(error), source.path, number, jobs=int(" type " not in str(error)))
         else:
             if row["used_memory_kb"] != UNKNOWN:
                 ledger.note("used memory: resources_used.mem, of the whole job")
+            if row.pop("by_exec_host"):
+                ledger.note("no request that can be read: the processors of exec_host are taken")
+            row["suspended"] = UNKNOWN if row["job"] in suspended else 0
             yield row | {"line": number}
 
 
-def _row(line: str) -> dict[str, Any]:
-    """Read a record; a ValueError says why it is no run."""
+def _row(line: str, clock: Clock, begun: dict[str, Any]) -> dict[str, Any]:
+    """Read a record; a ValueError says why it is no run.
+
+    Writes `begun`: by job, how often it was rerun and what its last record S states.
+    """
     record = _RECORD.fullmatch(line)
     if record is None:
         raise ValueError("no record of PBS")
-    if record[1] != "E":
-        raise ValueError(f"record of type {record[1]}")
-    job = _JOB.fullmatch(record[2])
+    moment, kind, name, text = record.groups()
+    job = _JOB.fullmatch(name)
+    reruns, stated = begun.get(name, (0, ""))
+    if kind == "S":
+        begun[name] = reruns, text
+    if kind not in ("E", "R"):
+        raise ValueError(f"record of type {kind}")
     if job is None:
         raise ValueError("no id of a job")
     if job[2] == "":
         raise ValueError("array as a whole: its tasks are rows of their own")
-    keys = {key: value.strip('"') for key, value in _PAIR.findall(record[3])}
+    keys = {key: value.strip('"') for key, value in _PAIR.findall(text)}
+    if kind == "R":
+        begun[name] = reruns + 1, ""
+        if "start" not in keys:
+            keys = {key: value.strip('"') for key, value in _PAIR.findall(stated)} | keys
+            keys.setdefault("end", str(clock.read(_iso(moment))[0]))
+    else:
+        begun.pop(name, None)
     submit, start, end = (_moment(keys, key) for key in ("ctime", "start", "end"))
     submit = _moment(keys, "qtime") if submit == UNKNOWN else submit
     if start == UNKNOWN:
         raise ValueError("no start")
     if end == UNKNOWN:
         raise ValueError("no end")
-    limit = keys.get("Resource_List.walltime", "")
     status = keys.get("Exit_status", "")
     return {
-        "job": record[2],
-        "number": int(job[1]) if job[2] is None else UNKNOWN,
+        "job": name,
+        "number": int(job[1]) if job[2] is job[3] is None else UNKNOWN,
         "order": int(job[1]),
         "submit": submit,
         "eligible": _moment(keys, "etime"),
         "start": start,
         "end": end,
-        "run_time": end - start,
-        "requested_time": _limit(limit),
+        "run_time": _run_time(keys, end - start),
+        "requested_time": _limit(keys.get("Resource_List.walltime", "")),
         "status": {"": UNKNOWN, "0": 1}.get(status, 0),
+        "retried": kind == "R",
+        "run_count": max(_count(keys.get("run_count", "0"), "run_count"), reruns + 1),
         "user": keys.get("user", ""),
         "group": keys.get("account") or keys.get("project") or keys.get("group", ""),
         "executable": keys.get("jobname", ""),
@@ -88,6 +123,22 @@ def _row(line: str) -> dict[str, Any]:
         "used_memory_kb": _used(keys.get("resources_used.mem", "0")),
         **_request(keys),
     }
+
+
+def _iso(moment: str) -> str:
+    """Return when a record was written, "MM/DD/YYYY HH:MM:SS", as ISO 8601 has it."""
+    date, _, time = moment.partition(" ")
+    month, day, year = date.split("/")
+    return f"{year}-{month}-{day}T{time}"
+
+
+def _run_time(keys: dict[str, str], held: int) -> int:
+    """Return how long a job ran: its used walltime, which leaves out when it stood suspended."""
+    try:
+        used = _span(keys.get("resources_used.walltime", "0"))
+    except ValueError:
+        return held
+    return min(used, held) if used > 0 else held
 
 
 def _moment(keys: dict[str, str], key: str) -> int:
@@ -100,36 +151,106 @@ def _moment(keys: dict[str, str], key: str) -> int:
 
 def _limit(text: str) -> int:
     """Read a limit on the run time."""
+    if text.upper() in NO_LIMIT:
+        return PARTITION_LIMIT
     try:
-        return whole(text) if text.isdecimal() else seconds(text)
+        return _span(text)
     except ValueError:
         raise ValueError("Resource_List.walltime cannot be read") from None
 
 
+def _span(text: str) -> int:
+    """Read seconds, MM:SS, HH:MM:SS, or D:HH:MM:SS as Torque has it.
+
+    Example:
+        >>> _span("90"), _span("1:30"), _span("1:00:00:30")
+        (90, 90, 86430)
+    """
+    if text.isdecimal():
+        return whole(text)
+    has_days = text.count(":") > 2
+    return seconds(text.replace(":", "-", 1) if has_days else text)
+
+
 def _request(keys: dict[str, str]) -> dict[str, Any]:
-    """Return what a job asked for, in chunks: by `select`, else `nodes` (Torque), else `ncpus`."""
-    asked = {key.removeprefix("Resource_List."): value for key, value in keys.items()}
-    placement = asked.get("place", "").split(":")
-    flags = {
-        "exclusive": any(word in ("excl", "exclhost") for word in placement),
-        "spread": "scatter" in placement,
+    """Return what a job asked for, in chunks; where that cannot be read, on which cpus it ran."""
+    asked = {
+        key.removeprefix("Resource_List."): value
+        for key, value in keys.items()
+        if key.startswith("Resource_List.")
     }
-    nodes = _count(asked.get("nodect", "0"), "nodect")
+    flags = _placement(asked)
+    try:
+        request, by_exec_host = _asked(asked), False
+    except ValueError:
+        if (request := _of_exec_host(keys)) is None:
+            raise
+        by_exec_host = True
+    request |= {key: request.get(key, False) or flag for key, flag in flags.items()}
+    nodes = _count(asked.get("nodect", "0"), "nodect") or request.get("nodes", 0)
+    return request | {"nodes": nodes, "by_exec_host": by_exec_host}
+
+
+def _placement(asked: dict[str, str]) -> dict[str, bool]:
+    """Return whether a job's chunks are on different nodes, and whether it has these alone."""
+    words = asked.get("place", "").split(":") + _SHARING.findall(asked.get("nodes", ""))
+    return {"exclusive": not {"excl", "exclhost"}.isdisjoint(words), "spread": "scatter" in words}
+
+
+def _asked(asked: dict[str, str]) -> dict[str, Any]:
+    """Return the chunks asked for: by `select`, else by what Torque and Cray have, else `ncpus`."""
     if asked.get("select"):
-        groups = [_chunk(text, "ncpus", "ngpus") for text in asked["select"].split("+")]
-        return _as_chunks(groups) | flags | {"nodes": nodes}
-    whole = _count(asked.get("ncpus", "0"), "ncpus")
+        return _as_chunks([_chunk(text, "ncpus", "ngpus") for text in asked["select"].split("+")])
     memory = _megabytes(asked.get("mem", "0"))
-    if re.match(r"\d+(:|\+|$)", asked.get("nodes", "")):
-        groups = [_chunk(text, "ppn", "gpus") for text in asked["nodes"].split("+")]
-        request = _as_chunks(groups) | flags
-        request["spread"] = request["chunks"] > 1 and len(groups) == 1
-        request["memory_mb"] = -(-memory // request["chunks"])
-        return request | {"nodes": nodes or request["chunks"]}
-    if whole == 0:
+    anywhere = _count(asked.get("procs", "0"), "procs") or _count(asked.get("size", "0"), "size")
+    if asked.get("nodes"):
+        parts = _SHARING.sub("", asked["nodes"]).split("+")
+        groups = [_chunk(text, "ppn", "gpus") for text in parts]
+        request = _as_chunks(groups + [(anywhere, 1, 0, 0)] * (anywhere > 0))
+        n_nodes = sum(group[0] for group in groups)
+        request["spread"] = request["chunks"] == n_nodes > 1
+        if memory:
+            request["memory_mb"] = -(-memory // request["chunks"])
+        return request | {"nodes": n_nodes}
+    if asked.get("mppwidth"):
+        width, depth, on_node = (
+            _count(asked.get(f"mpp{key}", "1"), f"mpp{key}") for key in ("width", "depth", "nppn")
+        )
+        on_node = on_node if "mppnppn" in asked and width % max(on_node, 1) == 0 else 1
+        request = _as_chunks([(width // on_node, on_node * depth, 0, 0)])
+        return request | {"spread": on_node > 1 and request["chunks"] > 1}
+    if anywhere:
+        return _as_chunks([(anywhere, 1, 0, -(-memory // anywhere))])
+    ncpus = _count(asked.get("ncpus", "0"), "ncpus")
+    if ncpus == 0:
         raise ValueError("no processors")
     gpus = _count(asked.get("ngpus", "0"), "ngpus")
-    return _as_chunks([(1, whole, gpus, memory)]) | flags | {"nodes": nodes}
+    return _as_chunks([(1, ncpus, gpus, memory)])
+
+
+def _of_exec_host(keys: dict[str, str]) -> dict[str, Any] | None:
+    """Return the cpus on which a job ran, in a chunk for each node; None where nothing says it.
+
+    Example:
+        >>> _of_exec_host({"exec_host": "n1/0-3+n2/0*4"})["chunks"]
+        2
+    """
+    cpus: Counter[str] = Counter()
+    if _VNODE.search(vnodes := keys.get("exec_vnode", "")):
+        for part in vnodes.strip("()").replace(")+(", "+").split("+"):
+            cpus[part.partition(":")[0]] += sum(map(int, _VNODE.findall(part)))
+    elif hosts := keys.get("exec_host"):
+        for part in hosts.split("+"):
+            host, _, slots = part.partition("/")
+            index, star, times = slots.partition("*")
+            cpus[host] += _count(times, "exec_host") if star else tasks_in(index)
+    elif "total_execution_slots" in keys:
+        cpus[""] = _count(keys["total_execution_slots"], "total_execution_slots")
+    counts = list(cpus.values())
+    if not any(counts):
+        return None
+    request = _as_chunks([(1, count, 0, 0) for count in counts if count])
+    return request | {"nodes": len(counts), "spread": request["chunks"] == len(counts) > 1}
 
 
 def _chunk(text: str, cpus: str, gpus: str) -> tuple[int, int, int, int]:

@@ -6,6 +6,7 @@ Source: Specification, section 14, "Reading".
 from __future__ import annotations
 
 import codecs
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -45,9 +46,11 @@ FIELDS: dict[str, Any] = {
     "eligible_late": 0,
     "start_late": 0,
     "end_late": 0,
-    "run_time": UNKNOWN,
+    "run_time": UNKNOWN,  # in which it ran, so without the time that it stood suspended
+    "suspended": 0,  # seconds that it stood suspended; UNKNOWN: it did, and not how long
     "requested_time": UNKNOWN,
     "charged": 0,  # processors that the job held
+    "by_slurm": False,  # `charged` is what Slurm allocated, and `start` may be cut by sacct -T
     "nodes": 0,  # nodes that it held
     "chunks": 0,
     "cpus": 1,
@@ -64,6 +67,8 @@ FIELDS: dict[str, Any] = {
     "limited": UNKNOWN,  # 1: a limit of users or accounts held the job back once, 0: none did
     "status": UNKNOWN,  # as SWF has it: 1 completed, 0 failed, 5 cancelled
     "retried": False,  # the job was put back, so another row of it may follow
+    "resized": False,  # it went on with other processors, so the next row of it is no new attempt
+    "run_count": UNKNOWN,  # how often it had been started, this time included
     "ran": True,  # False: put back before it started
     "partition": "",
     "user": "",
@@ -156,13 +161,23 @@ class Reason:
 class Ledger:
     """Every row read, those left out by reason, and what is worth saying once.
 
-    `machine_processors` is what a header says.
+    Attributes:
+        machine_processors: What a header says.
+        notes: How many rows there is something to say of that do become jobs.
+        told: The same of what waits and loads depend on, so that every command says it.
+        warnings: The same of what makes them wrong.
+        clusters: Rows of each cluster that rows name.
+        begun: What a format knows of jobs whose end is still to come, perhaps in the next file.
     """
 
     rows: int = 0
     machine_processors: int | None = None
     left_out: dict[str, Reason] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
+    told: dict[str, int] = field(default_factory=dict)
+    warnings: dict[str, int] = field(default_factory=dict)
+    clusters: Counter[str] = field(default_factory=Counter)
+    begun: dict[str, Any] = field(default_factory=dict)
 
     def leave_out(self, reason: str, path: Path, line: int, jobs: int = 1) -> None:
         """Count a row that becomes no job."""
@@ -172,10 +187,17 @@ class Ledger:
         if len(entry.places) < SHOWN_PLACES:
             entry.places.append((path, line))
 
-    def note(self, what: str, rows: int = 1) -> None:
-        """Count what is worth saying of rows that do become jobs."""
+    def note(self, what: str, rows: int = 1, among: dict[str, int] | None = None) -> None:
+        """Count what is worth saying of rows that do become jobs, by default in `notes`."""
+        counts = self.notes if among is None else among
         if rows:
-            self.notes[what] = self.notes.get(what, 0) + int(rows)
+            counts[what] = counts.get(what, 0) + int(rows)
+
+    @property
+    def important(self) -> list[str]:
+        """What every command says: what is told, and warnings."""
+        told = [f"{rows} runs {what}" for what, rows in self.told.items()]
+        return told + [f"warning: {rows} runs {what}" for what, rows in self.warnings.items()]
 
 
 def read_distinct(texts: Sequence[str], read: Callable[[str], Any]) -> tuple[list[Any], set[str]]:

@@ -17,8 +17,18 @@ from hpcgym.errors import TraceError
 from hpcgym.machine import Machine
 from hpcgym.progress import steps
 from hpcgym.text_table import printable
+from hpcgym.trace.accounting.attempts import (
+    OWNERS,
+    codes,
+    find_attempts,
+    ineligible_share,
+    job_waits,
+    limited_share,
+    repeats,
+)
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.formats import format_of
+from hpcgym.trace.accounting.held import fewest_processors, find_exclusive, hold_charges
 from hpcgym.trace.accounting.rows import (
     FIELDS,
     NAMES,
@@ -37,6 +47,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _DAY_S = 86_400
+_HOUR_S = 3600
+_SUSPENDED_S = 60
+"""What lies between start and end beyond the run time, and is no more than clocks that differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +58,9 @@ class Accounting:
 
     Attributes:
         runs: A row for each run, by `submit_time`, with the columns of a table of jobs, `wait_time`
-            among them, `status` as in SWF, `charged`, the processors that it held, and
-            `asked_memory_kb` of the whole job, where that is no request of nodes. Times are seconds
-            since 1970; names are the site's.
+            among them, `status` as in SWF, `charged`, the processors that were allocated to it,
+            `asked_memory_kb` of the whole job, where that is no request of nodes, and whether it
+            was `suspended`. Times are seconds since 1970; names are the site's.
         lines: The line of each run in its file, from 1.
         formats: Each file with the name of its format.
         ledger: How many rows there were, and how many were left out, by reason.
@@ -85,7 +98,7 @@ class Accounting:
         if left:
             parts.append("left out " + ", ".join(f"{reason.rows} {why}" for why, reason in left))
         parts.append(f"times {f'local, of {self.zone}' if self.zone else 'since 1970, UTC'}")
-        return "; ".join([*parts, f"waits from {self.counted_from} time"])
+        return "; ".join([*parts, f"waits from {self.counted_from} time", *self.ledger.important])
 
     def __str__(self) -> str:
         """Say what was read, left out, taken for granted and recorded."""
@@ -98,8 +111,10 @@ class Accounting:
             of_jobs = f", {left_out.jobs} jobs" if left_out.jobs not in (0, left_out.rows) else ""
             where = left_out.where(several_files=len(self.formats) > 1)
             lines.append(f"left out   {left_out.rows}  {reason}{of_jobs}: {printable(where)}")
-        for what, rows in self.ledger.notes.items():
+        for what, rows in (self.ledger.notes | self.ledger.told).items():
             lines.append(f"noted      {rows}  {what}")
+        for what, rows in self.ledger.warnings.items():
+            lines.append(f"warning    {rows}  {what}")
         lines.append(f"times      {f'local, of {self.zone}' if self.zone else 'since 1970, UTC'}")
         guess = f"a guess: {GUESSED_SIZE}" if self.is_guess else ""
         size = self.machine_processors
@@ -165,6 +180,7 @@ def read_accounting(
                 arrays["file"] = np.full(len(arrays["line"]), number)
                 blocks.append(arrays)
             progress.advance()
+    _refuse_clusters(files, ledger)
     table = {key: np.concatenate([block[key] for block in blocks] or [[]]) for key in _KEYS}
     if not len(table["line"]):
         raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
@@ -174,10 +190,12 @@ def read_accounting(
         table = _in_partitions(table, machine, files, ledger)
     if not len(table["line"]):
         raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
-    waits = _job_waits(table, counted_from)
+    waits = job_waits(table, counted_from)
     _find_predecessors(table, ledger)
     _fill_limits(table, machine, ledger)
-    _find_exclusive(table, machine, ledger)
+    find_exclusive(table, machine, ledger)
+    hold_charges(table, machine, ledger)
+    _warn_of_cut_starts(table, ledger)
     late = (table["start"] != UNKNOWN) & (table["eligible"] > table["start"])
     ledger.note("eligible after its start: the start is taken", int(late.sum()))
     runs, lines = _runs(pd.DataFrame(table), counted_from)
@@ -195,12 +213,23 @@ def read_accounting(
         waits,
         zone,
         counted_from,
-        _ineligible_share(table) if says_eligible else None,
-        _limited_share(table, counted_from),
+        ineligible_share(table) if says_eligible else None,
+        limited_share(table, counted_from),
     )
 
 
 _KEYS = (*FIELDS, "file")
+
+
+def _refuse_clusters(files: Sequence[Path], ledger: Ledger) -> None:
+    """Refuse rows of several clusters: each is a machine of its own, with ids of its own."""
+    if len(ledger.clusters) > 1:
+        named = ", ".join(f"{name} ({rows} rows)" for name, rows in sorted(ledger.clusters.items()))
+        raise TraceError(
+            f"{files[0]}: rows of {len(ledger.clusters)} clusters in the column Cluster: "
+            f"{printable(named)}. Each is a machine of its own; print one by: sacct --clusters "
+            f"{printable(min(ledger.clusters))} ..."
+        )
 
 
 def _in_partitions(table: Block, machine: Machine, files: Sequence[Path], ledger: Ledger) -> Block:
@@ -234,7 +263,11 @@ def _settle(table: Block, files: Sequence[Path], ledger: Ledger) -> Block:
     table["start"] = np.where(unknown, table["end"] - table["run_time"], table["start"])
     both = (table["start"] != UNKNOWN) & (table["end"] != UNKNOWN)
     derived = both & (table["run_time"] == UNKNOWN)
-    table["run_time"] = np.where(derived, table["end"] - table["start"], table["run_time"])
+    held = table["end"] - table["start"]
+    active = np.where(held > 0, np.maximum(held - np.maximum(table["suspended"], 0), 0), held)
+    table["run_time"] = np.where(derived, active, table["run_time"])
+    longer = both & (table["run_time"] >= 0) & (held - table["run_time"] > _SUSPENDED_S)
+    table["suspended"] = (table["suspended"] != 0) | longer
     table["eligible"] = np.maximum(table["eligible"], table["submit"])  # unknown ones too
     ran, started = table["ran"], table["start"] != UNKNOWN
     largest = np.max([table[key] for key in (*TIMES, "run_time", "requested_time")], axis=0)
@@ -245,16 +278,22 @@ def _settle(table: Block, files: Sequence[Path], ledger: Ledger) -> Block:
         "end before start": ran
         & ((table["run_time"] < 0) | (both & (table["end"] < table["start"]))),
         "start before submission": ran & started & (table["start"] < table["submit"]),
-        "row once more": _repeats(table),
+        "row once more": repeats(table),
     }
     keep = np.ones(len(ran), dtype=bool)
     for reason, wrong in faults.items():
         _leave_out(table, wrong & keep, reason, files, ledger)
         keep &= ~wrong
     table = {key: values[keep] for key, values in table.items()}
-    _find_attempts(table, ledger)
+    find_attempts(table, ledger)
     _leave_out(table, ~table["ran"], PUT_BACK, files, ledger)
-    return {key: values[table["ran"]] for key, values in table.items()}
+    table = {key: values[table["ran"]] for key, values in table.items()}
+    ledger.note(
+        "suspended for a time: the run time is that in which they ran",
+        int(table["suspended"].sum()),
+        ledger.told,
+    )
+    return table
 
 
 def _leave_out(
@@ -301,76 +340,24 @@ def _set_clock(table: Block) -> None:
             table["start"][row], table["end"][row] = min(pairs, key=misfit)
 
 
-def _repeats(table: Block) -> NDArray[np.bool_]:
-    """Tell which rows say what an earlier one does, as in files that overlap."""
-    import pandas as pd
+def _warn_of_cut_starts(table: Block, ledger: Ledger) -> None:
+    """Warn of starts that look as if `sacct -T` had put them to the begin of its window.
 
-    keys = ("job", *TIMES, "run_time", "chunks", "cpus")
-    return np.array(pd.DataFrame({key: table[key] for key in keys}).duplicated(), dtype=bool)
-
-
-def _find_attempts(table: Block, ledger: Ledger) -> None:
-    """Add `first_row`, `attempt` and times of the first attempt.
-
-    A row is a further attempt if the row before it of this job says that it was put back. It enters
-    the queue then.
+    Nothing starts before them, they waited, and they were submitted at different times or start on
+    the hour.
     """
-    n = len(table["line"])
-    table["first_row"], table["attempt"] = np.arange(n), np.zeros(n, dtype=np.int64)
-    order = np.lexsort((table["line"], table["start"], table["submit"]))
-    order = order[np.argsort(_codes(table["job"])[order], kind="stable")]
-    jobs = table["job"][order]
-    for index in np.flatnonzero(jobs[1:] == jobs[:-1]).tolist():
-        before, row = order[index], order[index + 1]
-        if not table["retried"][before]:
-            ledger.note("id of a job that another job had before")
-            continue
-        table["first_row"][row] = table["first_row"][before]
-        table["attempt"][row] = table["attempt"][before] + 1
-        put_back = max(table["end"][before], table["submit"][row])
-        if table["start"][row] == UNKNOWN or put_back <= table["start"][row]:
-            table["submit"][row] = put_back
-        table["eligible"][row] = max(table["eligible"][row], table["submit"][row])
-    ledger.note("further attempts of jobs", int((table["attempt"] > 0).sum()))
-    for key in ("submit", "eligible"):
-        table[f"first_{key}"] = table[key][table["first_row"]]
-
-
-def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of each value, equal for equal ones."""
-    import pandas as pd
-
-    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
-
-
-def _job_waits(table: Block, counted_from: str) -> NDArray[np.float64]:
-    """Return how long each job waited in all, h."""
-    rows = _last_rows(table)
-    begun = np.minimum(table[f"first_{counted_from}"][rows], table["start"][rows])
-    return np.asarray((table["start"][rows] - begun) / 3600, dtype=np.float64)
-
-
-def _last_rows(table: Block) -> NDArray[np.int64]:
-    """Return the row of the last attempt of each job that has started."""
-    last: dict[int, int] = {}
-    for row in np.argsort(table["attempt"], kind="stable").tolist():
-        last[table["first_row"][row]] = row
-    rows = np.array(sorted(last.values()), dtype=np.int64)
-    return np.asarray(rows[table["start"][rows] != UNKNOWN], dtype=np.int64)
-
-
-def _limited_share(table: Block, counted_from: str) -> float | None:
-    """Return the share of all waiting of jobs that a limit held back; None without reasons."""
-    limited, waits = table["limited"][_last_rows(table)], _job_waits(table, counted_from)
-    if not (limited != UNKNOWN).any():
-        return None
-    return float(waits[limited == 1].sum() / waits.sum()) if waits.sum() else 0.0
-
-
-def _ineligible_share(table: Block) -> float:
-    """Return the share of all waiting since submission before jobs were eligible."""
-    waited, eligible = (_job_waits(table, since).sum() for since in ("submit", "eligible"))
-    return float(1 - eligible / waited) if waited else 0.0
+    started = table["by_slurm"] & (table["start"] != UNKNOWN)
+    if not started.any():
+        return
+    first = int(table["start"][started].min())
+    cut = started & (table["start"] == first) & (table["eligible"] < first)
+    if len(np.unique(table["submit"][cut])) > 1 or (cut.any() and first % _HOUR_S == 0):
+        ledger.note(
+            "start in the first second of all, as where sacct -T cuts starts at its window: then "
+            "they started before, and waited less; leave -T out",
+            int(cut.sum()),
+            ledger.warnings,
+        )
 
 
 def _find_predecessors(table: Block, ledger: Ledger) -> None:
@@ -406,64 +393,27 @@ def _fill_limits(table: Block, machine: Machine | None, ledger: Ledger) -> None:
     )
 
 
-def _find_exclusive(table: Block, machine: Machine | None, ledger: Ledger) -> None:
-    """Tell which jobs had whole nodes: charged all cpus of these, more than they asked for."""
-    nodes, charged = table["nodes"], table["charged"]
-    more = (charged > table["chunks"] * table["cpus"]) & (nodes > 0)
-    if not more.any():
-        return
-    each = charged / np.maximum(nodes, 1)
-    if machine is not None:
-        whole = np.isin(each, [node_type.cpus for node_type in machine.nodes])
-    else:
-        codes = _codes(table["partition"])
-        largest = np.zeros(codes.max() + 1)
-        np.maximum.at(largest, codes[nodes > 0], each[nodes > 0])
-        whole = each == largest[codes]
-    table["exclusive"] = table["exclusive"] | (more & whole)
-    ledger.note(
-        "charged all cpus of their nodes, more than asked: exclusive", int((more & whole).sum())
-    )
-    ledger.note("charged more than asked, yet no whole nodes", int((more & ~whole).sum()))
-
-
 def _runs(table: pd.DataFrame, counted_from: str) -> tuple[pd.DataFrame, NDArray[np.int64]]:
     """Lay rows out as a table of jobs, in order of their submit times; return their lines too."""
     entered = table[counted_from]
     started = table["start"] != UNKNOWN
     entered = entered.where(~started | (entered <= table["start"]), table["start"])
     table["submit_time"] = entered
-    table["wait_time"] = (table["start"] - entered).where(started, UNKNOWN)
+    is_known = started & ~table["is_unknown"]
+    table["wait_time"] = (table["start"] - entered).where(is_known, UNKNOWN)
     missing = table["number"] == UNKNOWN
     if missing.any():
         first = int(table["number"].max()) + 1
-        table.loc[missing, "number"] = first + _codes(table.loc[missing, "job"].to_numpy())
+        table.loc[missing, "number"] = first + codes(table.loc[missing, "job"].to_numpy())
     table["job_id"] = table["number"]
     table = table.sort_values(["submit_time", "job_id", "file", "line"], ignore_index=True)
     shown = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
     shown += ["gpus", "memory_mb", "spread", "exclusive", *NAMES, "used_memory_kb"]
-    shown += ["status", "charged", "asked_memory_kb"]
+    shown += ["status", "charged", "asked_memory_kb", "suspended"]
     if (table["array"] != UNKNOWN).any():  # Slurm states the limit at one task, and 0 at the others
-        table["array_limit"] = table.groupby("array")["array_limit"].transform("max")
+        arrays = table.groupby(["array", *OWNERS])["array_limit"]
+        table["array_limit"] = arrays.transform("max")
         table.loc[table["array"] == UNKNOWN, "array_limit"] = UNKNOWN
         shown += ["array"] + ["array_limit"] * bool((table["array_limit"] > 0).any())
     shown += ["after", "think_time"] * bool((table["after"] != UNKNOWN).any())
     return table[shown], table["line"].to_numpy()
-
-
-def fewest_processors(runs: pd.DataFrame) -> int:
-    """Return the size of the smallest machine on which runs fit as recorded; ends come first."""
-    held = held_processors(runs)
-    known = (runs["wait_time"] >= 0).to_numpy()
-    start = (runs["submit_time"] + runs["wait_time"]).to_numpy()[known]
-    end = start + runs["run_time"].to_numpy()[known]
-    times = np.concatenate([start, end])
-    change = np.concatenate([held[known], -held[known]])
-    order = np.lexsort((change, times))
-    return max(int(np.cumsum(change[order]).max(initial=1)), int(held.max()))
-
-
-def held_processors(runs: pd.DataFrame) -> NDArray[np.int64]:
-    """Return how many processors each run holds on a machine that counts them."""
-    asked = (runs["chunks"] * runs["cpus"]).to_numpy()
-    return np.asarray(np.where(runs["exclusive"], runs["charged"], asked), dtype=np.int64)

@@ -22,11 +22,13 @@ from hpcgym.trace.accounting.used_memory import UNREADABLE, Used, kilobytes, of_
 _JOBS = re.compile(r'"jobs"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 _MISSING = object()
+_DECISIVE = ("REQUEUED", slurm.RESIZING, slurm.REVOKED)
 _LONGEST_TOKEN = 16
 """Characters of `-Infinity`, of an escaped pair of characters, and some."""
 
 PATHS = {
     "jobidraw": ("job_id",),
+    "cluster": ("cluster",),
     "state": ("state.current", "job_state", "state"),
     "reason": ("state.reason", "state_reason"),
     "submit": ("time.submission", "submit_time"),
@@ -34,6 +36,7 @@ PATHS = {
     "start": ("time.start", "start_time"),
     "end": ("time.end", "end_time"),
     "elapsedraw": ("time.elapsed",),
+    "suspendedraw": ("time.suspended",),
     "timelimitraw": ("time.limit", "time_limit"),
     "nnodes": ("allocation_nodes", "node_count"),
     "reqcpus": ("required.CPUs", "cpus"),
@@ -146,8 +149,8 @@ def _cells(job: Mapping[str, Any]) -> dict[str, Any]:
     cells: dict[str, Any] = {field: _text(_at(job, paths)) for field, paths in PATHS.items()}
     states = _at(job, PATHS["state"])
     # Slurm 24.11 says so beside "PENDING", the state that the job then had.
-    if isinstance(states, list) and "REQUEUED" in states:
-        cells["state"] = "REQUEUED"
+    if isinstance(states, list) and "RUNNING" not in states:
+        cells["state"] = next(filter(_DECISIVE.__contains__, states), cells["state"])
     limit = _at(job, PATHS["timelimitraw"])
     if limit is None or cells["timelimitraw"] in ("0", "INFINITE"):
         cells["timelimitraw"] = "UNLIMITED"

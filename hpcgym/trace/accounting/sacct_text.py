@@ -31,16 +31,16 @@ _INDEX = re.compile(r"|unnamed: \d+(\.\d+)?")
 _MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[+-]\d\d:?\d\d|Z)?|\d+|Unknown|None|N/A|INVALID|"
 _SPAN = r"(?:\d+-)?\d+(?::\d+)*(?:\.\d+)?|UNLIMITED|Partition_Limit|INVALID|"
 _COUNT = r"\d*|\d+(?:\.\d+)?[KM]"
-_STATE = rf"(?:{'|'.join(sorted(slurm.STATES))})(?: by \d+)?|"
+_STATE = rf"(?:{'|'.join(sorted(slurm.STATES))})(?: by \d+)?|[A-Z_]+\+|"
 _LIST = r"(?:(?:(?<=.),)?([\w/:.-]+)=[\d.]+[KMGTPE]?(?!,(?:.*,)?\1=)(?=,|$))*"  # no name twice
 _USAGE = r"(?:(?:(?<=.),)?[\w/:.-]+=[\w:.-]+(?=,|$))*"
 _NAME = r"[^\s|,;]*"
 SHAPES = {
     **dict.fromkeys(("jobid", "jobidraw"), r"\d+(?:[_+.].*)?"),
     **dict.fromkeys(("submit", "eligible", "start", "end"), _MOMENT),
-    **dict.fromkeys(("elapsed", "timelimit", "elapsedraw", "timelimitraw"), _SPAN),
+    **dict.fromkeys(("elapsed", "timelimit", "elapsedraw", "timelimitraw", "suspended"), _SPAN),
     **dict.fromkeys(("nnodes", "ncpus", "reqnodes", "reqcpus"), _COUNT),
-    **dict.fromkeys(("user", "group", "account", "qos"), _NAME),
+    **dict.fromkeys(("user", "group", "account", "qos", "cluster"), _NAME),
     "partition": r"[^\s|;]*",  # a job that waits may name several
     **dict.fromkeys(("reqtres", "alloctres"), _LIST),
     "state": _STATE,
@@ -340,14 +340,14 @@ class _Layout:
         """Tell whether a line is of a step that may say what memory its job used."""
         if not self._memory:
             return False
-        return "." in line.split(self._delimiter, self._id + 1)[: self._id + 1][-1]
+        return slurm.is_step(line.split(self._delimiter, self._id + 1)[: self._id + 1][-1])
 
     def fit(self, row: list[str]) -> tuple[list[str], str]:
         """Return a row of another length as values by field, or why it cannot be.
 
         A step that cannot be read is one of unknown memory where steps state that.
         """
-        if not (self._id_first and "." in row[0]):
+        if not (self._id_first and slurm.is_step(row[0])):
             return self._fitted(row)
         if not self._memory:
             return [], _STEP

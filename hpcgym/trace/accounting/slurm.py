@@ -61,30 +61,45 @@ NAMED = {
 """Where each name of a job is found."""
 
 USED = {
-    *("jobid", "jobidraw", "state", "submit", "eligible", "start", "end", "elapsed", "elapsedraw"),
+    *(
+        "jobid",
+        "jobidraw",
+        "cluster",
+        "state",
+        "submit",
+        "eligible",
+        "start",
+        "end",
+        "elapsed",
+        "elapsedraw",
+    ),
     *("timelimit", "timelimitraw", "nnodes", "ncpus", "reqnodes", "reqcpus", "reqmem", "reqtres"),
     *("alloctres", "reason", *NAMED.values(), *used_memory.FIELDS, "ntasks"),
+    *("elapsedraw", "suspended"),
 }
+
+REQUEUED = ("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+BROKEN_OFF = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED")
+RESIZING, REVOKED = "RESIZING", "REVOKED"
+RETRIED = {*REQUEUED, *BROKEN_OFF, RESIZING}
+"""States after which another row of the job may follow."""
 
 RAN = {
-    "COMPLETED": 1,
-    **dict.fromkeys(("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"), 0),
-    "REQUEUED": 0,
+    **dict.fromkeys(("COMPLETED", RESIZING), 1),
+    **dict.fromkeys((*REQUEUED, *BROKEN_OFF, "RECONFIG_FAIL", REVOKED), 0),
+    **dict.fromkeys(("FAILED", "TIMEOUT", "DEADLINE", "OUT_OF_MEMORY"), 0),
     "CANCELLED": 5,
+    **dict.fromkeys(("COMPLETING", "STAGE_OUT"), UNKNOWN),
 }
-"""States of jobs that ran if they started, and the status that SWF has for each."""
+"""States of jobs that held processors if they started, and the status that SWF has for each."""
 
-RETRIED = ("REQUEUED", "PREEMPTED", "NODE_FAIL")
-"""States after which a job may have been put back into the queue."""
-
-NOT_YET = {"PENDING": "still waiting", "RUNNING": "still running"}
-STATES = {
-    *RAN,
-    *NOT_YET,
-    *("BOOT_FAIL", "COMPLETING", "CONFIGURING", "DEADLINE", "LAUNCH_FAILED", "RECONFIG_FAIL"),
-    *("REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", "REVOKED", "SIGNALING"),
-    *("SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SUSPENDED"),
+NOT_YET = {
+    **dict.fromkeys(("PENDING", "RESV_DEL_HOLD"), "still waiting"),
+    **dict.fromkeys(("RUNNING", "CONFIGURING", "SIGNALING", "STOPPED"), "still running"),
+    **dict.fromkeys(("EXPEDITING", "POWER_UP_NODE", "UPDATE_DB"), "still running"),
+    "SUSPENDED": "still suspended",
 }
+STATES = {*RAN, *NOT_YET}
 
 LIMITS = re.compile(r"(Assoc|QOS|Max|User)\w*(Limit|Max|Min|Per)|JobArrayTaskLimit", re.ASCII)
 """Reasons of waiting that are limits of users, accounts and arrays, such as QOSMaxJobsPerUserLimit.
@@ -94,6 +109,9 @@ Of a job that has ended, Slurm keeps the last reason that was neither priority n
 
 _ID_DIGITS = 16
 _NO_FAULT = ("", 1)
+CUT_SHORT = (
+    'array tasks that wait or never started, their list cut short by "...": number not known'
+)
 _JOB = re.compile(r"(\d+)(?:_(?:(\d+)|\[(.*)\])|\+(\d+))?")
 
 
@@ -126,6 +144,7 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     """
     if not cells.keys().isdisjoint(used_memory.FIELDS):
         cells = cells | {"used": used_memory.of_rows(cells)}
+    ledger.clusters.update(filter(None, map(str.strip, cells.get("cluster", ()))))
     cells = _without(cells, _identify(cells), path, ledger)
     n = len(cells["line"])
     if not n:
@@ -138,6 +157,7 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
         _refuse(key, cells, refused, fault)
         read[key], read[f"{key}_late"] = moments, late
     elapsed = _first_of(cells, {"elapsedraw": _known_whole, "elapsed": seconds}, fault)
+    stood = {"suspendedraw": _known_whole, "suspended": seconds}
     limits = {
         "timelimitraw": limit_of_minutes,
         "timelimit": limit_of,
@@ -147,6 +167,10 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     states = read_distinct(cells.get("state", [""] * n), _state)[0]
     read["status"] = [RAN.get(state, UNKNOWN) for state in states]
     read["retried"] = [state in RETRIED for state in states]
+    read["resized"] = [state == RESIZING for state in states]
+    read["by_slurm"] = np.ones(n, dtype=bool)
+    if not cells.keys().isdisjoint(stood):
+        read["suspended"] = np.maximum(_first_of(cells, stood, fault), 0)
     if "reason" in cells:
         read["limited"] = read_distinct(cells["reason"], _is_limit)[0]
     parts = (text.partition("_") for text in read["job"])
@@ -160,6 +184,8 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     for row, (state, ran_for) in enumerate(zip(states, elapsed, strict=True)):
         if unfinished[state]:
             fault[row] = unfinished[state]
+        elif state == REVOKED and given[row] in ("", "?"):
+            fault[row] = "ran on another cluster (REVOKED)"
         elif ran_for <= 0 and not fault[row]:
             times = (int(read["start"][row]), int(read["end"][row]), ran_for)
             none = counted[row] == "0" or (says_given and not given[row])
@@ -206,10 +232,12 @@ def _identify(cells: Block) -> list[tuple[str, int]]:
             continue
         fault, jobs, number, order = "", 1, UNKNOWN, UNKNOWN
         match = _JOB.fullmatch(text)
-        if "." in text:
+        if is_step(text):
             fault, jobs = "step of a job", 0
         elif match is None or len(match[1]) >= _ID_DIGITS:
             fault = "JobID is no id of a job"
+        elif match[3] is not None and "..." in match[3]:
+            fault, jobs = CUT_SHORT, 0
         elif match[3] is not None:
             fault, jobs = "array tasks that never started", tasks_in(match[3])
         else:
@@ -223,14 +251,24 @@ def _identify(cells: Block) -> list[tuple[str, int]]:
     return faults
 
 
+def is_step(job: str) -> bool:
+    """Tell whether an id is a step's, such as 12_3.batch; tasks of an array may be cut by "..."."""
+    return "." in job.partition("[")[0]
+
+
 def _are_numbers(texts: Sequence[str]) -> bool:
     """Tell whether ids are whole numbers that an array can hold."""
     return all(map(str.isdecimal, texts)) and max(map(len, texts), default=0) < _ID_DIGITS
 
 
 def _state(text: str) -> str:
-    """Return a state without who cancelled the job."""
-    return text.split(" ")[0].rstrip("+").upper()
+    """Return a state without who cancelled the job, and whole where one alone begins so."""
+    word = text.split(" ")[0].upper()
+    if not word.endswith("+"):
+        return word
+    begin = word.rstrip("+")
+    states = [state for state in STATES if state.startswith(begin)]
+    return states[0] if len(states) == 1 else begin
 
 
 def _is_limit(reason: str) -> int:
@@ -255,7 +293,7 @@ def _never_ran(
     if state == "CANCELLED" and elapsed <= 0 and (start in (UNKNOWN, end) or not given):
         return "cancelled before its start"  # older versions state its end as its start
     none &= elapsed == 0 or start == end != UNKNOWN
-    if state == "REQUEUED" and elapsed <= 0 and (none or start == UNKNOWN):
+    if state in REQUEUED and elapsed <= 0 and (none or start == UNKNOWN):
         return PUT_BACK
     if none:
         return NEVER_HELD

@@ -52,7 +52,7 @@ def write_accounting(path: str | Path, accounting: Accounting, *, force: bool = 
     if ".swf" in path.suffixes[-2:]:
         write_swf(path, as_log(accounting, path), force=force)
         return
-    table = accounting.runs.drop(columns=["status", "charged", "asked_memory_kb"])
+    table = accounting.runs.drop(columns=["status", "charged", "asked_memory_kb", "suspended"])
     if path.suffix == ".parquet":
         with writing(path, force=force) as target:
             table.to_parquet(target, index=False)

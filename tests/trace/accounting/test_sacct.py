@@ -28,6 +28,7 @@ FIELDS = [
 ]
 STATES = ["COMPLETED"] * 5 + ["FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"]
 STATES += ["CANCELLED by 7", "CANCELLED", "PENDING", "RUNNING", "BOOT_FAIL", "DEADLINE"]
+STATES += ["SUSPENDED", "REVOKED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD", "OUT_OF_ME+"]
 EARLY = 1_700_000_000
 
 
@@ -46,9 +47,12 @@ def row_of_sacct(draw: st.DrawFn, job: int, *, steps: bool) -> dict[str, str]:
     start = eligible + draw(st.integers(0, 5000))
     state = draw(st.sampled_from(STATES))
     started = state not in ("PENDING", "CANCELLED")
+    given = started and state != "REVOKED"
     elapsed = max(elapsed, 1) if state.startswith("CANCELLED by") else elapsed * started
     nodes, gpus = draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 1, 2, 4]))
     cpus = draw(st.integers(1, 64))
+    core = draw(st.sampled_from([1, 2, 4]))
+    charged = draw(st.sampled_from([-(-cpus // core) * core, core * cpus]))
     wanted = f"billing={cpus},cpu={cpus}" + (f",gres/gpu={gpus}" if gpus else "")
     wanted += draw(st.sampled_from(["", ",mem=4000M", ",mem=62.50G"])) + f",node={nodes}"
     given_mem = draw(st.sampled_from(["", ",mem=4000M"]))
@@ -73,11 +77,11 @@ def row_of_sacct(draw: st.DrawFn, job: int, *, steps: bool) -> dict[str, str]:
         "ElapsedRaw": str(elapsed),
         "TimelimitRaw": str(draw(st.integers(1, 4000))),
         "NNodes": str(nodes if started else 0),
-        "NCPUS": str(cpus),
+        "NCPUS": str(charged),
         "ReqNodes": str(nodes),
         "ReqCPUS": str(cpus),
         "ReqTRES": wanted,
-        "AllocTRES": f"billing={cpus},cpu={cpus},node={nodes}{given_mem}" if started else "",
+        "AllocTRES": f"billing={charged},cpu={charged},node={nodes}{given_mem}" if given else "",
         "Reason": "None",
     }
 
@@ -329,7 +333,8 @@ def test_a_json_file_that_ends_early_is_refused_by_its_line(tmp_path: Path) -> N
         ("ReqTRES", "cpu", "reqtres cannot be read"),
         ("ElapsedRaw", "long", "elapsedraw cannot be read"),
         ("State", "EXPLODED", "state is not known"),
-        ("State", "DEADLINE", "state DEADLINE"),
+        ("State", "SUSPENDED", "still suspended"),
+        ("State", "REVOKED", "ran on another cluster (REVOKED)"),
         ("Start", "4", "start before submission"),
         ("JobID", "none", "JobID is no id of a job"),
         ("NCPUS", "0", "no processors"),
