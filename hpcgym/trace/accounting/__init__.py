@@ -2,7 +2,8 @@
 
 `formats` names the formats, a file each. Each turns texts into blocks of rows (`rows`), with help
 of `cells` for single values and of `slurm` for what Slurm's fields mean. `runs` makes runs of the
-rows, `as_log` a log or a workload of these, and `write` writes them.
+rows, by what `attempts` says of jobs and `held` of processors, `as_log` a log or a workload of
+these, and `write` writes them.
 """
 
 from hpcgym.trace.accounting.as_log import as_log, to_workload

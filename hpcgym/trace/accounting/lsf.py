@@ -13,7 +13,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpcgym.trace.accounting.cells import MOST, Clock
-from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
+from hpcgym.trace.accounting.rows import (
+    SUSPENDED_S,
+    UNKNOWN,
+    Block,
+    Ledger,
+    Source,
+    in_blocks,
+    stated_kb,
+)
 from hpcgym.trace.swf import NEVER_HELD
 
 _TOKEN = r'(?:"[^"]*(?:""[^"]*)*"|[^\s"]+)(?=\s|$)'
@@ -64,12 +72,9 @@ EXITED, DONE = 32, 64
 KILLED = (8, 9, 14, 15, 23)
 """Reasons of ends: killed by the owner or an administrator."""
 
-LEAST_SUSPENDED_S = 60
-
 NO_REQUEST = "asked memory and GPUs are not counted: the record does not say of what they are"
 OTHER_VERSION = "run limits and slots are not read: the end of the record is of another version"
 ODD_LIMIT = "run limit that is no number of minutes: the request is unknown"
-SUSPENDED = "suspended for a time: the time that it ran is taken"
 DEPENDS = "depends on jobs, and since when it was eligible is not stated: its submission is taken"
 INELIGIBLE = "ineligible for a time: it is taken to be the first of the wait"
 WHOLE_HOSTS = "exclusive, and the rest of its hosts is not stated: the processors given are taken"
@@ -204,9 +209,7 @@ def _row(record: str) -> dict[str, Any]:
     if _HELD_BACK.search(head[REQUIREMENT]):
         notes.append(NO_REQUEST)
     run_time = later.get("run_time", 0)
-    if 0 < run_time < end - start - LEAST_SUSPENDED_S:
-        notes.append(SUSPENDED)
-    else:
+    if not 0 < run_time < end - start - SUSPENDED_S:
         run_time = end - start
     name = _plain(outcome[JOB_NAME])
     array = _ARRAY.search(name) if index else None

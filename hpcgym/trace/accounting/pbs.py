@@ -180,12 +180,14 @@ def _request(keys: dict[str, str]) -> dict[str, Any]:
         if key.startswith("Resource_List.")
     }
     flags = _placement(asked)
+    by_exec_host = False
     try:
-        request, by_exec_host = _asked(asked), False
+        request = _asked(asked)
     except ValueError:
-        if (request := _of_exec_host(keys)) is None:
+        held = _of_exec_host(keys)
+        if held is None:
             raise
-        by_exec_host = True
+        request, by_exec_host = held, True
     request |= {key: request.get(key, False) or flag for key, flag in flags.items()}
     nodes = _count(asked.get("nodect", "0"), "nodect") or request.get("nodes", 0)
     return request | {"nodes": nodes, "by_exec_host": by_exec_host}

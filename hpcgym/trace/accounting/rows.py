@@ -27,6 +27,9 @@ UNKNOWN = -1
 MOST_KB = 2**50
 """Memory of a job stays below this, KB."""
 
+SUSPENDED_S = 60
+"""What lies between start and end beyond the run time, and is no more than clocks that differ."""
+
 PARTITION_LIMIT = -2
 """A requested time that is the partition's limit, whatever that is."""
 

@@ -34,6 +34,7 @@ from hpcgym.trace.accounting.rows import (
     NAMES,
     PARTITION_LIMIT,
     PUT_BACK,
+    SUSPENDED_S,
     TIMES,
     UNKNOWN,
     Block,
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 
 _DAY_S = 86_400
 _HOUR_S = 3600
-_SUSPENDED_S = 60
-"""What lies between start and end beyond the run time, and is no more than clocks that differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +265,7 @@ def _settle(table: Block, files: Sequence[Path], ledger: Ledger) -> Block:
     held = table["end"] - table["start"]
     active = np.where(held > 0, np.maximum(held - np.maximum(table["suspended"], 0), 0), held)
     table["run_time"] = np.where(derived, active, table["run_time"])
-    longer = both & (table["run_time"] >= 0) & (held - table["run_time"] > _SUSPENDED_S)
+    longer = both & (table["run_time"] >= 0) & (held - table["run_time"] > SUSPENDED_S)
     table["suspended"] = (table["suspended"] != 0) | longer
     table["eligible"] = np.maximum(table["eligible"], table["submit"])  # unknown ones too
     ran, started = table["ran"], table["start"] != UNKNOWN

@@ -109,9 +109,7 @@ Of a job that has ended, Slurm keeps the last reason that was neither priority n
 
 _ID_DIGITS = 16
 _NO_FAULT = ("", 1)
-CUT_SHORT = (
-    'array tasks that wait or never started, their list cut short by "...": number not known'
-)
+CUT_SHORT = 'array tasks that wait or never started, cut short by "...": their number is not known'
 _JOB = re.compile(r"(\d+)(?:_(?:(\d+)|\[(.*)\])|\+(\d+))?")
 
 
