@@ -50,13 +50,14 @@ _LOOKALIKES = (
     _like(r"\s*<(?i:!doctype html|html)", "a web page, as of a failed download", _NO_LOG),
     _like(r"\s*<(?:\?xml|!--|[A-Za-z])", "XML", "print accounting as text"),
     _like(
-        rf"{_ID}(?P<d>[^\w\s.+-]+|\t)(?:[^\n]*{_STATE}|[^\n]*{_MOMENT}[^\n]*(?P=d)[^\n]*{_MOMENT})",
+        rf"{_ID}(?P<d>[^\w\s.+-]+|\t)(?:[^\n]*{_STATE}|[^\n]*{_MOMENT}[^\n]*(?P=d)[^\n]*{_MOMENT})"
+        rf"|(?=[^\n]*(?:{_MOMENT}|\b\d{{10}}\b))[^\n]*[^\w\s]{_STATE}",
         "text of sacct without the line that names its fields, as -n (--noheader) prints it",
         f"leave -n out; {_SACCT}",
     ),
     _like(
-        rf"\s*{_ID} +[^\n]*{_STATE}",
-        "text of sacct for people, without the names of its columns",
+        rf"\s*{_ID} +[^\n]*{_STATE}|[ ]*(?:\w+ +)*JobID(?:Raw)?(?: +\w+)+ *\r?\n",
+        "text of sacct for people, as it prints without -P",
         f"values are cut short there; {_SACCT}",
     ),
     _like(

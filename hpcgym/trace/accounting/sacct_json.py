@@ -53,9 +53,11 @@ _LISTS = {"reqtres": ("tres.requested", "tres_req_str"), "alloctres": ("tres.all
 
 
 def recognises(head: str) -> bool:
-    """Tell whether a text is an object with jobs, and none of Batsim's."""
-    is_object = head.lstrip().startswith("{") and _JOBS.search(head) is not None
-    return is_object and not is_batsim(head)
+    """Tell whether a text is an object with a list of jobs that have ids, and none of Batsim's."""
+    jobs = _JOBS.search(head) if head.lstrip().startswith("{") else None
+    if jobs is None or is_batsim(head):
+        return False
+    return '"job_id"' in head or head[jobs.end() :].lstrip().startswith("]")
 
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
