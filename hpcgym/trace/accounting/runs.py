@@ -250,9 +250,10 @@ def _renamed(key: str, names: NDArray[Any], rename: Callable[[str, str], str]) -
 def _reasons(ledger: Ledger) -> str:
     """Say why rows were left out."""
     reasons = ledger.left_out.items()
-    return "; ".join(
+    said = "; ".join(
         f"{left_out.rows} {why} ({left_out.where(several_files=True)})" for why, left_out in reasons
     )
+    return said or "there is none"
 
 
 def _settle(table: Block, files: Sequence[Path], ledger: Ledger) -> Block:

@@ -165,7 +165,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
     lines = chain([second] if second else [], lines)
     split = header.split
     columns = _columns(header.names)
-    slurm.check_fields(where, list(columns))
+    slurm.check_fields(where, list(columns), header.names)
     layout = _Layout(header.names, split.delimiter, columns)
     if split.may_quote and '"' in source.text:
         lines = split.whole_rows(lines, len(header.names))

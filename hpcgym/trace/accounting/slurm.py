@@ -113,8 +113,8 @@ CUT_SHORT = 'array tasks that wait or never started, cut short by "...": their n
 _JOB = re.compile(r"(\d+)(?:_(?:(\d+)|\[(.*)\])|\+(\d+))?")
 
 
-def check_fields(position: str, names: Sequence[str]) -> None:
-    """Refuse a header that lacks what no other field can stand in for.
+def check_fields(position: str, names: Sequence[str], header: Sequence[str]) -> None:
+    """Refuse a header that lacks what no other field can stand in for; it is quoted as it is.
 
     Raises:
         TraceError: One is missing; the message has the command that prints all.
@@ -128,7 +128,7 @@ def check_fields(position: str, names: Sequence[str]) -> None:
     }
     missing = [name for name, enough in needed.items() if not enough & set(names)]
     if missing:
-        lacks, shown = ", ".join(missing), ", ".join(names)
+        lacks, shown = ", ".join(missing), ", ".join(filter(None, header))
         raise TraceError(
             f"{position}: no field {lacks}; the header has {shown}. Print all by: {COMMAND}"
         )

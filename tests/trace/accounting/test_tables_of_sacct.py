@@ -232,3 +232,10 @@ def test_a_span_that_is_a_number_alone_is_of_no_unit(read) -> None:
     found = read(text(lines, fields=fields))
     assert found.runs["job_id"].tolist() == [2]
     assert list(found.ledger.left_out) == ["elapsed cannot be read"]
+
+
+def test_a_header_is_quoted_as_the_file_has_it(read) -> None:
+    with pytest.raises(TraceError, match=r"the header has JobID, AllocCPUS, MyOwn\. Print all by"):
+        read('"","JobID","AllocCPUS","MyOwn"\n"1","2","3","4"\n')
+    with pytest.raises(TraceError, match="no row is a run: there is none"):
+        read("|".join(FIELDS))
