@@ -1,7 +1,9 @@
 """Evaluate the agents of the shelf on every weekly scenario; write results.csv and the README.
 
     python scripts/update_agents.py [--scenario NAME]... [--agent NAME]... [--on WHERE]
+        [--resume FILE]
 
+With --resume, finished weeks are kept in FILE, and a second run takes them from there.
 Scenarios whose log is not at hand (set HPCGYM_TRACES, or `hpcgym traces download`) keep their
 rows. An agent given as the path of a card gets a results.csv beside that card.
 """
@@ -54,11 +56,12 @@ def main() -> int:
     arguments.add_argument("--scenario", action="append", metavar="NAME")
     arguments.add_argument("--agent", action="append", metavar="NAME")
     arguments.add_argument("--on", metavar="WHERE", help="as of `hpcgym evaluate`")
+    arguments.add_argument("--resume", metavar="FILE", help="what keeps finished weeks")
     options = arguments.parse_args()
     weekly = [name for name in scenario_names() if name.endswith("-weeks")]
     try:
         for scenario in options.scenario or weekly:
-            update(scenario, options.agent, options.on)
+            update(scenario, options.agent, options.on, options.resume)
         folder = shelf_folders("agents")[0]
         with writing(folder / "README.md", force=True) as file:
             file.write_text(index_markdown(load_cards()), encoding="utf-8")
@@ -67,12 +70,14 @@ def main() -> int:
     return 0
 
 
-def update(scenario: str, agents: list[str] | None, executor: str | None) -> None:
+def update(
+    scenario: str, agents: list[str] | None, executor: str | None, resume: str | None
+) -> None:
     """Evaluate every agent, or those named, on one scenario and write their rows."""
     chosen = load_cards().values() if agents is None else map(load_card, agents)
     cards = {card.name: card for card in chosen}
     try:
-        results = shelf_results(cards, scenario, executor=executor)
+        results = shelf_results(cards, scenario, executor=executor, resume=resume)
     except TraceError as error:
         print(f"{scenario}: left as it was; {error}")
         return

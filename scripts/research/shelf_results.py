@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.card import Card
@@ -23,6 +24,7 @@ def shelf_results(
     *,
     replicas: int = REPLICAS,
     executor: AnyExecutor = None,
+    resume: str | Path | None = None,
     progress: bool = True,
 ) -> dict[str, Result]:
     """Evaluate agents on a scenario by the full protocol; return the result of each, by name.
@@ -35,6 +37,7 @@ def shelf_results(
         scenario: Name of the scenario.
         replicas: Jittered copies of each week.
         executor: Whose workers share the weeks, as of `hpcgym.evaluate`.
+        resume: File that keeps finished weeks, likewise.
         progress: Whether to show a progress bar, on a terminal.
 
     Raises:
@@ -59,6 +62,7 @@ def shelf_results(
             jitter=JITTER_S if replicas else 0,
             replicas=replicas,
             executor=executor,
+            resume=resume,
             progress=progress,
         )
         found |= {

@@ -57,3 +57,13 @@ def test_command_on_a_card_names_what_it_was_run_on(name: str) -> None:
             f"hpcgym evaluate --agents {name} --scenario {result.scenario} "
             f"--jitter 600 --replicas {result.replicas}"
         )
+
+
+def test_finished_weeks_are_kept_and_give_the_same_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards = {name: card for name, card in load_cards().items() if name in ("FCFS", "SPF")}
+    kept = tmp_path / "kept.sqlite"
+    first = shelf_results(cards, BUNDLED, replicas=0, resume=kept, progress=False)
+    monkeypatch.setattr("hpcgym.evaluation.runner.Runner.run", None)
+    assert shelf_results(cards, BUNDLED, replicas=0, resume=kept, progress=False) == first
