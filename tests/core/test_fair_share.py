@@ -21,7 +21,6 @@ from hpcgym.core.policy import compiled_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError, WorkloadError
-from hpcgym.machine import Machine
 from hpcgym.policies.bandit import Bandit
 from reference_fair_share import Line, Rule, flat
 from strategies import one_of, workloads
@@ -271,18 +270,6 @@ def test_holds_and_dependencies_keep_users_with_their_jobs():
     theirs = hpcgym.simulate(workload_of(rows, jobs.machine_processors), "fair-share").start_time
     assert ours[order].tolist() == theirs.tolist()
     assert ours.tolist() != hpcgym.simulate(jobs, "fair-share").start_time.tolist()
-
-
-def test_a_machine_of_one_node_orders_as_counted_processors():
-    jobs = hpcgym.load_workload("synthetic-256").select(np.arange(600))
-    node = Machine.from_dict({"nodes": [{"count": 1, "cpus": 256}]})
-    columns = jobs.columns()
-    on_node = hpcgym.Workload.from_arrays(
-        **columns | {"chunks": np.ones(600, dtype=int)}, machine=node
-    )
-    for policy in ("fair-share", "multifactor:age=1000,fairshare=5000,period=600"):
-        counted = hpcgym.simulate(jobs, policy)
-        assert hpcgym.simulate(on_node, policy).start_time.tolist() == counted.start_time.tolist()
 
 
 def test_environments_have_it_as_the_backfill_order():

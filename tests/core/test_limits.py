@@ -130,20 +130,6 @@ def on_nodes(rows, machine, **further):
     )
 
 
-def test_a_machine_of_one_node_keeps_limits_as_counted_processors():
-    jobs = hpcgym.load_workload("synthetic-256").select(np.arange(600))
-    node = Machine.from_dict({"nodes": [{"count": 1, "cpus": 256}]})
-    chunks = {"chunks": np.ones(600, dtype=int)}
-    same = hpcgym.Workload.from_arrays(**jobs.columns() | chunks, machine=node)
-    events = "limit:per=user,jobs=2;limit:per=user,cpus=256,name=5"
-    for policy in ("FCFS", "SAF", "fair-share"):
-        ours = hpcgym.simulate(same, policy, events=events)
-        theirs = hpcgym.simulate(jobs, policy, events=events)
-        assert ours.start_time.tolist() == theirs.start_time.tolist()
-        assert ours.backfilled.tolist() == theirs.backfilled.tolist()
-        assert (ours.limited_by == theirs.limited_by).mean() > 0.9  # passes that nobody needs
-
-
 def test_a_limit_holds_across_partitions_and_an_end_in_one_frees_the_other():
     """Nodes a and b have partitions of their own; user 0 may run one job in all."""
     machine = Machine.from_dict(

@@ -156,21 +156,6 @@ def test_invariants_hold_and_copies_go_on_alike(case):
     assert starts_again(simulator) == plain
 
 
-@given(workload=busy_workloads(), mode=modes(overhead=False), policy=orders)
-def test_an_outage_that_takes_nothing_from_a_job_changes_no_start(workload, mode, policy):
-    given = {"policy": policy, "kill_at_limit": False}
-    if getattr(mode, "kappa", 0) > 0:  # no job starts for its benefit while an outage is known
-        mode = replace(mode, kappa=0)
-    # A guarantee that ends at the shadow time holds processors that the reservation counts on.
-    mode = replace(mode, trial=replace(mode.trial, young=0))
-    plain, ahead = (
-        hpcgym.simulate(workload, backfill=mode, events=events, **given)
-        for events in ([], [Outage(10**6, 10**6 + 1, 1)])
-    )
-    assert attempts_of(ahead) == attempts_of(plain)
-    assert ahead.backfilled.tolist() == plain.backfilled.tolist()
-
-
 def jobs_of(*rows, **columns):
     """Return jobs of 4 processors by submit time, run time, request and processors."""
     return hpcgym.Workload.from_arrays(

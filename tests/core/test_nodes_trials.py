@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_nodes
 import reference_nodes_trials
-from drawn_machines import Case, draw_case, draw_plain_case
+from drawn_machines import Case, draw_case
 from engines import simulator_of, starts_again
 from hpcgym.attempts import COMPLETED, KILLED
 from hpcgym.core.simulator import Simulator
@@ -194,28 +194,6 @@ def test_no_node_ever_gives_more_than_it_has(random):
             assert not node.memory_mb or left.memory_mb >= 0
             alone = [hold.j for hold in own if jobs[hold.j].exclusive]
             assert not alone or len(own) == 1
-
-
-@given(draws)
-def test_identical_cpus_on_nodes_are_lent_as_counted_processors_are(random):
-    """On one node each attempt is the same; on more, evictions go by node."""
-    case = crowded(random, draw_plain_case(random))
-    if not case.jobs:
-        return
-    case = case._replace(machine=reference_nodes.one_partition([Node(case.machine.cpus)]))
-    tried = Tried(
-        case, random.choice((1, 2, 5, 20)), 2, [j.requested_time for j in case.jobs], None
-    )
-    counted = Workload.from_arrays(
-        *zip(*[(*job[:3], job.chunks) for job in case.jobs], strict=True),
-        machine_processors=case.machine.cpus,
-    )
-    given = {key: value for key, value in tried.given.items() if key != "placement"}
-    expected = hpcgym.simulate(counted, **given)
-    got = hpcgym.simulate(tried.workload, **tried.given)
-    assert attempts_of(got) == attempts_of(expected)
-    for flags in ("backfilled", "thresholded"):
-        assert (getattr(got, flags) == getattr(expected, flags)).all()
 
 
 @given(draws)

@@ -139,16 +139,6 @@ def test_invariants_hold_and_copies_go_on_alike(case):
     assert starts_again(simulator) == plain
 
 
-@given(workload=busy_workloads(), policy=orders, order=st.none() | orders)
-def test_an_outage_that_takes_nothing_from_a_job_changes_no_start(workload, policy, order):
-    given = {"policy": policy, "backfill_order": order, "kill_at_limit": False}
-    far = Outage(10**6, 10**6 + 1, 1)
-    plain = hpcgym.simulate(workload, **given)
-    ahead = hpcgym.simulate(workload, events=[far], **given)
-    assert ahead.start_time.tolist() == plain.start_time.tolist()
-    assert ahead.backfilled.tolist() == plain.backfilled.tolist()
-
-
 @st.composite
 def losing_cases(draw):
     """Draw a case where some jobs must not be started again."""
