@@ -1,9 +1,7 @@
 """Evaluate the agents of the shelf on every weekly scenario; write results.csv and the README.
 
-    python scripts/update_agents.py [--scenario NAME]... [--agent NAME]... [--on WHERE]
-        [--resume FILE]
+    python scripts/update_agents.py [--scenario NAME]... [--agent NAME]... [--resume FILE]
 
-With --resume, finished weeks are kept in FILE, and a second run takes them from there.
 Scenarios whose log is not at hand (set HPCGYM_TRACES, or `hpcgym traces download`) keep their
 rows. An agent given as the path of a card gets a results.csv beside that card.
 """
@@ -35,13 +33,10 @@ A column holds the sum over a scenario's weeks of the mean bounded slowdown, as 
 with its 95 % interval over weeks, of each agent alone; lower is better. Each week counts as it is
 and in ten copies with submit times shifted by up to 600 s. The `command` of a row of `results.csv`
 prints its metrics. An agent that was trained on weeks of a scenario is run only on the weeks that
-its training leaves open. Their number follows the ratio, which is then not comparable with others
-of its column. `hpcgym cross-validate NAME NAME` runs all of its agents on the weeks that are open
-to each.
+its training leaves open. Their number follows the ratio; `hpcgym cross-validate` compares on these.
 
 A *guarded* agent lets jobs beyond the threshold go first and lets nothing delay them further; an
-*open* one may. One in the contest *requeue* may kill jobs that run. Tables further down have the
-price in long waits.
+*open* one may. One in the contest *requeue* may kill jobs that run.
 
 A card's `score` is the value that its agent sorts jobs by, lowest first. In it, q is a job's
 processors, e its request (s), w its wait so far (s), r its submit time (s from the episode's
@@ -56,7 +51,7 @@ def main() -> int:
     arguments.add_argument("--scenario", action="append", metavar="NAME")
     arguments.add_argument("--agent", action="append", metavar="NAME")
     arguments.add_argument("--on", metavar="WHERE", help="as of `hpcgym evaluate`")
-    arguments.add_argument("--resume", metavar="FILE", help="what keeps finished weeks")
+    arguments.add_argument("--resume", metavar="FILE", help="keeps finished weeks, to go on from")
     options = arguments.parse_args()
     weekly = [name for name in scenario_names() if name.endswith("-weeks")]
     try:

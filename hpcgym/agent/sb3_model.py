@@ -72,7 +72,7 @@ def load_model(path: str | Path) -> NamedAgent:
         CardError: The file is no model, or was trained in another environment.
         HpcgymError: Stable-Baselines3 is not installed.
     """
-    with needing(path, "torch", "stable_baselines3"):
+    with needing(str(path), "torch", "stable_baselines3"):
         from stable_baselines3.common.save_util import load_from_zip_file
     file = Path(os.path.expanduser(path))
     if not file.is_file():

@@ -83,23 +83,23 @@ def spelling_of(texts: Collection[str]) -> Spelling | None:
         >>> spelling_of(["Sun Feb  1 08:00:00 2026"]).iso
         {'Sun Feb  1 08:00:00 2026': '2026-02-01T08:00:00'}
     """
-    own = sorted(set(texts) - NO_TIME)
-    if not own or any(map(is_plain, own)):
+    dates = sorted(set(texts) - NO_TIME)
+    if not dates or any(map(is_plain, dates)):
         return None
-    parts = {text: said for text in own if (said := _parts(text)) is not None}
-    if 2 * len(parts) <= len(own):
-        odd = next(text for text in own if text not in parts)
+    parts = {text: said for text in dates if (said := _parts(text)) is not None}
+    if 2 * len(parts) <= len(dates):
+        odd = next(text for text in dates if text not in parts)
         raise ValueError(
             f"times such as {odd!r} do not tell year, month, day and clock in numbers or in English"
         )
     ways = {order: _all_iso(parts, places) for order, places in _ORDERS.items()}
     read = {order: iso for order, iso in ways.items() if iso is not None}
     if not read:
-        raise ValueError(f"times such as {own[0]!r} are no dates in any order")
+        raise ValueError(f"times such as {dates[0]!r} are no dates in any order")
     if len({tuple(iso.values()) for iso in read.values()}) > 1:
         orders = " or ".join(read)
         raise ValueError(
-            f"times such as {own[0]!r} can be read as {orders}, and no row tells which"
+            f"times such as {dates[0]!r} can be read as {orders}, and no row tells which"
         )
     order, iso = next(iter(read.items()))
     return Spelling(iso, order)
@@ -111,7 +111,7 @@ def _all_iso(parts: dict[str, _Parts], places: tuple[int, ...]) -> dict[str, str
     for text, said in parts.items():
         if said.long_year not in (None, places[0]) or said.named_month not in (None, places[1]):
             return None
-        year, month, day = (said.date[place] for place in places)
+        year, month, day = (said.date[position] for position in places)
         year += 2000 if said.long_year is None else 0
         try:
             moment = datetime.fromisoformat(f"{year:04}-{month:02}-{day:02}T{said.clock}")
@@ -142,8 +142,8 @@ def _parts(text: str) -> _Parts | None:
     tokens = [t if m is None else str(m + 1) for t, m in zip(tokens, months, strict=True)]
     if len(tokens) != 3 or not all(t.isdecimal() and len(t) in (1, 2, 4) for t in tokens):
         return None
-    years = [place for place, token in enumerate(tokens) if len(token) == 4]
-    named = [place for place, month in enumerate(months) if month is not None]
+    years = [position for position, token in enumerate(tokens) if len(token) == 4]
+    named = [position for position, month in enumerate(months) if month is not None]
     if max(len(years), len(named), len(days)) > 1:
         return None
     return _Parts(
