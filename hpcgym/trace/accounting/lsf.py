@@ -132,10 +132,10 @@ class _Fields:
 
     def has(self, kinds: str, at: int) -> bool:
         """Tell whether the fields from a place on are of these kinds."""
-        found = self.kinds[at : at + len(kinds)]
-        return found == kinds or (
-            len(found) == len(kinds)
-            and all(kind in (EITHER, got) for kind, got in zip(kinds, found, strict=True))
+        here = self.kinds[at : at + len(kinds)]
+        return here == kinds or (
+            len(here) == len(kinds)
+            and all(kind in (EITHER, got) for kind, got in zip(kinds, here, strict=True))
         )
 
     def take(self, kinds: str) -> list[str]:
