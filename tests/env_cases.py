@@ -177,7 +177,7 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
         "backfill": draw(st.sampled_from(("none", "easy", "easy", "easy", *RESERVING))),
         "threshold": draw(st.sampled_from([t and t * by for t in THRESHOLDS_S])),
         "estimates": draw(st.sampled_from(("requested", "requested", "exact"))),
-        "event_semantics": draw(st.sampled_from(("batch", "batch", "batch", "pyss"))),
+        "event_semantics": draw(st.sampled_from(("batch", "batch", "batch", "pyss", "one-by-one"))),
         "action": draw(st.sampled_from(ACTIONS)),
         "reward": draw(st.sampled_from(REWARDS)),
         "baseline": draw(st.none() | policies),
@@ -186,7 +186,7 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
     }
     if rules["backfill"] in ("easy", "depth:k=2"):
         rules["backfill_order"] = draw(st.sampled_from((None, "SAF", "SPF")) | policies)
-    if rules["event_semantics"] == "batch":
+    if rules["event_semantics"] != "pyss":
         rules["kill_at_limit"] = draw(st.sampled_from((True, True, False)))
     rules |= fixed
     if rules["backfill"] == KEEPING and rules["action"] == "job":

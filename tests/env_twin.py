@@ -127,7 +127,8 @@ class Simulation(Planner):
             ended,
         )
         self.rules = rules
-        self.one_by_one = rules.event_semantics == "pyss"
+        self.one_by_one = rules.event_semantics != "batch"
+        self.frees_by_estimate = rules.event_semantics == "pyss"
         self.n_ended = dict(n_ended)
         self.last_end = dict(last_end)
         self.records = dict(records)
@@ -205,8 +206,7 @@ class Simulation(Planner):
                 self.complete()
             if (self.arrived, len(self.ends)) == before:
                 return False
-            while self.releases and self.releases[0][0] <= t:
-                self.free += self.jobs[self.releases.pop(0)[1]].processors
+            self.free_by_estimate(t)
             return True
         while self.next_end() == t:
             self.complete()
@@ -412,7 +412,7 @@ class EnvTwin:
         """Return what the interval since the last payment costs: the formula of R_k, times -N."""
         arrived = [j for j, job in enumerate(self.sim.jobs) if job.submit_time <= now]
         if side == 0:
-            arrived = arrived[: self.sim.arrived]  # pyss: not all arrivals of now have had a turn
+            arrived = arrived[: self.sim.arrived]  # one by one, not all of now have had a turn
         n_k = len(arrived) - self._paid_arrivals[side]
         self._paid_arrivals[side] = len(arrived)
         total = float(n_k * self.cost.at_submission)

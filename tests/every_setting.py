@@ -50,6 +50,8 @@ MODES = (
     "slurm:resolution=1,interval=1",
     "slurm:max_job_test=2,window=1,resolution=7,interval=5",
     "slurm:max_job_user=1,resolution=3,interval=2",
+    "committed",
+    "committed:fill=before",
 )
 """All modes, with bounds and delays among the times that are drawn."""
 

@@ -172,7 +172,8 @@ class Machine:
         self.free = processors
         self.releases: list[tuple[int, int]] = []  # (estimated end, j) of running jobs, ascending
         self.ends: list[tuple[int, int, int]] = []  # (true end, turn, j), a heap only we can see
-        self.one_by_one = False  # whether tied events have a turn each, as in pyss
+        self.one_by_one = False  # whether tied events have a turn each
+        self.frees_by_estimate = False  # whether jobs count as free at their estimated ends
         self.completed = {u: deque(ended, RING_JOBS) for u, ended in history.items()}
         self.arrived = 0  # jobs 0 .. arrived-1 have been submitted
         self.started = 0
@@ -288,12 +289,14 @@ class Machine:
     # --- What one instant is ---------------------------------------------------------------------
 
     def run(self, event_semantics: str) -> list[Start]:
-        """Start every job, by "batch" or "pyss" semantics, and return the starts."""
-        assert event_semantics in ("batch", "pyss")
-        if event_semantics == "batch":
-            self.run_batch()
+        """Start every job, by one of three semantics, and return the starts."""
+        assert event_semantics in ("batch", "pyss", "one-by-one")
+        self.one_by_one = event_semantics != "batch"
+        self.frees_by_estimate = event_semantics == "pyss"
+        if self.one_by_one:
+            self.run_one_by_one()
         else:
-            self.run_pyss()
+            self.run_batch()
         assert self.started == len(self.jobs)
         return self.starts
 
@@ -318,21 +321,26 @@ class Machine:
                 self.submit()
             self.schedule(t)
 
-    def run_pyss(self) -> None:
+    def free_by_estimate(self, t: int) -> None:
+        """With `pyss` semantics count every job as free whose estimated end has come.
+
+        Its termination need not have been handled yet.
+        """
+        while self.frees_by_estimate and self.releases and self.releases[0][0] <= t:
+            _, j = self.releases.pop(0)
+            self.free += self.jobs[j].processors
+
+    def run_one_by_one(self) -> None:
         """Handle the events of an instant one by one, submissions first, with a pass after each.
 
-        Terminations come in the order of the starts. Before a pass every job whose estimated end
-        has come counts as free, even if its termination has not been handled yet.
+        Terminations come in the order of the starts.
         """
-        self.one_by_one = True
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
             if self.next_submission() == t:
                 self.submit()
             else:
                 self.complete()
-            while self.releases and self.releases[0][0] <= t:
-                _, j = self.releases.pop(0)
-                self.free += self.jobs[j].processors
+            self.free_by_estimate(t)
             self.schedule(t)
 
 
@@ -395,7 +403,7 @@ def simulate(
         threshold: Wait, s, beyond which a job goes first in either order; None = never.
         kill_at_limit: Whether a job is ended at its request.
         estimates: What the scheduler plans with: "requested", "exact", or one number per job.
-        event_semantics: "batch" or "pyss".
+        event_semantics: "batch", "pyss" or "one-by-one".
         history: Ended jobs per user before time 0, oldest first.
         kind: The machine; other kinds have other backfilling modes.
 

@@ -1,6 +1,6 @@
-"""The reference of look-ahead, relaxed and slack-based backfilling: plain Python, from the text.
+"""The reference of look-ahead, relaxed, slack-based backfilling and of the committed pick.
 
-It uses the machine, orders and instants of `tests/reference.py`, shares no code with `hpcgym`, and
+It is plain Python, from the text. It uses the machine, orders and instants of `tests/reference.py`, shares no code with `hpcgym`, and
 is slow and simple. It follows the recursion as the specification prints it. It computes the head's
 shadow time anew for every candidate, and a whole plan for every job that is tried.
 """
@@ -116,6 +116,40 @@ class Relaxed(HeadFirst):
                 yield j
 
 
+class Committed(reference.Machine):
+    """The first job is chosen once, and waited for."""
+
+    MODES = ("committed",)
+
+    def __init__(self, *settings: Any) -> None:
+        """Begin without a chosen job."""
+        super().__init__(*settings)
+        self.chosen: int | None = None
+        self.shadow: float = 0
+
+    def schedule(self, t: int) -> None:
+        """Make one pass."""
+        while (j := self.chosen if self.chosen is not None else self.first(t)) is not None:
+            if self.jobs[j].processors > self.free:
+                break
+            self.chosen = None
+            self.start(j, t, backfilled=False)
+            self.leave([j])
+        if self.chosen is None and j is not None:
+            self.chosen = j
+            self.shadow, _ = self.reservation(j, t)
+        if self.chosen is not None and self.backfill.endswith("fill=before"):
+            for j in sorted(self.primary.score):
+                in_time = t + self.estimate[j] < self.shadow
+                if j != self.chosen and in_time and self.jobs[j].processors <= self.free:
+                    self.start(j, t, backfilled=True)
+                    self.leave([j])
+
+    def first(self, t: int) -> int | None:
+        """Return the first job in order, if one waits."""
+        return next(iter(self.in_order(self.primary, t)), None)
+
+
 class Plan:
     """Who has processors, from when and until when, by estimates."""
 
@@ -229,5 +263,5 @@ class Slack(reference.Machine):
         return made
 
 
-KINDS = {mode: kind for kind in (LookAhead, Relaxed, Slack) for mode in kind.MODES}
+KINDS = {mode: kind for kind in (LookAhead, Relaxed, Slack, Committed) for mode in kind.MODES}
 """The machine of each mode."""

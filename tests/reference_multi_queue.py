@@ -230,9 +230,8 @@ class MultiQueue(reference.Machine):
                 self.admit()
             self.schedule(t)
 
-    def run_pyss(self) -> None:
+    def run_one_by_one(self) -> None:
         """Handle events one by one: submissions, ends of delays, terminations."""
-        self.one_by_one = True
         while (t := min(self.next_submission(), self.next_end(), self.next_eligible())) < math.inf:
             if self.next_submission() == t:
                 self.submit()
@@ -240,8 +239,12 @@ class MultiQueue(reference.Machine):
                 self.admit()
             else:
                 self.complete()
-            while self.releases and self.releases[0][0] <= t:
-                _, j = self.releases.pop(0)
-                self.free += self.jobs[j].processors
-                self.idle[self.class_of(j)] += self.jobs[j].processors
+            self.free_by_estimate(t)
             self.schedule(t)
+
+    def free_by_estimate(self, t: int) -> None:
+        """Count jobs as free that are estimated to have ended, in the partitions of their classes."""
+        while self.frees_by_estimate and self.releases and self.releases[0][0] <= t:
+            _, j = self.releases.pop(0)
+            self.free += self.jobs[j].processors
+            self.idle[self.class_of(j)] += self.jobs[j].processors

@@ -125,9 +125,8 @@ class PredictingMachine(Machine):
             if t == event:
                 self.schedule(t)
 
-    def run_pyss(self) -> None:
+    def run_one_by_one(self) -> None:
         """Handle the events of an instant one by one, corrections before submissions."""
-        self.one_by_one = True
         while (event := min(self.next_submission(), self.next_end())) < math.inf:
             t = min(event, self.next_correction())
             if self.next_correction() == t:
@@ -137,9 +136,7 @@ class PredictingMachine(Machine):
                 self.submit()
             else:
                 self.complete()
-            while self.releases and self.releases[0][0] <= t:
-                _, j = self.releases.pop(0)
-                self.free += self.jobs[j].processors
+            self.free_by_estimate(t)
             self.schedule(t)
 
 
@@ -170,7 +167,7 @@ def simulate(
         kill_at_limit: Whether a job is ended at its request.
         estimates: "requested", "exact", "doubled" or "recent"; one number per job; or a function.
         correction: How the estimate of a job that outlives it is corrected, one of `CORRECTIONS`.
-        event_semantics: "batch" or "pyss".
+        event_semantics: "batch", "pyss" or "one-by-one".
         history: Ended jobs per user before time 0, oldest first.
         kind: A machine with other backfilling modes.
 

@@ -158,7 +158,7 @@ def settings_for(
         "backfill": backfill or draw(one_of(("none", "easy", "easy", "easy"))),
         "backfill_order": None,
         "threshold": draw(one_of(THRESHOLDS_S)),
-        "event_semantics": draw(one_of(("batch", "batch", "pyss"))),
+        "event_semantics": draw(one_of(("batch", "batch", "pyss", "one-by-one"))),
     }
     if as_backfill(drawn["backfill"]).TAKES_ORDER:
         drawn["backfill_order"] = draw(backfill_orders)

@@ -355,6 +355,7 @@ MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
         "slack": "hpcgym.core.parts.slack:Slack",
         "cost-benefit": f"{CAPPED}:CostBenefit",
         "slurm": "hpcgym.core.parts.slurm:Slurm",
+        "committed": "hpcgym.core.parts.committed:Committed",
     },
 )
 """Backfilling modes by the name their text begins with; `hpcgym.core.loaders` has the others."""

@@ -18,7 +18,7 @@ four an octave; the last has no bound."""
 BACKFILL_NONE, BACKFILL_EASY = 0, 1
 BACKFILL_OWN = 2  # Python makes the passes
 BACKFILL_PART = 3  # the first mode of `hpcgym.core.loaders.PARTS`, whose kernels are called
-SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1
+SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1  # as `EventSemantics` lists them; 2 is "one-by-one"
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 DECIDE_AFTER_PASS = 4  # where the mode asks for it once a pass has ended
 HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every submission
@@ -155,6 +155,7 @@ POSTPONE = 2**19  # and of trials, where a start ends some and that takes time
 EASY_ON_NODES = ON_TRIAL_END | IS_BLOCKED
 """A mode that hears one of these makes one reservation in each partition, as EASY does."""
 PASS_ON_NODES = 2**28  # of a mode: MAKE_PASS on a machine of nodes, too
+HAS_CHOSEN = 2**29  # of a mode: whether what goes first is settled
 COUNT_COMING = 2**16  # jobs that come now, of an event only
 # What the event at `Sim.looks_ahead` is asked besides, as is `MAKE_PASS`.
 FITS_AHEAD, RESERVE_AHEAD, FREE_AHEAD = 2**20, 2**21, 2**22

@@ -100,6 +100,7 @@ PARTS = [
     "hpcgym.core.parts.limits",
     "hpcgym.core.parts.slurm",
     "hpcgym.core.parts.slurm_on_nodes",
+    "hpcgym.core.parts.committed",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 
@@ -117,6 +118,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "hpcgym.core.orders.smith:urgent": ("SMITH-URGENT",),
     "hpcgym.core.orders.fair_share:fair_share": (),
     "hpcgym.core.orders.priority:priority": (),
+    "hpcgym.core.orders.by_submit:wfp3_by_submit": ("WFP3-BY-SUBMIT",),
+    "hpcgym.core.orders.by_submit:unicef_by_submit": ("UNICEF-BY-SUBMIT",),
 }
 """Functions that score jobs, as "module:name", each with the policies of its module that go by it;
 the place here is part of a rule's number."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from hpcgym.core.parts.dependencies import Dependencies
 from hpcgym.core.policy import Policy, as_policy, refuse_as_choice
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
 from hpcgym.core.requests import PLACEMENTS, unplaceable
+from hpcgym.core.setting_list import EventSemantics
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import Room, SettingRows, State, allocate
 from hpcgym.core.workload import Workload
@@ -413,9 +414,7 @@ def rules_of(
     mode = as_backfill(settings.backfill)
     heard = (event.hears for event in (*as_events(settings.events), *settings.kept))
     setting.events_hear = reduce(or_, heard, 0)
-    setting.semantics = (
-        s.SEMANTICS_PYSS if settings.event_semantics == "pyss" else s.SEMANTICS_BATCH
-    )
+    setting.semantics = get_args(EventSemantics).index(settings.event_semantics)
     setting.base_rule = base.rule
     setting.placement = PLACEMENTS[settings.placement]
     weight[s.BASE_ORDER] = base.parameters

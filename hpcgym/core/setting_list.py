@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hpcgym.core.policy import AnyPolicy
     from hpcgym.core.predictor import Correction, Estimates
 
-EventSemantics = Literal["batch", "pyss"]
+EventSemantics = Literal["batch", "pyss", "one-by-one"]
 Dependence = Literal["ignore", "start", "feedback"]
 
 
@@ -110,6 +110,7 @@ class SettingList:
             |---|---|
             | "batch" | all ends, all submissions, one pass |
             | "pyss" | event by event, as simulators of the pyss family do |
+            | "one-by-one" | the same, but processors are free at true ends only |
         dependencies: Whether a job waits for the job before it.
 
             | text | jobs that are after another |

@@ -87,15 +87,11 @@ class SchedulerSettings(SettingList):
             name = getattr(self, key)
             if not isinstance(name, str) or name not in allowed:
                 raise PolicyError(unknown_name(key, name, allowed))
-        if self.event_semantics == "pyss" and isinstance(mode, Easy) and mode.part:
-            raise PolicyError(
-                f"backfill '{mode}' counts the processors of jobs until they end, and "
-                "event_semantics 'pyss' until their estimated ends; choose 'batch'"
-            )
-        if self.event_semantics == "pyss" and isinstance(mode, Backfill) and mode.BATCH_ONLY:
+        at_once = isinstance(mode, Easy) and mode.part or getattr(mode, "BATCH_ONLY", False)
+        if self.event_semantics != "batch" and at_once:
             raise PolicyError(
                 f"backfill '{mode}' sees all events of an instant at once, and event_semantics "
-                "'pyss' has a pass for each; choose 'batch'"
+                f"{self.event_semantics!r} has a pass for each; choose 'batch'"
             )
         if isinstance(mode, Easy) and mode.trial is not None:
             self._refuse_with_trials(mode)
@@ -181,7 +177,7 @@ class SchedulerSettings(SettingList):
                 f"{backfill_policy.name!r} is asked at; register that by keys instead"
             )
         can_plan = isinstance(mode, Backfill) and not mode.keeps_state
-        if policy.chooser.plans and (not can_plan or self.event_semantics == "pyss"):
+        if policy.chooser.plans and (not can_plan or self.event_semantics != "batch"):
             raise PolicyError(
                 f"{policy.name} plans with a backfill that keeps nothing from pass to pass (none, "
                 "easy, depth, conservative, look-ahead) and event_semantics 'batch'; got "

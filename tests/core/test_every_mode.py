@@ -29,6 +29,7 @@ LONG = (
     "easy:cap=0.5,long=600",
     "cost-benefit:kappa=1,cap=0.7,long=600",
     "slurm:max_job_test=40,max_job_user=9,interval=600",
+    "committed:fill=before",
 )
 """Modes for long queues."""
 
@@ -63,11 +64,16 @@ def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
 
 
 def queue_of_pass(simulator, keys):
-    """Return the jobs that a pass may start in queue order, by keys of all waiting ones."""
+    """Return the jobs that a pass may start in queue order, by keys of all waiting ones.
+
+    A committed job goes before all others, whatever they say.
+    """
     wait = simulator.now - simulator.workload.submit_time
     threshold, flags = simulator.settings.threshold, simulator.state.flag[0]
     is_old = wait > (np.inf if threshold is None else threshold)
-    ranked = sorted((-1 if is_old[job] else key, job) for job, key in keys.items())
+    chosen = int(simulator.state.chosen[0]) - 1
+    rank = {job: -2 if job == chosen else -1 if is_old[job] else keys[job] for job in keys}
+    ranked = sorted((rank[job], job) for job in keys)
     return [job for _, job in ranked if not flags[job] & s.FLAG_HELD]
 
 
@@ -148,7 +154,7 @@ def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
     [
         (mode, semantics)
         for mode in LONG
-        for semantics in ("batch", "pyss")
+        for semantics in ("batch", "pyss", "one-by-one")
         if semantics == "batch" or not (as_backfill(mode).expects or as_backfill(mode).BATCH_ONLY)
     ],
 )

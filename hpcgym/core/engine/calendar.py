@@ -8,7 +8,7 @@ Source: Specification, section 1, "One instant" and "EASY pass".
 """
 
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.constants import DECIDE_INTERVAL, NEVER, SEMANTICS_PYSS
+from hpcgym.core.constants import DECIDE_INTERVAL, NEVER, SEMANTICS_BATCH
 from hpcgym.core.kernels.types import Int, Jobs, Sim
 
 
@@ -70,8 +70,8 @@ def add_running(sim: Sim, job: int, end: int) -> None:
     """List the true end of a job that takes processors; write `ending_*` and `n_running`."""
     position = sim.n_running
     sim.n_running = position + 1
-    # Ties: the earlier job ends first; with `pyss` semantics, the one that started first.
-    in_turn = sim.semantics == SEMANTICS_PYSS
+    # Ties: the earlier job ends first; event by event, the one that started first.
+    in_turn = sim.semantics != SEMANTICS_BATCH
     while position > 0 and (
         sim.ending_time[position - 1] < end
         or (

@@ -39,6 +39,14 @@ def must_plan(jobs: Jobs, sim: Sim) -> bool:
 
 
 @kernel(inlined=True)
+def has_chosen(jobs: Jobs, sim: Sim) -> bool:
+    """Tell whether the mode has settled which job goes first."""
+    return (
+        sim.hears & s.HAS_CHOSEN != 0 and ask_mode(jobs.mode_pass, jobs, sim, s.HAS_CHOSEN, 0) == 1
+    )
+
+
+@kernel(inlined=True)
 def all_fit(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether all waiting jobs fit together, whatever they are expected to do."""
     if sim.looks_ahead > 0 and ask_ahead(jobs, sim, s.ALL_FIT, 0) == 0:
@@ -118,7 +126,7 @@ def is_contested(jobs: Jobs, sim: Sim) -> bool:
         return ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CONTESTED, 0) == 1
     # It cannot if overdue jobs (FCFS) leave one other job at most, if all jobs fit together, or if
     # none fits and nothing is to be planned. What a mode in Python does is not known.
-    if sim.n_waiting - sim.n_overdue < 2:
+    if sim.n_waiting - sim.n_overdue < 2 or has_chosen(jobs, sim):
         return False
     if has_limits(sim):
         return some_job_fits(sim) and is_contested_within(jobs, sim)
@@ -162,10 +170,11 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         sim.shadow = -1
         sim.settled_head = head_to_settle(sim, is_static)
         return True
-    # `ordered`: a decision has set the keys of this pass. With `pyss` semantics jobs end at one
-    # instant in the order of their starts, so the order matters even where all jobs fit. Within
-    # limits it tells who starts ahead of a job that one holds.
-    is_full = sim.full_passes == 1 or sim.semantics == s.SEMANTICS_PYSS or has_limits(sim)
+    # `ordered`: a decision has set the keys of this pass. Event by event jobs end at one instant in
+    # the order of their starts, so the order matters even where all jobs fit. Within limits it
+    # tells who starts ahead of a job that one holds.
+    is_each = sim.semantics != s.SEMANTICS_BATCH
+    is_full = sim.full_passes == 1 or is_each or has_limits(sim)
     contested = sim.ordered == 1 or (not is_static and (is_full or is_contested(jobs, sim)))
     finished = True
     if sim.n_ahead > 0:

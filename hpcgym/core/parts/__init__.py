@@ -18,6 +18,7 @@ The file of a backfilling mode has
 | `ON_RELEASE` | `moments.at_release` | the job | |
 | `ON_END` | `moments.at_end` | the job | |
 | `MUST_PLAN` | before a pass | | 1 = reservations must be made or move, even if no job fits |
+| `HAS_CHOSEN` | before a pass | | 1 = what goes first is settled, so that no decision is due |
 | `ALL_FIT` | before a pass, where all fit the free processors | | 1 = all may start together |
 | `SHOW` | an observation shows controls | the shadow time, s, -1 = all fit | |
 | `SHOW_TRIALS` | an observation shows trials | visible jobs, the first in `scratch` | |
