@@ -118,8 +118,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "hpcgym.core.orders.smith:urgent": ("SMITH-URGENT",),
     "hpcgym.core.orders.fair_share:fair_share": (),
     "hpcgym.core.orders.priority:priority": (),
-    "hpcgym.core.orders.by_submit:wfp3_by_submit": ("WFP3-BY-SUBMIT",),
-    "hpcgym.core.orders.by_submit:unicef_by_submit": ("UNICEF-BY-SUBMIT",),
+    "hpcgym.core.orders.submit_as_wait:submit_as_wait": (),
 }
 """Functions that score jobs, as "module:name", each with the policies of its module that go by it;
 the place here is part of a rule's number."""
@@ -141,6 +140,7 @@ FAMILIES: ByName[type[Any]] = ByName(
     {
         "fair-share": "hpcgym.core.orders.fair_share:Shares",
         "multifactor": "hpcgym.core.orders.priority:Multifactor",
+        "submit-as-wait": "hpcgym.core.orders.submit_as_wait:SubmitAsWait",
     },
 )
 """Policies with parameters, by the name that their text begins with. They are dataclasses whose

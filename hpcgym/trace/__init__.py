@@ -1,5 +1,6 @@
 """Logs: read, clean, find, download, split, resample and make them."""
 
+from hpcgym.trace.as_found import as_found
 from hpcgym.trace.catalogue import TraceEntry, catalogue, download, entry, find_trace, verify
 from hpcgym.trace.check import LogCheck, check_log
 from hpcgym.trace.clean import Flurry, clean
@@ -21,6 +22,7 @@ __all__ = [
     "LogCheck",
     "SwfLog",
     "TraceEntry",
+    "as_found",
     "between",
     "catalogue",
     "check_log",

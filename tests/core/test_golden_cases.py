@@ -427,6 +427,71 @@ def test_smith_remembers_the_last_twenty_jobs_of_a_user(engine):
     assert starts(engine, 2, *jobs, policy="SMITH")[-3:] == [120, 1220, 1120]
 
 
+def test_job_that_was_chosen_is_waited_for(engine):
+    """Shortest first on 2 processors: L is chosen while R runs, and S, which is shorter, comes at 1.
+
+    ::
+
+        RRRRRRRRRRLLLLLLLLLLSSSSS     R 1p x 10, L 2p x 10, S 1p x 5
+        ..........LLLLLLLLLL.....
+        0         10        20
+    """
+    jobs = [*at_once((1, 10), (2, 10)), (1, 5, 5, 1)]
+    settings = {"policy": "SPF", "backfill": "committed"}
+    assert starts(engine, 2, *jobs, **settings) == [0, 10, 20]
+    assert starts(engine, 2, *jobs, **settings | {"backfill": "none"}) == [0, 10, 1]
+
+
+def test_behind_a_chosen_job_starts_only_what_ends_before_its_shadow_time(engine):
+    """B ends at 9, C would end at 10, the shadow time, and X does not count as extra.
+
+    ::
+
+        RRRRRRRRRRHHHHHHHHHH          R 2p x 10, H 3p x 10, B 1p x 9, C 1p x 10, X 1p x 50
+        RRRRRRRRRRHHHHHHHHHH
+        BBBBBBBBB.HHHHHHHHHH
+        ..........CCCCCCCCCCXXX...
+    """
+    jobs = at_once((2, 10), (3, 10), (1, 9), (1, 10), (1, 50))
+    assert starts(engine, 4, *jobs, backfill="committed:fill=before") == [0, 10, 0, 10, 20]
+    assert starts(engine, 4, *jobs, backfill="easy") == [0, 10, 0, 0, 9]
+
+
+def test_shadow_time_of_a_chosen_job_stays_as_it_was_found(engine):
+    """R asks for 20 and ends at 5. H could start at 12, but its shadow time stays 20, so B starts.
+
+    ::
+
+        RRRRRBBBBBBBBBBHHHHH          R 1p x 5, Q 1p x 12, H 3p x 5, B 1p x 10, which comes at 5
+        QQQQQQQQQQQQ...HHHHH
+        ...............HHHHH
+    """
+    jobs = [(0, 5, 20, 1), *at_once((1, 12), (3, 5)), (5, 10, 10, 1)]
+    assert starts(engine, 3, *jobs, backfill="committed:fill=before") == [0, 0, 15, 5]
+    assert starts(engine, 3, *jobs, backfill="easy") == [0, 0, 12, 17]
+
+
+def test_one_by_one_a_job_is_chosen_before_the_next_one_of_its_instant_comes(engine):
+    """Shortest first on 2 processors. B and C come when A ends; B is the first, and is chosen.
+
+    ::
+
+        AAAAAAAAAABBBBBC              A 2p x 10, B 2p x 5, C 1p x 1
+        AAAAAAAAAABBBBB.
+    """
+    jobs = [(0, 10, 10, 2), (10, 5, 5, 2), (10, 1, 1, 1)]
+    settings = {"policy": "SPF", "backfill": "committed"}
+    assert starts(engine, 2, *jobs, **settings, event_semantics="one-by-one") == [0, 10, 15]
+    assert starts(engine, 2, *jobs, **settings) == [0, 11, 10]
+
+
+def test_one_by_one_a_job_holds_its_processors_until_it_ends(engine):
+    """R outlives its request of 5, and is not killed; with `pyss` S would start at 6."""
+    jobs = [(0, 10, 5, 2), (6, 1, 1, 1)]
+    settings = {"kill_at_limit": False, "event_semantics": "one-by-one"}
+    assert starts(engine, 2, *jobs, **settings) == [0, 10]
+
+
 ORDERS = {
     "FCFS": "ABCD",
     "LCFS": "DCBA",
@@ -448,6 +513,8 @@ ORDERS = {
     "F4": "BACD",
     "MULTIFACTOR": "CABD",
     "SMITH": "BACD",
+    "submit-as-wait:rule=WFP3": "CADB",
+    "submit-as-wait:rule=UNICEF": "DACB",
 }
 
 
@@ -466,7 +533,9 @@ def test_each_policy_orders_the_queue_as_its_formula_says(engine, policy, expect
     D    1003    1,800  8   14,400  225    2.22    88      0.740   27.2  372.7  23,324  5,781  93
     ===  ======  =====  ==  ======  =====  ======  ======  ======  ====  =====  ======  =====  ===
 
-    SMITH scores e·e·q, since nobody's run times were known when the four were submitted.
+    SMITH scores e·e·q, since nobody's run times were known when the four were submitted. With the
+    submit time as the wait, WFP3 scores 0.75, 110, 0.47 and 1.4, UNICEF 0.1936, 0.89, 0.1963 and
+    0.186.
     """
     shapes = {"A": (2000, 6), "B": (400, 7), "C": (2200, 5), "D": (1800, 8)}
     jobs = [(0, 5000, 5000, 8)]

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
+import hpcgym
 from env_cases import ACTIONS, busy_workload, episodes_of, plain_env
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = ("look-ahead:window=6", "relaxed:omega=0.5", "slack:c=0.5", "slurm:interval=90")
+MODES += ("committed", "committed:fill=before")
 PAIRS = [(m, a) for m in MODES for a in ACTIONS if not (m.startswith("slack") and a == "job")]
 
 
@@ -68,3 +70,24 @@ def test_picking_a_job_is_refused_where_promises_are_kept() -> None:
 def test_candidates_in_an_order_of_their_own_are_refused(backfill: str) -> None:
     with pytest.raises(ScenarioError, match="modes that take one: easy, depth, relaxed"):
         plain_env("tiny", backfill=backfill, backfill_order="SPF")
+
+
+@pytest.mark.parametrize("semantics", ["batch", "one-by-one"])
+@pytest.mark.parametrize("backfill", ["committed", "committed:fill=before"])
+@pytest.mark.parametrize("policy", ["SPF", "WFP3"])
+def test_agent_that_picks_by_a_policy_is_asked_while_no_job_is_waited_for(
+    backfill: str, policy: str, semantics: str
+) -> None:
+    """Slot 127 is empty, and stands for the first job of the policy."""
+    workload = busy_workload(3, n=90)
+    settings = {"backfill": backfill, "event_semantics": semantics, "kill_at_limit": False}
+    env = plain_env(episodes_of(workload, policy=policy, **settings), action="job", n_slots=128)
+    env.reset()
+    over, picks = False, 0
+    while not over:
+        assert env._begun_state.chosen[0] == 0
+        *_, over, _, _ = env.step(127)
+        picks += 1
+    expected = hpcgym.simulate(workload, policy, **settings)
+    assert np.array_equal(env.schedule().start_time, expected.start_time)
+    assert 20 < picks <= 90  # one for each job, but where all fit together
