@@ -77,6 +77,7 @@ class SettingList:
             | "relaxed" | also those that delay the first a little |
             | "slack:c=1" | those that break no promise |
             | "slurm" | those that delay no other that a cycle tests, as in Slurm |
+            | "committed" | none; the first that waits is chosen once, and waited for |
             | "cost-benefit" | those whose gain outweighs what their start costs wider jobs |
             | "easy+trial" | those of "easy"; others are tried where processors idle |
             | "gang" | any: jobs take turns on the machine |
