@@ -62,9 +62,7 @@ STILL_RULES: dict[str, Callable[[int, int, int], float]] = {  # fixed at submiss
     "LAF": lambda r, e, q: -e * q,
     "SRF": lambda r, e, q: e / q,
     "LRF": lambda r, e, q: -(e / q),
-    "submit-as-wait:rule=WFP3": lambda r, e, q: (
-        ((r + 1) / e) * ((r + 1) / e) * ((r + 1) / e) * q
-    ),
+    "submit-as-wait:rule=WFP3": lambda r, e, q: ((r + 1) / e) * ((r + 1) / e) * ((r + 1) / e) * q,
     "submit-as-wait:rule=UNICEF": lambda r, e, q: (r + 1) / (math.log2(q + 1e-15) * e),
     "F1": lambda r, e, q: math.log10(e) * q + 870 * math.log10(max(r, 1)),
     "F2": lambda r, e, q: math.sqrt(e) * q + 25_600 * math.log10(max(r, 1)),

@@ -1,8 +1,9 @@
 """The reference of look-ahead, relaxed, slack-based backfilling and of the committed pick.
 
-It is plain Python, from the text. It uses the machine, orders and instants of `tests/reference.py`, shares no code with `hpcgym`, and
-is slow and simple. It follows the recursion as the specification prints it. It computes the head's
-shadow time anew for every candidate, and a whole plan for every job that is tried.
+It is plain Python, from the text. It uses the machine, orders and instants of `tests/reference.py`,
+shares no code with `hpcgym`, and is slow and simple. It follows the recursion of look-ahead as the
+specification prints it. It computes the head's shadow time anew for every candidate, and a whole
+plan for every job that is tried.
 """
 
 from __future__ import annotations

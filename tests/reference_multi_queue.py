@@ -243,7 +243,7 @@ class MultiQueue(reference.Machine):
             self.schedule(t)
 
     def free_by_estimate(self, t: int) -> None:
-        """Count jobs as free that are estimated to have ended, in the partitions of their classes."""
+        """Count jobs as free whose estimated end has come, in the partitions of their classes."""
         while self.frees_by_estimate and self.releases and self.releases[0][0] <= t:
             _, j = self.releases.pop(0)
             self.free += self.jobs[j].processors

@@ -87,7 +87,7 @@ class SchedulerSettings(SettingList):
             name = getattr(self, key)
             if not isinstance(name, str) or name not in allowed:
                 raise PolicyError(unknown_name(key, name, allowed))
-        at_once = isinstance(mode, Easy) and mode.part or getattr(mode, "BATCH_ONLY", False)
+        at_once = (isinstance(mode, Easy) and mode.part) or getattr(mode, "BATCH_ONLY", False)
         if self.event_semantics != "batch" and at_once:
             raise PolicyError(
                 f"backfill '{mode}' sees all events of an instant at once, and event_semantics "

@@ -428,7 +428,7 @@ def test_smith_remembers_the_last_twenty_jobs_of_a_user(engine):
 
 
 def test_job_that_was_chosen_is_waited_for(engine):
-    """Shortest first on 2 processors: L is chosen while R runs, and S, which is shorter, comes at 1.
+    """Shortest first on 2 processors: L is chosen while R runs; S, which is shorter, comes at 1.
 
     ::
 

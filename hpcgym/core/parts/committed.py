@@ -4,10 +4,10 @@ A pass takes the first job of the queue. If it fits, it starts, and the pass tak
 not, the pass is committed to it: nothing else is chosen before it has started, whoever comes
 meanwhile. Its shadow time is found as in EASY, once, when it is chosen.
 
-With `fill="before"` other jobs may start meanwhile, tried in order of submission at every pass: each
-that fits now and ends by its estimate before that shadow time. There are no extra processors. Jobs
-that end early do not move the shadow time, so the committed job may be delayed beyond what EASY
-allows; where one outlives its estimate beyond the shadow time, nothing more starts.
+With `fill="before"` other jobs may start meanwhile, tried in order of submission at every pass:
+each that fits now and ends by its estimate before that shadow time. There are no extra processors.
+Jobs that end early do not move the shadow time, so the chosen job may be delayed beyond what EASY
+allows. Once the shadow time has come, nothing more starts.
 
 An agent decides only while no job is chosen. The start of a chosen job ends the pass, so that the
 next decision is at the same instant.
@@ -125,7 +125,7 @@ def fill_up(jobs: Jobs, sim: CommittedSim) -> None:
 
 @kernel
 def committed_pass(jobs: Jobs, sim: CommittedSim, contested: bool) -> bool:
-    """Make a pass; return False if the chosen or the picked job started, so that another follows."""
+    """Make a pass; return False if the chosen or the picked job started: another pass follows."""
     if sim.chosen == 0:
         if choose(jobs, sim, contested) == s.PICK_STARTED:
             return False

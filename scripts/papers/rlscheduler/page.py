@@ -232,7 +232,8 @@ def _log(rerun: Rerun, log: str) -> str:
             f"{rerun.mean(log, rules, policy):.2f}" if policy in known else ""
             for policy in (*RULES, *MORE)
         ]
-        rows.append([rules.name, *cells, "" if half is None else f"*{PUBLISHED[half, log][-1]:.2f}*"])
+        learned = "" if half is None else f"*{PUBLISHED[half, log][-1]:.2f}*"
+        rows.append([rules.name, *cells, learned])
     return table(("rules", *RULES, *MORE, "RL, published"), rows)
 
 
@@ -258,8 +259,8 @@ def _view(rerun: Rerun) -> str:
         before they ran, and run for {theirs.NEVER_RAN_S} s here. A wait of an hour is a slowdown of
         {3_600 // theirs.NEVER_RAN_S + 1} for each. FCFS under EASY gives
         {mean("SDSC-SP2", EASY, "FCFS"):.2f} with them, and
-        {mean("SDSC-SP2", CLEANED, "FCFS"):.2f} without. So that row says how long jobs wait that
-        nobody waited for. RL is the best of the paper there, with or without backfilling. SMITH-REG is better
+        {mean("SDSC-SP2", CLEANED, "FCFS"):.2f} without. So that row mostly says how long such jobs
+        waited. RL is the best of the paper there, with or without backfilling. SMITH-REG is better
         without ({mean("SDSC-SP2", WAITS, "SMITH-REG"):.2f} beside
         {PUBLISHED[False, "SDSC-SP2"][-1]:.2f}), and not with
         ({mean("SDSC-SP2", WAITS_FILLED, "SMITH-REG"):.2f} beside

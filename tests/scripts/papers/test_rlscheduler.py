@@ -73,9 +73,7 @@ def test_plain_queue_starts_every_drawn_job_as_the_package_does(
 
 
 def test_both_engines_agree_on_the_windows(rerun: run.Rerun) -> None:
-    assert not sum(
-        rerun.differing(log, rules) for log in BUNDLED for rules in run.SCORED.values()
-    )
+    assert not sum(rerun.differing(log, rules) for log in BUNDLED for rules in run.SCORED.values())
     for backfill, name in run.QUEUE.items():
         for policy in theirs.SCORES:
             ours = rerun.mean("HPC2N", run.THERE[backfill], policy)
