@@ -247,8 +247,8 @@ def _view(rerun: Rerun) -> str:
         **The choice.** To wait for a chosen job, whoever comes, costs much. On Lublin-1 SJF falls
         from {mean("Lublin-1", WAITS, "SJF"):.2f} to {mean("Lublin-1", ANEW, "SJF"):.2f} where jobs
         are chosen anew. SAF, which the paper does not have, then gives
-        {mean("Lublin-1", ANEW, "SAF"):.2f}, beside {PUBLISHED[False, "Lublin-1"][-1]:.2f} of RL. So
-        rules that have a hand tied say little about what a network is worth.
+        {mean("Lublin-1", ANEW, "SAF"):.2f}, beside {PUBLISHED[False, "Lublin-1"][-1]:.2f} of RL. RL
+        waits for what it chose, too, so the table compares who loses least by that.
 
         **WFP3 and UNICEP.** The columns of these names are of other orders. On Lublin-1 WFP3
         itself gives {mean("Lublin-1", WAITS, "WFP3"):.2f} under the rules of the table, and
