@@ -210,12 +210,12 @@ def _read_csv(path: Path) -> pd.DataFrame:
 def _without_index(frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out columns without a name that say nothing: indexes at the front, and empty ones."""
     kept, is_front = [], True
-    for place, name in enumerate(frame.columns):
-        column = frame.iloc[:, place]
+    for position, name in enumerate(frame.columns):
+        column = frame.iloc[:, position]
         is_front = is_front and _NO_NAME.fullmatch(name) is not None
         counts = is_front and not np.isnan(_floats(column)[~_is_empty(column)]).any()
         if not (_NO_NAME.fullmatch(name) and (counts or _is_empty(column).all())):
-            kept.append(place)
+            kept.append(position)
     return frame.iloc[:, kept]
 
 

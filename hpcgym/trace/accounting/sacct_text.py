@@ -185,9 +185,9 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
             else:
                 kept.append(number)
                 rows.append(row)
-        found = list(zip(*rows, strict=True)) if rows else [()] * len(header.names)
+        texts = list(zip(*rows, strict=True)) if rows else [()] * len(header.names)
         cells: Block = {
-            name: _one_of(found, places, header.names, source, kept)
+            name: _one_of(texts, places, header.names, source, kept)
             for name, places in columns.items()
         }
         if split.may_quote:
@@ -212,14 +212,14 @@ def _canonical(name: str) -> str:
 def _columns(names: Sequence[str]) -> dict[str, list[int]]:
     """Return the places of each field that is used; `sacct -o ALL` prints some under two names."""
     places: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         if _canonical(name) in slurm.USED:
-            places.setdefault(_canonical(name), []).append(place)
+            places.setdefault(_canonical(name), []).append(position)
     return places
 
 
 def _one_of(
-    found: Sequence[Sequence[str]],
+    texts: Sequence[Sequence[str]],
     places: Sequence[int],
     names: Sequence[str],
     source: Source,
@@ -230,18 +230,23 @@ def _one_of(
     Raises:
         TraceError: Two of them differ.
     """
-    values = found[places[0]]
-    for place in places[1:]:
-        if found[place] == values:
+    values = texts[places[0]]
+    for position in places[1:]:
+        if texts[position] == values:
             continue
         merged = []
-        for row, (one, other) in enumerate(zip(values, found[place], strict=True)):
-            if one != other and _amount(one) and _amount(other) and _amount(one) != _amount(other):
+        for row, (first, other) in enumerate(zip(values, texts[position], strict=True)):
+            if (
+                first != other
+                and _amount(first)
+                and _amount(other)
+                and _amount(first) != _amount(other)
+            ):
                 raise TraceError(
-                    f"{source.path}:{lines[row]}: {names[places[0]]} is {one!r} and {names[place]} "
-                    f"{other!r}, which say one thing; leave one of these fields out"
+                    f"{source.path}:{lines[row]}: {names[places[0]]} is {first!r} and "
+                    f"{names[position]} {other!r}, which say one thing; leave one of these fields out"
                 )
-            merged.append(one if _amount(one) else other)
+            merged.append(first if _amount(first) else other)
         values = merged
     return values
 
@@ -273,7 +278,7 @@ def _spelling(
 
     def times(lines: Iterator[tuple[int, str]]) -> set[str]:
         rows = (row for _, line in lines if len(row := split.values(line)) == n)
-        return {row[place] for row in rows for place in places}
+        return {row[position] for row in rows for position in places}
 
     if all(map(is_plain, times(islice(source.lines(), 1, _FIRST_ROWS)))):
         return None
@@ -328,8 +333,10 @@ class _Layout:
             or (delimiter == " " and name == "state")
             for name in names
         ]
-        self._used = {place for places in columns.values() for place in places}
-        self._names = {place for name in slurm.NAMED.values() for place in columns.get(name, ())}
+        self._used = {position for places in columns.values() for position in places}
+        self._names = {
+            position for name in slurm.NAMED.values() for position in columns.get(name, ())
+        }
         self._delimiter = delimiter
         self._id_first = names[0] in ("jobid", "jobidraw")
         self._id = min(names.index(name) for name in ("jobid", "jobidraw") if name in names)
