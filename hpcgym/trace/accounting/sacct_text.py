@@ -244,7 +244,8 @@ def _one_of(
             ):
                 raise TraceError(
                     f"{source.path}:{lines[row]}: {names[places[0]]} is {first!r} and "
-                    f"{names[position]} {other!r}, which say one thing; leave one of these fields out"
+                    f"{names[position]} {other!r}, which say one thing; leave one of these "
+                    "fields out"
                 )
             merged.append(first if _amount(first) else other)
         values = merged
