@@ -16,7 +16,7 @@ from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 
 FROM_PARENT = (
-    *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE"),
+    *("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE"),
     *("LC_ALL", "LANG", "LANGUAGE", "TZ", "PYTHONWARNINGS", "PYTHONOPTIMIZE"),
     *("HPCGYM_UNVERIFIED", "XDG_STATE_HOME"),
 )
