@@ -128,7 +128,7 @@ def _refuse_missing(parameters: Mapping[str, object]) -> None:
         HpcgymError: One is not there.
     """
     for name, given in _given(parameters):
-        if name in OUTPUTS or given == STDIN:
+        if name in OUTPUTS or str(given) == STDIN:
             continue
         if name in SCENARIOS:
             from hpcgym.scenario.load import load_scenario

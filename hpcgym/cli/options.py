@@ -275,13 +275,18 @@ def parse_threshold(text: str) -> int | None:
 
 
 def log_at(context: typer.Context, log: str) -> str:
-    """Return a log's name or file; standard input is kept in a file until the command ends."""
-    if log != STDIN:
+    """Return a log's name or file; what can be read once is kept in a file until the command ends.
+
+    That is standard input, and a pipe, such as the shell makes of `<(zcat log)`.
+    """
+    if log != STDIN and not Path(log).is_fifo():
         return log
-    if sys.stdin is None:
+    if log == STDIN and sys.stdin is None:
         raise HpcgymError("standard input is closed; name a log or a file in place of -")
-    file = Path(context.with_resource(TemporaryDirectory(prefix="hpcgym-")), "stdin.swf")
-    file.write_bytes(sys.stdin.buffer.read())
+    content = sys.stdin.buffer.read() if log == STDIN else Path(log).read_bytes()
+    name = "stdin.swf" if log == STDIN else f"{Path(log).name}.swf"
+    file = Path(context.with_resource(TemporaryDirectory(prefix="hpcgym-")), name)
+    file.write_bytes(content)
     return str(file)
 
 

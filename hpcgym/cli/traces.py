@@ -170,6 +170,7 @@ def _compare(checks: list[LogCheck], how: str) -> None:
 
 @app.command("import", epilog="Example: hpcgym traces import accounting.txt --output jobs.swf")
 def import_traces(
+    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -207,7 +208,7 @@ def import_traces(
     check_suffix(output)
     ensure_writable(output, force=force)
     accounting = read_accounting(
-        files,
+        [log_at(context, str(file)) for file in files],
         machine=read_machine(machine),
         timezone=timezone,
         counted_from=counted_from,

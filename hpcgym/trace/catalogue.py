@@ -158,6 +158,8 @@ def find_trace(name_or_path: str | Path) -> Path:
     path = Path(os.path.expanduser(name_or_path))  # leaves the name of an unknown user as it is
     if path.is_file():
         return path
+    if path.exists() and not path.is_dir():
+        raise TraceError(f"{path}: is no file that can be read again; copy what it holds into one")
     name, is_file = str(name_or_path), is_path(name_or_path)
     if not is_file and (path_here := _here(name)):
         return path_here

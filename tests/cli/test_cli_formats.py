@@ -141,6 +141,9 @@ def test_a_table_of_jobs_and_swf_are_known_by_their_content(run: Command, refuse
     assert "a table of jobs, no accounting" in refuse("traces", "import", "jobs", "-o", "new.csv")
     Path("odd.csv").write_text(table.replace("run_time", "runtime"))
     assert "unknown column 'runtime'; did you mean 'run_time'?" in refuse("simulate", "odd.csv")
+    Path("other.csv").write_text("'id','submit'\n'1','0'\n")
+    for words in (["simulate", "other.csv"], ["traces", "import", "other.csv", "-o", "new.csv"]):
+        assert "unknown column \"'id'\"" in refuse(*words)
 
 
 def test_a_damaged_log_in_swf_is_still_named_by_line_and_field(refuse: Command) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from typer.testing import CliRunner
 from hpcgym import load_workload, simulate
 from hpcgym.cli import app
 from hpcgym.core.backfill import MODES
+from hpcgym.errors import TraceError
+from hpcgym.trace import find_trace
 
 Command = Callable[..., str]
 
@@ -160,6 +164,28 @@ def test_a_log_comes_from_standard_input(pack: Callable[[bytes], bytes]) -> None
         words = [str(word) for word in command]
         result = CliRunner().invoke(app, words, input=pack((HEADER + JOBS).encode()))
         assert result.exit_code == 0 and "stdin: 2 of 2 jobs kept" in result.stdout
+
+
+def test_a_log_comes_through_a_pipe(tmp_path: Path) -> None:
+    rows = ["JobID|State|Submit|Start|End|NCPUS", "1|COMPLETED|10|20|90|4"]
+    for words in (
+        ["simulate"],
+        ["traces", "check"],
+        ["traces", "import", "-o", tmp_path / "a.csv"],
+    ):
+        pipe = tmp_path / f"{words[-1]}.fifo" if len(words) < 3 else tmp_path / "b.fifo"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_text, args=["\n".join(rows)], daemon=True)
+        writer.start()
+        result = CliRunner().invoke(app, [*map(str, words), str(pipe)])
+        assert result.exit_code == 0, result.stderr
+        with pytest.raises(TraceError, match="is no file that can be read again"):
+            find_trace(pipe)
+    result = CliRunner().invoke(
+        app, ["traces", "import", "-", "-o", str(tmp_path / "c.csv")], input="\n".join(rows)
+    )
+    assert result.exit_code == 0
+    assert (tmp_path / "c.csv").read_text() == (tmp_path / "a.csv").read_text()
 
 
 @pytest.mark.parametrize("command", ["simulate", "evaluate", "cross-validate"])

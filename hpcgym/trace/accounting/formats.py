@@ -32,7 +32,9 @@ class Format(NamedTuple):
 
 
 def _refuse_table(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
-    """Refuse a table of jobs where accounting is needed."""
+    """Refuse a table of jobs where accounting is needed, and what its name alone says is one."""
+    if not tables.recognises(source.head):
+        tables.read_table(source.path)  # says what is wrong
     raise TraceError(
         f"{source.path}: a table of jobs, no accounting; commands that take a log take it as it is"
     )

@@ -1,8 +1,8 @@
 """Logs in SWF whose lines go on after field 18, or state users, groups and queues by name.
 
-With 21 fields, as logs of CERIT-SC have them, field 20 is the queue by name and field 21 what was
-asked of nodes, such as `8:ppn=8`. Other further fields are not read. A job before a job and the
-time between (fields 17 and 18) stay.
+With 21 fields, as logs of CERIT-SC have them, field 20 is the queue where it is a name, and field
+21 what was asked of nodes, such as `8:ppn=8`. Other further fields are not read. A job before a
+job and the time between (fields 17 and 18) stay.
 
 Source: Specification, section 14, "Reading".
 """
@@ -38,8 +38,13 @@ def has_names(head: str) -> bool:
     fields = _first(head)
     texts = dict(zip(SWF_FIELDS, fields, strict=False))
     odd = {key for key, text in texts.items() if not _NUMBER.fullmatch(text)}
-    names_queue = len(fields) == _N_CERIT and not _NUMBER.fullmatch(fields[19])
-    return len(fields) >= len(SWF_FIELDS) and odd <= set(NAMED) and (bool(odd) or names_queue)
+    is_named = bool(odd) or _is_of_cerit(fields)
+    return len(fields) >= len(SWF_FIELDS) and odd <= set(NAMED) and is_named
+
+
+def _is_of_cerit(fields: list[str]) -> bool:
+    """Tell whether a line has a queue by name, and behind it what was asked of nodes."""
+    return len(fields) == _N_CERIT and not _NUMBER.fullmatch(fields[19])
 
 
 def _first(head: str) -> list[str]:
@@ -71,6 +76,8 @@ def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
                 ledger.note("submit times since 1970, though the header has a UnixStartTime")
                 begin = 0
             is_first = False
+            if len(fields) > len(SWF_FIELDS) and not _is_of_cerit(fields):
+                ledger.note("longer than 18 fields: those after are not read")
             if row["used_memory_kb"] != UNKNOWN:
                 ledger.note("used memory: field 7, KB for each allocated processor")
             for key in ("submit", "start"):
@@ -105,7 +112,7 @@ def _row(fields: list[str], *, says_held: bool) -> dict[str, Any]:
         raise ValueError(NEVER_HELD)
     chunks, cpus, spread = (asked if asked > 0 else held), 1, False
     names = {key: "" if texts[key] == "-1" else texts[key] for key in NAMED}
-    if len(fields) == _N_CERIT:
+    if _is_of_cerit(fields):
         names["queue"] = fields[19]
         each = _PER_NODE.fullmatch(fields[20])
         if each and int(each[1]) * int(each[2]) == chunks:

@@ -72,16 +72,17 @@ def _rows(source: Source, clock: Clock, ledger: Ledger) -> Iterator[dict[str, An
 def _row(line: str, clock: Clock, begun: dict[str, Any]) -> dict[str, Any]:
     """Read a record; a ValueError says why it is no run.
 
-    Writes `begun`: by job, how often it was rerun and what its last record S states.
+    Writes `begun`: by job, how often it was rerun since which submission, and what its last record
+    S states.
     """
     record = _RECORD.fullmatch(line)
     if record is None:
         raise ValueError("no record of PBS")
     moment, kind, name, text = record.groups()
     job = _JOB.fullmatch(name)
-    reruns, stated = begun.get(name, (0, ""))
+    reruns, since, stated = begun.get(name, (0, "", ""))
     if kind == "S":
-        begun[name] = reruns, text
+        begun[name] = reruns, since, text
     if kind not in ("E", "R"):
         raise ValueError(f"record of type {kind}")
     if job is None:
@@ -89,11 +90,13 @@ def _row(line: str, clock: Clock, begun: dict[str, Any]) -> dict[str, Any]:
     if job[2] == "":
         raise ValueError("array as a whole: its tasks are rows of their own")
     keys = {key: value.strip('"') for key, value in _PAIR.findall(text)}
+    if kind == "R" and "start" not in keys:
+        keys = {key: value.strip('"') for key, value in _PAIR.findall(stated)} | keys
+        keys.setdefault("end", str(clock.read(_iso(moment))[0]))
+    if since and keys.get("ctime", since) != since:  # another job, whose id this one has anew
+        reruns = 0
     if kind == "R":
-        begun[name] = reruns + 1, ""
-        if "start" not in keys:
-            keys = {key: value.strip('"') for key, value in _PAIR.findall(stated)} | keys
-            keys.setdefault("end", str(clock.read(_iso(moment))[0]))
+        begun[name] = reruns + 1, keys.get("ctime", ""), ""
     else:
         begun.pop(name, None)
     submit, start, end = (_moment(keys, key) for key in ("ctime", "start", "end"))

@@ -267,6 +267,7 @@ def _settle(table: Block, files: Sequence[Path], ledger: Ledger) -> Block:
     active = np.where(held > 0, np.maximum(held - np.maximum(table["suspended"], 0), 0), held)
     table["run_time"] = np.where(derived, active, table["run_time"])
     longer = both & (table["run_time"] >= 0) & (held - table["run_time"] > SUSPENDED_S)
+    table["stood"] = (table["suspended"] == UNKNOWN) & (table["run_time"] >= held)
     table["suspended"] = (table["suspended"] != 0) | longer
     table["eligible"] = np.maximum(table["eligible"], table["submit"])  # unknown ones too
     ran, started = table["ran"], table["start"] != UNKNOWN
@@ -290,7 +291,12 @@ def _settle(table: Block, files: Sequence[Path], ledger: Ledger) -> Block:
     table = {key: values[table["ran"]] for key, values in table.items()}
     ledger.note(
         "suspended for a time: the run time is that in which they ran",
-        int(table["suspended"].sum()),
+        int((table["suspended"] & ~table["stood"]).sum()),
+        ledger.told,
+    )
+    ledger.note(
+        "suspended for a time that is not stated: the run time has it too",
+        int(table["stood"].sum()),
         ledger.told,
     )
     return table

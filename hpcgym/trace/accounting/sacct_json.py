@@ -109,7 +109,9 @@ def _jobs(source: Source) -> Iterator[tuple[int, Any]]:
             if window.may_be_cut(error) and window.grow():
                 continue
             line = window.line + window.text.count("\n", window.at, error.pos)
-            raise TraceError(f"{source.path}:{line}: no JSON here: {error.msg}") from None
+            is_cut = window.may_be_cut(error) and not window.text[error.pos + 1 :].strip()
+            said = "the file ends within its jobs" if is_cut else f"no JSON here: {error.msg}"
+            raise TraceError(f"{source.path}:{line}: {said}") from None
         except RecursionError:
             raise TraceError(f"{source.path}:{window.line}: a job nested too deeply") from None
         if end == len(window.text) and window.grow():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from typing import NamedTuple
 
 from hpcgym.errors import TraceError
@@ -24,6 +24,9 @@ from hpcgym.trace.accounting.rows import BLOCK_ROWS, TIMES, Block, Ledger, Sourc
 _HEADER = re.compile(
     r"""(?:^|(?P<before>[^\w"]+))["]?JobID(?:Raw)?["]?(?:(?P<after>[^\w"]+)|$)""", re.I | re.ASCII
 )
+_BEFORE = re.compile(r"\A(?:[ \t\r]*(?:#[^\n]*|sep=.)?\r?\n)*\s*")
+"""What may stand before a header: comments, and what Excel writes of its delimiter."""
+
 _NAME_OF_FIELD = re.compile(r"|[^\W\d_][\w .:()/%-]*")
 _INDEX = re.compile(r"|unnamed: \d+(\.\d+)?")
 """What tables have for a name of their index: none, or what pandas makes of that."""
@@ -84,7 +87,7 @@ class _Header(NamedTuple):
 
 def recognises(head: str) -> bool:
     """Tell whether a text begins with a header of sacct, or of its table for people."""
-    first, _, rest = head.lstrip().partition("\n")
+    first, _, rest = _BEFORE.sub("", head).partition("\n")
     if _HEADER.search(first) is None:
         return False
     return rest.lstrip().startswith("--") or _header(first.rstrip("\r"), rest) is not None
@@ -152,7 +155,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
         TraceError: It is a table for people, or its header lacks a field. Or two fields say one
             thing and differ, or its times can be read in two ways.
     """
-    lines = source.lines()
+    lines = _lines(source)
     number, first = next(lines)
     second = next(lines, None)
     header = _header(first, second[1] if second else "")
@@ -201,6 +204,13 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
         ledger.note("delimiter in a name: which name it is of is not told", layout.unnamed)
         layout.unnamed = 0
         yield slurm.block_of(cells | {"line": kept}, source.path, clock, ledger)
+
+
+def _lines(source: Source) -> Iterator[tuple[int, str]]:
+    """Yield the lines from the header on."""
+    before = _BEFORE.match(source.text)
+    skipped = source.text.count("\n", 0, before.end()) if before else 0
+    return dropwhile(lambda line: line[0] <= skipped, source.lines())
 
 
 def _canonical(name: str) -> str:
@@ -281,10 +291,10 @@ def _spelling(
         rows = (row for _, line in lines if len(row := split.values(line)) == n)
         return {row[position] for row in rows for position in places}
 
-    if all(map(is_plain, times(islice(source.lines(), 1, _FIRST_ROWS)))):
+    if all(map(is_plain, times(islice(_lines(source), 1, _FIRST_ROWS)))):
         return None
     try:
-        return spelling_of(times(islice(source.lines(), 1, None)))
+        return spelling_of(times(islice(_lines(source), 1, None)))
     except ValueError as error:
         raise TraceError(
             f"{source.path}: {error}; print seconds since 1970: {slurm.COMMAND}"

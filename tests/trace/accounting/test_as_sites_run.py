@@ -153,6 +153,31 @@ def test_an_id_of_pbs_that_another_user_has_is_another_job(tmp_path: Path) -> No
     assert waits(read_accounting(file)) == [10, 100]
 
 
+def test_reruns_of_a_job_do_not_count_for_the_one_that_has_its_id_later(tmp_path: Path) -> None:
+    file = tmp_path / "20231114"
+    first = {"ctime": 1000, "start": 1100, "end": 1200}
+    later = {"ctime": YEARS_S, "etime": YEARS_S, "start": YEARS_S + 10, "end": YEARS_S + 90}
+    file.write_text(
+        "\n".join(
+            record(kind, "5.s", **(ASKED | keys)) for kind, keys in [("R", first), ("E", later)]
+        )
+    )
+    found = read_accounting(file)
+    assert found.runs["wait_time"].tolist()[1] == 10
+    assert not [what for what in found.ledger.notes if "run_count" in what]
+
+
+def test_of_a_suspension_that_no_time_is_stated_of_the_run_time_has_it_too(tmp_path: Path) -> None:
+    file = tmp_path / "20231114"
+    lines = [record("z", "5.srv"), record("E", "5.srv", **ASKED, start=1100, end=1200)]
+    file.write_text("\n".join(lines))
+    found = read_accounting(file)
+    assert found.runs["run_time"].tolist() == [100]
+    assert found.ledger.told == {
+        "suspended for a time that is not stated: the run time has it too": 1
+    }
+
+
 def test_a_job_of_pbs_that_was_suspended_ran_for_its_used_walltime() -> None:
     found = read_accounting(DATA / "pbs-suspended.pbs")
     assert found.runs["run_time"].tolist() == [1200, 6000]

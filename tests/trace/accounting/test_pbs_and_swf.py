@@ -226,6 +226,18 @@ def test_every_row_of_cirrus_is_read(modern: Path) -> None:
     assert found.runs["job_id"].is_unique
 
 
+@pytest.mark.parametrize("further", ["x", "1 2 3", "a b c d"])
+def test_an_import_reads_the_fields_that_a_log_has_and_says_which_it_does_not(
+    tmp_path: Path, further: str
+) -> None:
+    path = tmp_path / "long.swf"
+    path.write_text(f"; MaxProcs: 4\n1 0 5 9 4 -1 -1 4 20 -1 1 1 1 1 7 1 -1 0 {further}\n")
+    found = read_accounting(path)
+    assert found.runs["queue"].tolist() == ["7"]
+    assert read_log(path).records["queue"].tolist() == [7]
+    assert found.ledger.notes == {"longer than 18 fields: those after are not read": 1}
+
+
 def test_every_line_of_cerit_is_read(modern: Path) -> None:
     path = modern / "cerit-2013" / "wagap-2013.swf.gz"
     found = read_accounting(path)

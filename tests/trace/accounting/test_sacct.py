@@ -321,7 +321,7 @@ def test_a_json_file_that_ends_early_is_refused_by_its_line(tmp_path: Path) -> N
     content = gzip.decompress((SLURM / "sacct.json.gz").read_bytes())
     path = tmp_path / "cut.json"
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(TraceError, match=r"cut\.json:\d+: no JSON here"):
+    with pytest.raises(TraceError, match=r"cut\.json:\d+: the file ends within its jobs"):
         read_accounting(path)
 
 

@@ -234,6 +234,14 @@ def test_a_span_that_is_a_number_alone_is_of_no_unit(read) -> None:
     assert list(found.ledger.left_out) == ["elapsed cannot be read"]
 
 
+@pytest.mark.parametrize("before", ["sep=;\r\n", "# by cron\n", "\n# by cron\n#\n\n"])
+@pytest.mark.parametrize("form", ["%Y-%m-%dT%H:%M:%S", "%d/%m/%Y %H:%M:%S"])
+def test_a_header_may_stand_below_comments_and_what_excel_says(read, plain, before, form) -> None:
+    found = read(before + text(rows(form), ";"), "sacct.csv")
+    assert found.runs.equals(plain.runs)
+    assert found.lines.min() == before.count("\n") + 2
+
+
 def test_a_header_is_quoted_as_the_file_has_it(read) -> None:
     with pytest.raises(TraceError, match=r"the header has JobID, AllocCPUS, MyOwn\. Print all by"):
         read('"","JobID","AllocCPUS","MyOwn"\n"1","2","3","4"\n')
