@@ -6,7 +6,7 @@ import math
 from functools import cache
 
 _STEPS = 10_000
-_PRECISION = 1e-15
+_PRECISION = 1e-12
 
 
 @cache
@@ -26,8 +26,6 @@ def t_beyond(tail: float, degrees: float) -> float:
         low, high = high, 2 * high
     while high - low > _PRECISION * high:
         middle = (low + high) / 2
-        if middle in (low, high):
-            break
         low, high = (middle, high) if _tail(middle, degrees) > tail else (low, middle)
     return high
 

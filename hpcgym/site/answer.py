@@ -152,7 +152,11 @@ def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any])
     gain, interval = row["gain_h"], row["interval_h"]
     misfit, noise = trusted["misfit_h"], trusted["noise_h"]
     least = f"it misses {hours(misfit)}" if misfit >= noise else f"its noise is {hours(noise)}"
-    between = "" if interval is None else f" (95% interval {_signed(interval, gain)})"
+    between = (
+        ""
+        if interval is None
+        else f" (95% interval {_signed(interval, gain)} for weeks like these)"
+    )
     change = (
         f"{hours(row['wait']['mean'])}, {hours(abs(gain))} {_less(gain)} than the simulated "
         f"{hours(today_h)}"

@@ -55,6 +55,12 @@ def all_options(report: Report) -> Markup | None:
     only = [_option_group(report, rows, kind, "", scale) for kind in others]
     parts = [
         tag("h3", "What a site can set: orders, modes, limits, sizes"),
+        tag(
+            "p",
+            "An interval speaks of weeks in a row like those that are judged, and of its row "
+            "alone. Other times of the year may lie beyond it.",
+            class_="lede",
+        ),
         table(
             "What a site can set",
             OPTION_HEADS,

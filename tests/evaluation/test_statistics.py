@@ -14,6 +14,7 @@ from hpcgym.evaluation.statistics import (
     mean_log_ratio,
     mean_of,
     mean_over_logs,
+    pooled_mean,
     ratio_of_sums,
 )
 from hpcgym.evaluation.student_t import t_beyond
@@ -187,6 +188,16 @@ def test_pairing_removes_the_spread_between_easy_and_hard_weeks() -> None:
     """An agent better by a tenth everywhere is known exactly, however the weeks differ."""
     baseline = np.random.default_rng(1).lognormal(2.0, 2.0, size=(30, 3)) + 1
     assert ratio_of_sums(0.9 * baseline, baseline).ends() == pytest.approx((0.9, 0.9))
+
+
+def test_a_mean_of_all_jobs_counts_weeks_by_their_jobs() -> None:
+    sums, counts = [2.0, 9.0, -1.0], [1, 2, 4]
+    without = [8 / 6, 1 / 5, 11 / 3]
+    spread = sum((value - statistics.fmean(without)) ** 2 for value in without)
+    mean = pooled_mean(np.array(sums), np.array(counts))
+    assert (mean.value, mean.degrees) == (10 / 7, 2)
+    assert mean.error == pytest.approx(math.sqrt(2 / 3 * spread))
+    assert pooled_mean(np.array([2.0]), np.array([4])).ends() is None
 
 
 def test_a_mean_of_values_has_the_interval_of_student_and_needs_two() -> None:

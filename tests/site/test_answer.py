@@ -25,21 +25,21 @@ UNTOLD = "SAF, the best order on the first half, cannot be told from today's: jo
             "near",
             0.1,
             "Under SAF they would wait 4.0 h, 2.0 h less than the simulated 6.0 h (95% interval "
-            "1.0 to 3.0 h); it misses 30 min.",
+            "1.0 to 3.0 h for weeks like these); it misses 30 min.",
         ),
         (
             row(-2.0, [-3.0, -1.0], "worse"),
             "near",
             1.0,
             "Under SAF they would wait 8.0 h, 2.0 h longer than the simulated 6.0 h (95% interval "
-            "1.0 to 3.0 h); its noise is 1.0 h.",
+            "1.0 to 3.0 h for weeks like these); its noise is 1.0 h.",
         ),
         (
             row(2.0, [-1.0, 5.0], "not distinguishable"),
             "near",
             0.1,
             UNTOLD + "4.0 h, 2.0 h less than the simulated 6.0 h, but weeks differ too much (95% "
-            "interval −1.0 to 5.0 h).",
+            "interval −1.0 to 5.0 h for weeks like these).",
         ),
         (
             row(0.25, None, "not distinguishable"),

@@ -289,16 +289,17 @@ def test_the_distance_of_waits_is_that_of_their_distributions() -> None:
     assert distance_h(waits, others, masks) == pytest.approx(apart / 40)
 
 
-def test_the_interval_of_a_gain_covers_it_as_often_as_it_says() -> None:
-    generator = np.random.default_rng(2)
-    submit = np.arange(400) * 604_800 // 10
-    hits = 0
-    for _ in range(200):
-        weeks = np.repeat(generator.normal(1.0, 1.0, 40), 10)
-        interval = weekly_interval(weeks, submit)
-        assert interval is not None
-        hits += interval[0] <= 1.0 <= interval[1]
-    assert 0.88 <= hits / 200 <= 0.99
+def test_the_interval_of_a_gain_takes_three_weeks_for_one() -> None:
+    gains, weeks = [1.0, 1.0, 2.0, 4.0, 0.0, 3.0], [0, 0, 0, 1, 3, 4]
+    submit = np.array(weeks) * 604_800
+    sums, counts = {0: 4.0, 1: 4.0, 3: 0.0, 4: 3.0}, {0: 3, 1: 1, 3: 1, 4: 1}
+    without = [(11 - sums[week]) / (6 - counts[week]) for week in sums]
+    mean = sum(without) / 4
+    error = math.sqrt(3 * 3 / 4 * sum((one - mean) ** 2 for one in without))
+    reach = 3.182446 * error
+    found = weekly_interval(np.array(gains), submit)
+    assert found == pytest.approx([11 / 6 - reach, 11 / 6 + reach], abs=1e-5)
+    assert weekly_interval(np.array(gains[:5]), submit[:5]) is None
 
 
 def test_capacity_idle_while_jobs_wait_is_counted_second_by_second() -> None:
