@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 DIGITS = "0123456789"
 MOST = 2.0**53
+GWF = 29  # fields of a line of the Grid Workloads Archive, which is another format
 
 
 class Read(NamedTuple):
@@ -26,11 +27,14 @@ def read(content: bytes) -> Read | None:
     if 0 in content:
         return None
     found = Read([], [], [])
+    lengths = [len(line.split(";")[0].split()) for line in content.decode("latin-1").split("\n")]
+    lengths = [n for n in lengths if n >= 18]
+    is_long = bool(lengths) and all(18 < n < 36 and n != GWF for n in lengths)
     for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
         before = line.split(";")[0]
         if ";" in line and not before.strip():
             found.comments.append(line.rstrip("\r"))
-        fields = before.split()
+        fields = before.split()[: 18 if is_long else None]
         numbers = [number_of(field) for field in fields]
         good = [one for one in numbers if one is not None and abs(one) < MOST]
         if len(good) == len(fields) == 18:

@@ -526,12 +526,13 @@ def _parse(content: bytes) -> pd.DataFrame | None:
 def _sort_out(content: bytes) -> tuple[list[str], tuple[BadLine, ...], int]:
     """Separate good lines from malformed ones, line by line: slow, for files that have some.
 
-    Where no line has 18 fields, those with more are good, and the number of fields says so.
+    Where no line has 18 fields, nor 36 or more, those with more are good, and the number of fields says so.
     """
     lines = content.decode("latin-1").split("\n")
     rows = [(number, line.partition(";")[0].split()) for number, line in enumerate(lines, start=1)]
     lengths = {len(fields) for _, fields in rows if len(fields) >= len(FIELDS)} or {len(FIELDS)}
     is_long = lengths.isdisjoint((len(FIELDS), GWF_FIELDS)) and not _advice(content)
+    is_long = is_long and max(lengths) < 2 * len(FIELDS)  # no two jobs in a line
     good: list[str] = []
     bad: list[BadLine] = []
     for number, fields in rows:

@@ -47,7 +47,7 @@ class LimitedSimulation(reference_limits.LimitedMachine, Simulation):
 
     def is_seen(self, j):
         """Say whether no limit holds a waiting job now."""
-        return self.beyond(j) is None
+        return not self.beyond(j)
 
     def is_contested(self):
         """Say whether two jobs within the threshold may start, and one of those fits."""
