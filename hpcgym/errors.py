@@ -206,11 +206,12 @@ def is_path(name: str | os.PathLike[str]) -> bool:
     """Tell whether what was given can only mean a file: it has a folder, or a file's ending.
 
     Example:
-        >>> is_path("jobs.txt"), is_path("logs/jobs"), is_path("KTH-SP2-1996-2.1-cln")
+        >>> is_path("jobs.txt"), is_path("logs/"), is_path("KTH-SP2-1996-2.1-cln")
         (True, True, False)
     """
     text = str(name)
-    return len(Path(os.path.expanduser(text)).parts) > 1 or bool(_ENDING.search(text))
+    in_folder = text.endswith(os.sep) or len(Path(os.path.expanduser(text)).parts) > 1
+    return in_folder or bool(_ENDING.search(text))
 
 
 _ENDING = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{0,9}$")

@@ -41,7 +41,7 @@ def claims(rerun: Rerun) -> list[Claim]:
     """
     found = []
     for backfill, where in ((False, "without backfilling"), (True, "with backfilling")):
-        ways = {
+        ways: dict[str, Rules | str] = {
             "by the plain queue": QUEUE[backfill],
             "by `simulate` with its scores": SCORED[backfill],
             "by `simulate` with our orders": THERE[backfill],
