@@ -181,9 +181,10 @@ def _view(rerun: Rerun) -> str:
         **The order of clusters.** Of {3 * len(reordered)} ratios of makespans to those in o1,
         {noticed} {"has" if noticed == 1 else "have"} an interval without 1, where chance alone
         would give one or two. All of local's are between {min(local):.3f} and {max(local):.3f}.
-        The other variants vary too much between draws for ten of these to exclude effects of a tenth. We believe that fast clusters
-        in front help, since the lowest hosts go first. The printed o2 has three
-        fast clusters where the others have two, so it is not compared with them.
+        The other variants vary too much between draws for ten of these to exclude effects of a
+        tenth. We believe that fast clusters in front help, since the lowest hosts go first.
+        The printed o2 has three fast clusters where the others have two, so it is not compared
+        with them.
 
         **High and low.** Variants rank alike, and basic's makespans differ by little. Local's are
         as different as the clusters. This verdict goes by our multipliers, as the paper's are not
