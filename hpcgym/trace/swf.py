@@ -252,15 +252,15 @@ def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
         raise TraceError(f"{path}:{line}: not a text file, so not a log in SWF")
     header = tuple(_comment_lines(content))
     records = _parse(content)
-    if records is None and not may_be_swf(head := content[:_HEAD].decode("latin-1")):
-        raise TraceError(
-            f"{path}: it begins with {begins_with(head)}, so it is no log in SWF; "
-            "hpcgym.trace.read_log knows other formats by their content"
-        )
     bad_lines: tuple[BadLine, ...] = ()
     said = ""
     if records is None:
         lines, bad_lines, n_fields = _sort_out(content)
+        if not lines and not may_be_swf(head := content[:_HEAD].decode("latin-1")):
+            raise TraceError(
+                f"{path}: it begins with {begins_with(head)}, so it is no log in SWF; "
+                "hpcgym.trace.read_log knows other formats by their content"
+            )
         if n_fields > len(FIELDS):
             said = f"SWF of {n_fields} fields: those after field {len(FIELDS)} are not read"
         if bad_lines and on_bad_line == "raise":

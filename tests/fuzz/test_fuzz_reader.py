@@ -74,6 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @many(12)
 @example(content=b"%b\r%b\n" % (JOB, JOB))
+@example(content=b" nan\n%b\n" % JOB)
 @given(content=logs())
 def test_a_drawn_log_is_read_as_the_independent_reader_does(folder: Path, content: bytes) -> None:
     check(content, folder)
