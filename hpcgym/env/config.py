@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
@@ -43,6 +43,7 @@ from hpcgym.env.observation import (
     static_fields,
 )
 from hpcgym.env.reward import AnyReward, as_reward, in_units, mean_cost
+from hpcgym.env.scale import Scale, scale_of
 from hpcgym.errors import ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.scenario.augment import chosen_episodes
 from hpcgym.scenario.episodes import Episodes
@@ -306,6 +307,26 @@ class EnvConfig:
     def refuse_cut(self) -> None:
         """Raise a ScenarioError unless the reward lets a time limit cut episodes short."""
         self._reward.refuse_cut()
+
+    @cached_property
+    def scale(self) -> Scale | None:
+        """The scale of this problem, read where an episode first ends; None where none is known."""
+        if self.backfill_order is not None:
+            return None
+        mode = "" if self.backfill is None else str(self.backfill)
+        return scale_of(self.episodes.scenario.name, str(self.action), mode)
+
+    def gap_closed(
+        self, number: int, jobs: Workload, metrics: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Return `gap_closed` of an episode that is over, by what infos say of it; or nothing.
+
+        Source: Specification, section 10, "Gap closed".
+        """
+        if number < 0 or not metrics["complete"] or self.scale is None:
+            return {}
+        gap = self.scale.gap_closed(number, jobs, metrics[self.scale.metric])
+        return {} if gap is None else {"gap_closed": gap}
 
     def draw(self, options: dict[str, Any], generator: np.random.Generator) -> Drawn:
         """Return the episode that the options of a reset name, or a drawn one.

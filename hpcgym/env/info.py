@@ -54,7 +54,7 @@ def info_where(mask: NDArray[np.bool_], info: dict[str, Any]) -> dict[str, Any]:
         {'ratio': array([0, 4]), '_ratio': array([False,  True])}
     """
     return {
-        key: mask if key.startswith("_") else _kept_where(mask, column)
+        key: mask & (column > 0) if key.startswith("_") else _kept_where(mask, column)
         for key, column in info.items()
     }
 

@@ -178,6 +178,9 @@ see `hpcgym.env.reward.as_reward` |
 reward, which is their sum |
         | `compared_term` | always, with rewards that compare at the end | float | the reward |
         | `ratio` | end | float | `mean_bsld` over that of SAF on the same jobs |
+        | `gap_closed` | end, in test weeks of problems whose ends are known | float | this week's \
+part of the gap closed, whose mean over these weeks that is: 0 is the best static scheduler, 1 a \
+clairvoyant one |
         | `complete` | end | float | 1 where all jobs have started, 0 where a limit cut the \
 episode short |
         | `n_jobs`, `mean_wait_time`, `max_wait_time`, `mean_bsld`, `max_bsld`, `mean_pp_bsld`, \
@@ -382,7 +385,9 @@ of the schedule |
             measured = np.empty(N_METRICS)
             entry_points.measure(self._jobs.address, self._sim.address, measured)
             info["episode_number"] = self._number
-            info |= end_of(measured, self._begun_episode.saf.value)
+            episode = self._begun_episode
+            info |= end_of(measured, episode.saf.value)
+            info |= self._config.gap_closed(self._number, episode.workload, info)
             if self._config.names_slots:
                 info["invalid_actions"] = int(sim.n_invalid)
         return info

@@ -345,7 +345,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         ends: dict[str, Any] = dict(ends_where(over, self.buffers.batch.metric, saf))
         if self._names_slots:
             ends["invalid_actions"] = np.where(over, self.buffers.batch.n_invalid, 0)
-        info |= ends | {f"_{key}": over for key in ends}
+        info |= ends | {f"_{key}": over for key in ends} | self._gaps_closed(ended, ends)
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             return info
         drawn = [self._draw(env) for env in ended.tolist()]
@@ -358,6 +358,16 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._is_over, self._some_are_over = ~self._every, False
         payment[AGENT_TERM:, ended] = 0.0
         return self._info(payment) | self._numbers_where(over) | final
+
+    def _gaps_closed(self, ended: NDArray[np.int64], ends: dict[str, Any]) -> dict[str, Any]:
+        """Return what infos say of the gap closed in episodes that ended, if anything."""
+        gap, known = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=np.bool_)
+        for env in ended.tolist():
+            jobs = _existing(self.buffers.episodes[env]).workload
+            metrics = {key: float(column[env]) for key, column in ends.items()}
+            closed = self.configs[env].gap_closed(int(self._numbers[env]), jobs, metrics)
+            known[env], gap[env] = bool(closed), closed.get("gap_closed", 0.0)
+        return {"gap_closed": gap, "_gap_closed": known} if known.any() else {}
 
     # --- Observations and infos -------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
+from hpcgym.evaluation.gap import gaps_of
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.runner import (
     RATIO_BASELINE,
@@ -361,14 +362,18 @@ def _run(
     frame = pd.DataFrame(rows).astype({"fold": "Int64", "seed": "Int64"})
     first = ["agent", "week", "label", "fold", "seed"]
     frame = frame[[*first, *(name for name in frame if name not in first)]]
+    waits = waits_of(frame, frame.pop(WAITS))
+    averaged = mean_over_seeds(frame)
+    agents = {runs.name: runs.made(trained).agent for runs in with_weeks}
     return frame, Evaluation(
-        waits=waits_of(frame, frame.pop(WAITS)),
-        frame=mean_over_seeds(frame),
+        waits=waits,
+        frame=averaged,
         scenario=log.scenario.name,
         threshold=log.settings.threshold,
         contests=_contests(planned, trained, log),
         baseline=RATIO_BASELINE,
         left_out=left_out,
+        gaps=gaps_of(averaged, agents, log),
         **vars(copies),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import EvaluationError, unknown_name
+from hpcgym.evaluation.gap import gap_columns
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
 from hpcgym.evaluation.statistics import Estimate, ends_text, mean_log_ratio, ratio_of_sums
 from hpcgym.evaluation.waits import (
@@ -78,6 +80,7 @@ class Evaluation:
         baseline: Agent the ratios are taken to.
         jitter, replicas, seed: As of `hpcgym.evaluation.runner.Copies`.
         left_out: Agents that cannot schedule the scenario's machine, and why.
+        gaps: The gap that each agent closes, where it is known; see `hpcgym.evaluation.gap`.
     """
 
     frame: pd.DataFrame
@@ -90,6 +93,7 @@ class Evaluation:
     replicas: int
     seed: int
     left_out: Mapping[str, str] = field(default_factory=dict)
+    gaps: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -195,11 +199,15 @@ class Evaluation:
             p999_wait_time (s), share_beyond_threshold, p999_wait_ratio, max_wait_ratio and
             share_beyond_ratio; see `hpcgym.evaluation.waits`. On a machine of nodes the means of
             `hpcgym.evaluation.on_nodes` follow, and where jobs were killed those of
-            `hpcgym.evaluation.waste`.
+            `hpcgym.evaluation.waste`. Where gaps are known, gap_closed, gap_closed_low and
+            gap_closed_high, NaN where there is no gap to close.
         """
         import pandas as pd
 
+        none = Estimate(math.nan, None, 0)
         rows = [row_of(summary) for summary in self.summaries]
+        for row in rows if self.gaps else ():
+            row |= self.gaps.get(row["agent"], none).columns("gap_closed")
         frame = pd.DataFrame(rows).join(means_on_nodes(self.frame), on="agent")
         return frame.join(means_of_waste(self.frame), on="agent")
 
@@ -238,11 +246,12 @@ class Evaluation:
         without = [f"left out {agent}: {why}" for agent, why in self.left_out.items()]
         what = f"ratio: sum of bsld against {self.baseline}'s, lower is better; {how}"
         ranked = self.ranked()
-        columns = [Column("agent", [row.agent for row in ranked], "name")]
+        names = [row.agent for row in ranked]
+        columns = [Column("agent", names, "name")]
         if kinds is not None:
             columns.append(Column("kind", [kinds[row.agent] for row in ranked], "word", rank=3))
         return TextTable(
-            [*columns, *_columns(ranked, self.baseline)],
+            [*columns, *_columns(ranked, self.baseline), *gap_columns(names, self.gaps)],
             title=self.conditions,
             notes=(what, *notes, *without),
             bold=[position for position, row in enumerate(ranked) if row.agent == self.baseline],

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from hpcgym.evaluation.aggregate import Aggregate
+from hpcgym.evaluation.gap import gap_columns
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.statistics import ends_text, mean_over_logs, ratio_of_sums
 from hpcgym.evaluation.waits import RATIOS, ratio_text
@@ -42,6 +43,7 @@ def overview(
         Column("mean\nwait", list(map(duration, means)), rank=2),
         Column("longest\nwait", [duration(row.max_wait_time) for row in ranked], rank=3),
         *_ratios(ranked, evaluation.baseline),
+        *gap_columns([row.agent for row in ranked], evaluation.gaps),
     ]
     without = [f"left out {agent}: {why}" for agent, why in evaluation.left_out.items()]
     return _table(columns, ranked, [evaluation], kinds, evaluation.conditions, [*notes, *without])

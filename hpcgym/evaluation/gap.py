@@ -1,0 +1,145 @@
+"""Gap closed: what an agent gains on the best static scheduler, over what knowing run times gains.
+
+0 is what needs no learning, 1 is what knows the future; below 0 an agent is worse than a scheduler
+that never changes. Ends of the scale are those of `hpcgym.env.scale`, week by week, so all three
+are paired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.contest import contest_of
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.core.action import kind_of
+from hpcgym.env.scale import Scale, scales_of
+from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.statistics import Estimate, mean_of, pooled_mean
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.text_table import Column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SAF = "SAF"
+"""The agent that a week's value is a ratio to."""
+
+METRIC = "ratio"
+"""The metric of infos that an evaluation has of each week."""
+
+NO_GAP = "no gap"
+"""What tables show where knowing run times is not surely worth anything."""
+
+
+def gap_closed(static: ArrayLike, agent: ArrayLike, clairvoyant: ArrayLike) -> Estimate:
+    """Return the sum over weeks of static less agent, over that of static less clairvoyant.
+
+    Args:
+        static: Value of the best static scheduler in each week, shape (n_weeks,); lower is better.
+        agent: The agent's, on the same weeks.
+        clairvoyant: That of a scheduler that knows run times.
+
+    Returns:
+        The share, with its t interval by the jackknife; NaN where there is no gap to close, the
+        interval of its mean reaching 0.
+
+    Raises:
+        EvaluationError: Shapes differ, or a value is not finite.
+
+    Source: Specification, section 10, "Gap closed".
+
+    Example:
+        >>> print(gap_closed([1.0, 0.9, 1.1], [0.9, 0.8, 1.1], [0.5, 0.6, 0.5]))
+        0.143 [-0.287, 0.573]
+    """
+    ends = [np.asarray(values, dtype=np.float64) for values in (static, agent, clairvoyant)]
+    if len({values.shape for values in ends}) > 1 or ends[0].ndim != 1 or not ends[0].size:
+        shapes = ", ".join(str(values.shape) for values in ends)
+        raise EvaluationError(f"static, agent and clairvoyant must be alike, (n_weeks,); {shapes}")
+    if not all(np.isfinite(values).all() for values in ends):
+        raise EvaluationError("a gap is closed between finite values of each week")
+    gap = mean_of(ends[0] - ends[2])
+    if gap.low is None or gap.low <= 0:
+        return Estimate(math.nan, None, len(ends[0]) - 1, is_ratio=False)
+    return pooled_mean(ends[0] - ends[1], ends[0] - ends[2])
+
+
+def scale_for(agent: RuleAgent | NamedAgent, log: Episodes) -> Scale | None:
+    """Return the scale on which an agent stands on a log's weeks, None where there is none.
+
+    It is that of the problem whose actions and mode the agent has. Other agents, as rules are,
+    stand on the hardest scale of their contest: that with the best static scheduler.
+    """
+    scales = [scale for scale in scales_of(log.scenario.name) if scale.metric == METRIC]
+    if isinstance(agent, NamedAgent) and (action := agent.env_keywords.get("action")) is not None:
+        mode = agent.env_keywords.get("backfill")
+        usual = kind_of(action).usual_mode(log.settings.backfill)
+        asked = "" if mode is None or str(mode) == str(usual) else str(mode)
+        for scale in scales:
+            if (scale.action, scale.backfill) == (action, asked):
+                return scale
+    contest = contest_of(agent, log.settings)
+    alike = [scale for scale in scales if scale.contest == contest and not scale.backfill]
+    return min(alike, key=lambda scale: scale.training, default=None)
+
+
+def gaps_of(
+    runs: pd.DataFrame, agents: Mapping[str, RuleAgent | NamedAgent], log: Episodes
+) -> dict[str, Estimate]:
+    """Return the gap that each agent closes in the weeks as they are, where a scale is known.
+
+    Args:
+        runs: A row for each run, as `Evaluation.frame`, SAF's among them. Copies do not count: the
+            ends of the scale are of the weeks themselves.
+        agents: The agents by name.
+        log: The weeks.
+    """
+    originals = runs[runs["replica"] == 0]
+    bsld = originals.pivot(index="week", columns="agent", values="mean_bsld")
+    gaps = {}
+    for name, agent in agents.items():
+        scale = scale_for(agent, log)
+        if scale is None or not {name, SAF} <= set(bsld):
+            continue
+        value = bsld[name] / bsld[SAF]
+        weeks = [
+            number
+            for position, number in enumerate(log.numbers)
+            if number in value.index
+            and np.isfinite(value[number])
+            and scale.ends(number, log.workload(position)) is not None
+        ]
+        if weeks:
+            ends = [scale.weeks[number] for number in weeks]
+            static, clairvoyant = ([end[column] for end in ends] for column in (1, 2))
+            gaps[name] = gap_closed(static, value[weeks].to_numpy(), clairvoyant)
+    return gaps
+
+
+def gap_text(estimate: Estimate | None) -> str:
+    """Format a gap closed for a table: "" where no scale is known, or that there is no gap.
+
+    Example:
+        >>> gap_text(Estimate(0.25, None, 0, is_ratio=False)), gap_text(None)
+        ('0.250 (no interval)', '')
+    """
+    if estimate is None:
+        return ""
+    return NO_GAP if math.isnan(estimate.value) else str(estimate)
+
+
+def gap_columns(agents: Sequence[str], gaps: Mapping[str, Estimate]) -> list[Column]:
+    """Return the column of gaps closed of a table of agents, none where no scale is known."""
+    if not gaps:
+        return []
+    return [
+        Column(
+            "gap closed\n0 static, 1 knows", [gap_text(gaps.get(name)) for name in agents], rank=1
+        )
+    ]

@@ -1,0 +1,83 @@
+"""Find the ends of problems' scales, and write a file each: the best static one, and who knows.
+
+    python scripts/find_scales.py synthetic-busy-weeks index order job trials [--weeks N]
+
+What is static is searched on the training weeks, both ends are judged on the test weeks; `--weeks`
+takes the first N of each part. Clairvoyant weeks are kept in `--output`, so that the same command
+goes on from there. `--print` prints the table of docs/environment.md, of every file that there is.
+"""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+import pandas as pd
+import tomli_w
+
+from hpcgym.env.scale import scales_of
+from hpcgym.errors import HpcgymError
+from hpcgym.output import make_folder, writing
+from hpcgym.progress import shown
+from hpcgym.registry import shelf_entries, shelf_folders
+from hpcgym.text_table import machine_text
+from research.scales import find, row_of
+
+
+def main() -> int:
+    """Write the scale of each problem that is named, or print those that there are."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("scenario", nargs="?")
+    parser.add_argument("actions", nargs="*", metavar="ACTION")
+    parser.add_argument("--backfill", default="", metavar="MODE", help="that the problem states")
+    parser.add_argument("--weeks", type=int, default=0, metavar="N", help="at most, of each part")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=Path("runs/scales"))
+    parser.add_argument("--print", action="store_true", dest="prints")
+    given = parser.parse_args()
+    if not given.prints and not given.actions:
+        parser.error("name a scenario and kinds of action, or give --print")
+    try:
+        if given.prints:
+            scales = [one for name in shelf_entries("scenarios") for one in scales_of(name)]
+            print(machine_text(pd.DataFrame(map(row_of, scales)), "markdown"))
+            return 0
+        folder = make_folder(given.output)
+        with shown():
+            for action in given.actions:
+                write(given, action, folder)
+    except HpcgymError as error:
+        sys.exit(f"find_scales: {error}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command goes on from what is kept")
+    return 0
+
+
+def write(given: argparse.Namespace, action: str, folder: Path) -> None:
+    """Find one scale, and write its file."""
+    words = ["python", "scripts/find_scales.py", given.scenario, action]
+    for option in ("backfill", "weeks", "seed"):
+        words += [f"--{option}", str(getattr(given, option))] if getattr(given, option) else []
+    table = find(
+        given.scenario,
+        action,
+        given.backfill,
+        folder,
+        weeks=given.weeks,
+        seed=given.seed,
+        command=shlex.join(words),
+    )
+    scales = make_folder(shelf_folders("scenarios")[0] / "scales")
+    mode = f"-{given.backfill}".replace(":", "-").replace("=", "-") if given.backfill else ""
+    weeks = "".join(f"    {row},\n" for row in table.pop("weeks")).replace("'", '"')
+    path = scales / f"{given.scenario}-{action}{mode}.toml"
+    means = tomli_w.dumps({"means": table.pop("means")})
+    with writing(path, force=True) as file:
+        file.write_text(f"{tomli_w.dumps(table)}weeks = [\n{weeks}]\n\n{means}", encoding="utf-8")
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""The ends of a problem's scale: the best static scheduler, and one that knows run times.
+
+Both searches of what is static play training weeks. The clairvoyant one orders by run times, and at
+decisions half an hour apart takes an option where branches say that it gains: it is chosen on
+copies whose jobs come up to half an hour earlier or later, and judged on the week as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hpcgym.agent.contest import contest_by, contest_of, mode_in_env
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.shelf import load_cards
+from hpcgym.counterfactual import Future
+from hpcgym.env.scale import Scale, week_digest
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.evaluation.baselines import clairvoyant
+from hpcgym.evaluation.cross_validation import evaluate
+from hpcgym.evaluation.statistics import mean_of
+from hpcgym.progress import steps
+from hpcgym.scenario.episodes import Episodes
+from research.diagnosis import planned, weeks_of
+
+Floats = NDArray[np.float64]
+
+COPIES, JITTER_S = 3, 1_800
+"""Futures on which a clairvoyant decision is chosen, and how far their jobs are moved, s."""
+
+KNOWING = ("KNOWS-SPF", "KNOWS-SAF", "KNOWS-SMITH")
+MODES = ("easy", "cost-benefit:kappa=0.25", "look-ahead", "conservative")
+"""Orders by run times, and modes, of which the clairvoyant one's base is the best on training
+weeks; the mode that the problem states counts in their place."""
+
+KAPPAS = (0.0, 0.3, 0.5, 0.7, 1.0)
+INDEXES = {
+    "SAF": (0, 0, 0, 0),
+    "halfway to SMITH-REG": (0, 0.5, 0.5, 0.5),
+    "SMITH-REG": (0, 1, 1, 1),
+    "halfway to SAF-REG": (0, 0, 0.5, 0),
+    "SAF-REG": (0, 0, 1, 0),
+    "SAF-REG by half the processors": (-0.5, 0, 1, 0),
+    "SPF-REG": (-1, 0, 1, 0),
+    "by half the processors": (-0.5, 0, 0, 0),
+    "SAF-REG and speed": (0, 0, 1, 0.5),
+}
+"""Orders that actions `index` make, each tried with all of `KAPPAS`."""
+
+
+def constants_of(space: gymnasium.Space[Any], action: str) -> list[Any]:
+    """Return the actions that are tried for whole weeks."""
+    if action == "index":
+        return [(*order, root) for order, root in product(INDEXES.values(), KAPPAS)]
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return [*range(min(int(space.n), 8))]
+    assert isinstance(space, gymnasium.spaces.Box) and space.shape is not None
+    (n,) = space.shape
+    if action == "order":
+        ramp = np.linspace(-1, 1, n)
+        return [(0.0,) * n, tuple(ramp), tuple(-ramp)]
+    moved = [(0.0,) * n]
+    for column, by in product(range(n), (-0.5, 0.5)):
+        moved.append(tuple(by if place == column else 0.0 for place in range(n)))
+    return moved
+
+
+class Player:
+    """Plays all weeks of some episodes side by side, and returns the value of each."""
+
+    def __init__(self, episodes: Episodes, action: str, backfill: str, metric: str) -> None:
+        mode: dict[str, Any] = {"backfill": backfill} if backfill else {}
+        self.envs = SchedulingVectorEnv(
+            episodes, num_envs=len(episodes), threads=1, action=action, observation="flat", **mode
+        )
+        self._jobs = [episodes.workload(position) for position in range(len(episodes))]
+        self._metric = metric
+
+    def __call__(self, act: Callable[[int], Any]) -> Floats:
+        """Return the value of each week under the actions that `act` gives for so many weeks."""
+        n = len(self._jobs)
+        self.envs.reset(seed=0, options={"workload": self._jobs})
+        value, over = np.zeros(n), np.zeros(n, dtype=np.bool_)
+        while not over.all():
+            _, _, terminated, _, info = self.envs.step(act(n))
+            ends = terminated & ~over  # an episode that is over begins anew
+            if ends.any():
+                value[ends] = info[self._metric][ends]
+                over |= ends
+        return value
+
+    def constant(self, action: Any) -> Floats:
+        """Return the value of each week under one action."""
+        space = self.envs.single_action_space
+        return self(lambda n: np.array([action] * n, dtype=space.dtype))
+
+    def at_random(self, seed: int = 0) -> Floats:
+        """Return the value of each week under random actions, the mean of ten runs."""
+        self.envs.action_space.seed(seed)
+        runs = [self(lambda n: self.envs.action_space.sample()) for _ in range(10)]
+        return np.asarray(np.mean(runs, axis=0))
+
+
+def rules_of(episodes: Episodes, contest: str, backfill: str) -> list[RuleAgent]:
+    """Return the rules of the shelf that never learn or change, in the problem's contest.
+
+    Where the problem states a mode, they are the orders of the shelf under it.
+    """
+    agents = [card.agent for card in load_cards().values()]
+    rules = [
+        agent
+        for agent in agents
+        if isinstance(agent, RuleAgent)
+        and len(agent.choices) == 1
+        and agent.training is None
+        and agent.policy.chooser is None
+    ]
+    if backfill:
+        orders = {rule.policy.name: rule.policy for rule in rules if not rule.stated}
+        rules = [
+            RuleAgent(policy, backfill=backfill, name=f"{name} {backfill}")
+            for name, policy in orders.items()
+        ]
+    allowed = {contest, "guarded"}
+    return [rule for rule in rules if contest_of(rule, episodes.settings) in allowed]
+
+
+def values_of(agents: Sequence[RuleAgent], episodes: Episodes) -> pd.DataFrame:
+    """Return the ratio to SAF of each week, a column for each rule."""
+    runs = evaluate(agents, episodes).frame
+    bsld = runs.pivot(index="week", columns="agent", values="mean_bsld")
+    return bsld.div(bsld["SAF"], axis=0)
+
+
+def knowing_of(episodes: Episodes, contest: str, backfill: str) -> RuleAgent:
+    """Return the order by run times, with its mode, that is best on some weeks."""
+    modes = {backfill} if backfill else {*MODES}
+    if contest == "requeue" and not backfill:
+        modes |= {str(rule.backfill) for rule in rules_of(episodes, contest, "") if rule.backfill}
+    tried = [
+        RuleAgent(clairvoyant(name, episodes.settings).policy, backfill=mode, name=f"{name} {mode}")
+        for name, mode in product(KNOWING, sorted(modes))
+    ]
+    means = values_of(tried, episodes)[[agent.name for agent in tried]].mean()
+    return tried[int(np.argmin(means))]
+
+
+def clairvoyant_values(
+    base: RuleAgent, episodes: Episodes, seed: int, kept: Path
+) -> Iterator[float]:
+    """Yield the ratio to SAF of each week under the clairvoyant one; weeks are kept in a file."""
+    known = {}
+    if kept.exists():
+        lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+        known = {tuple(line[:3]): line[3] for line in lines}
+    saf = load_cards()["SAF"].agent
+    assert isinstance(saf, RuleAgent)
+    draws = not base.settings(episodes.settings).requeues
+    for position, number in enumerate(episodes.numbers):
+        jobs = episodes.workload(position)
+        key = (base.name, seed, week_digest(jobs))
+        if key not in known:
+            futures = [Future()]
+            if draws:
+                seeds = (1_000_003 * seed + COPIES * number + copy for copy in range(COPIES))
+                futures = [Future("exact", JITTER_S, one) for one in seeds]
+            (week,), (other,) = (
+                weeks_of([jobs], agent, episodes.settings) for agent in (base, saf)
+            )
+            known[key] = planned(week, futures) / other.base
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([*key, known[key]]) + "\n")
+        yield known[key]
+
+
+def find(
+    scenario: str, action: str, backfill: str, folder: Path, *, weeks: int, seed: int, command: str
+) -> dict[str, Any]:
+    """Return what the file of a problem's scale holds; at most so many weeks of each part."""
+    every = Episodes(scenario)
+    training, test = (first_of(every.select(part), weeks) for part in ("train", "test"))
+    contest = contest_by(
+        mode_in_env({"action": action, "backfill": backfill}, str(every.settings.backfill))
+    )
+    player = Player(training, action, backfill, "ratio")
+    tried = constants_of(player.envs.single_action_space, action)
+    with steps(len(tried), f"{scenario} {action}", "constants") as work:
+        reached = []
+        for one in tried:
+            reached.append(float(player.constant(one).mean()))
+            work.advance()
+    constant = tried[int(np.argmin(reached))]
+    by_rule = values_of(rules_of(every, contest, backfill), training).mean()
+    rule = str(by_rule.idxmin())
+    static = "rule" if by_rule[rule] < min(reached) else "constant"
+    judge = Player(test, action, backfill, "ratio")
+    zeros = np.zeros(np.shape(constant))
+    chosen = next(one for one in rules_of(every, contest, backfill) if one.name == rule)
+    values = {
+        "random": judge.at_random(),
+        "zeros": judge.constant(zeros),
+        "SAF": np.ones(len(test)),
+        "constant": judge.constant(constant),
+        "rule": values_of([chosen], test)[rule].to_numpy(),
+    }
+    base = knowing_of(first_of(training, 60), contest, backfill)
+    knowing = []
+    with steps(len(test), f"{scenario} {action}", "clairvoyant weeks") as work:
+        for value in clairvoyant_values(base, test, seed, folder / "clairvoyant.jsonl"):
+            knowing.append(value)
+            work.advance()
+    values["clairvoyant"] = np.array(knowing)
+    gap = mean_of(values[static] - values["clairvoyant"])
+    return {
+        "scenario": scenario,
+        "action": action,
+        "backfill": backfill,
+        "contest": contest,
+        "metric": "ratio",
+        "rule": rule,
+        "constant": [float(one) for one in np.atleast_1d(constant)],
+        "static": static,
+        "clairvoyant": base.name,
+        "training": min(float(by_rule[rule]), min(reached)),
+        "gap": [gap.value, *(gap.ends() or (0.0, 0.0))],
+        "command": command,
+        "means": {name: float(column.mean()) for name, column in values.items()},
+        "weeks": [
+            [
+                number,
+                week_digest(test.workload(position)),
+                *(float(values[name][position]) for name in (static, "clairvoyant")),
+            ]
+            for position, number in enumerate(test.numbers)
+        ],
+    }
+
+
+def first_of(episodes: Episodes, n: int) -> Episodes:
+    """Return the first episodes, all if n is 0."""
+    return episodes.select(",".join(map(str, episodes.numbers[: n or None])))
+
+
+def row_of(scale: Scale) -> dict[str, str]:
+    """Return what the table of docs/environment.md says of a problem."""
+    means = {name: f"{value:.3f}" for name, value in scale.means.items()}
+    numbers = ", ".join(f"{number:g}" for number in scale.constant)
+    if len(scale.constant) > 8:
+        numbers = f"{numbers[: numbers.index(',')]} to {scale.constant[-1]:g}"
+    best = {
+        "constant": f"{means['constant']}: ({numbers})",
+        "rule": f"{means['rule']}: {scale.rule}",
+    }
+    best[scale.static] = f"**{best[scale.static]}**"
+    mean, low, high = scale.gap
+    return {
+        "problem": f"`{scale.name}`",
+        "test weeks": f"{len(scale.weeks)}",
+        **{name: means[name] for name in ("random", "zeros", "SAF")},
+        "best constant": best["constant"],
+        "best rule": best["rule"],
+        "clairvoyant": means["clairvoyant"],
+        "gap": f"{mean:.3f} [{low:.3f}, {high:.3f}]" + ("" if scale.has_gap else ": none to close"),
+    }
