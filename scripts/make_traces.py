@@ -14,7 +14,7 @@ import pandas as pd
 
 from hpcgym.core.workload import Workload
 from hpcgym.schedule import simulate
-from hpcgym.trace.sessions import LONGEST_S, session_workload
+from hpcgym.trace.sessions import LONGEST_S, MONDAY_UNIX_S, session_workload
 from hpcgym.trace.swf import SwfLog, log_of, read_bytes, write_swf
 from hpcgym.trace.synthetic import LONGEST_REQUEST_S, synthetic_workload
 from research.hetero import hetero_workload
@@ -32,7 +32,6 @@ SESSIONS = {
 
 HETERO_NAME = "hetero-64"
 HETERO_LOAD = 0.55
-MONDAY_UNIX_S = 1_767_571_200  # 2026-01-05 00:00 UTC
 
 NOTES = "Lublin-Feitelson jobs, Tsafrir's estimates, users with habits"
 SESSION_NOTES = "users who work in sessions, hpcgym/trace/sessions.py"

@@ -30,7 +30,7 @@ shows all that a scenario states.
 Copy the nearest of these files, change it, and name it by its path. A file is read
 strictly: a key that is not known, or one that contradicts another, is an error. The
 table lists the keys with their defaults. A key without a default is required, except
-that a log has either a name or a file. `hpcgym/scenario/spec.py` explains the keys.
+that a log has a name, a file or a generator. `hpcgym/scenario/spec.py` explains the keys.
 
 | table | keys |
 |---|---|
@@ -51,8 +51,7 @@ def scenarios_readme() -> str:
         keys = [_key(one) for one in fields(cls) if one.name not in ("kind", "nodes")]
         tables.append(f"| {table} | {', '.join(keys)} |")
     tables.append("| `[[outage]]`, any number | `from`, `to`, `processors`, `announced` (0) |")
-    rows = map(_row, scenario_names())
-    return PAGE.format(scenarios="\n".join(rows), tables="\n".join(tables))
+    return PAGE.format(scenarios="\n".join(map(_row, scenario_names())), tables="\n".join(tables))
 
 
 def _row(name: str) -> str:
@@ -69,9 +68,8 @@ def _key(one: Field[Any]) -> str:
     """Return a key with its default, in TOML's spelling."""
     if one.default is MISSING:
         return f"`{one.name}`"
-    plain = one.default is not None and not isinstance(one.default, bool)
-    text = one.default if plain else str(one.default).lower()
-    return f"`{one.name}` ({text})"
+    is_plain = one.default is not None and not isinstance(one.default, bool)
+    return f"`{one.name}` ({one.default if is_plain else str(one.default).lower()})"
 
 
 def describe_episodes(episode: spec.EpisodeSpec) -> str:
@@ -79,6 +77,8 @@ def describe_episodes(episode: spec.EpisodeSpec) -> str:
     match episode:
         case spec.WholeEpisode():
             return "the whole log"
+        case spec.WeekEpisodes(train=str() as train, validation=validation, test=test):
+            return f"weeks {train} (train), {validation} (validation), {test} (test)"
         case spec.WeekEpisodes():
             text = "every week" if episode.weeks is None else f"weeks {episode.weeks}"
             text += f", rule {episode.rule}" if episode.rule != "whole" else ""
@@ -88,8 +88,8 @@ def describe_episodes(episode: spec.EpisodeSpec) -> str:
         case spec.RandomWindowEpisodes():
             return f"{episode.episodes} random windows of {episode.n_jobs} jobs"
         case spec.ResampledEpisodes():
-            part = "" if episode.part == "whole" else "weeks of "
-            return f"{episode.episodes} {part}resampled logs ({episode.mode})"
+            logs = f"{'weeks of ' * (episode.part == 'week')}resampled logs"
+            return f"{episode.episodes} {logs} ({episode.mode})"
 
 
 def describe_scheduler(scenario: spec.Scenario) -> str:

@@ -15,9 +15,17 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.ranges import number_ranges, parse_numbers
 from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.slicing import LabelledWorkload, Slices, slice_apart, slice_log, slice_workload
-from hpcgym.scenario.spec import Scenario, WeekEpisodes
-from hpcgym.scenario.splits import SPLITS, split_of
+from hpcgym.scenario.slicing import (
+    GeneratedWeeks,
+    LabelledWorkload,
+    Slices,
+    generated_weeks,
+    slice_apart,
+    slice_log,
+    slice_workload,
+)
+from hpcgym.scenario.spec import NOT_GENERATED, NUMBERS, Scenario, WeekEpisodes
+from hpcgym.scenario.splits import named_part, split_of, with_more
 from hpcgym.trace.clean import CANNOT_RUN
 from hpcgym.trace.cleaning_report import CleaningReport
 
@@ -25,9 +33,9 @@ from hpcgym.trace.cleaning_report import CleaningReport
 class Episodes:
     """The episodes of a scenario, in time order, numbered from 1.
 
-    A process reads and cuts a log once for all objects. A pickle holds the scenario only, unless
-    the jobs were handed in, and unpickling reads the log again. Episodes from `set_apart` carry
-    their weeks and never read the log.
+    A process reads and cuts a log once for all objects; generated logs are made when one of their
+    weeks is first used. A pickle holds the scenario only, unless the jobs were handed in, and
+    unpickling reads the log again. Episodes from `set_apart` carry their weeks and never read it.
 
     Args:
         scenario: A name, a path, or a scenario.
@@ -39,7 +47,7 @@ class Episodes:
         largest_request: Largest request of the scenario, s.
         numbers: Number of each episode, ascending.
         labels: Label of each episode, such as "week 7".
-        report: Report of the cleaning, None where the jobs were handed in.
+        report: Report of the cleaning, None where the jobs were handed in or are generated.
 
     Raises:
         ScenarioError: No such scenario or episode, a request larger than stated, or jobs wider
@@ -73,6 +81,10 @@ class Episodes:
             self._apart = Slices(labels, workloads)
             self._keep(self._apart, numbers)
             return
+        if self._given is None and scenario.trace.generator is not None:
+            weeks = generated_weeks(scenario)
+            self._keep(weeks, tuple(weeks.labels) if numbers is None else numbers)
+            return
         if self._given is None:
             log, self.report, slices = slice_log(scenario)
             _refuse_wide_jobs(scenario, self.report)
@@ -102,7 +114,7 @@ class Episodes:
     def _keep(self, slices: Slices, numbers: tuple[int, ...]) -> None:
         """Set the attributes that follow from the kept episodes."""
         self.numbers = numbers
-        self.labels = tuple(slices.labels[number] for number in numbers)
+        self.labels = tuple(map(slices.label, numbers))
         self.settings = self.scenario.scheduler.settings
         self.largest_request = self.scenario.machine.largest_request_s
         self._slices = slices
@@ -120,10 +132,7 @@ class Episodes:
 
         None where the episodes are random: their numbers are no order in time.
         """
-        if self._slices.make is not None:
-            return []
-        earlier = [number for number in self._slices.labels if number < self.numbers[index]]
-        return [self._slices.workload(number) for number in earlier]
+        return [self._slices.workload(week) for week in self._slices.before(self.numbers[index])]
 
     def position(self, episode: int | str) -> int:
         """Return the position, from 0, of an episode by its number or its label, such as "week 7".
@@ -157,7 +166,8 @@ class Episodes:
     def select(self, text: str) -> Episodes:
         """Return the episodes of some numbers, such as "65-100" or "1,3,5-7", in time order.
 
-        The text may also name a part, one of `hpcgym.scenario.splits.SPLITS`.
+        The text may also name a part, one of `hpcgym.scenario.splits.SPLITS`, or its first weeks:
+        "test:30". Of generated weeks there are more at will: "test:900", or any number.
 
         Raises:
             ScenarioError: The text is not understood, or names an episode that does not exist.
@@ -167,14 +177,43 @@ class Episodes:
             Traceback (most recent call last):
             hpcgym.errors.ScenarioError: tiny: episodes "2": there is no 2; allowed are 1
         """
-        if text in SPLITS:
-            numbers = split_of(self.numbers, text)
+        is_weekly = isinstance(self.scenario.episode, WeekEpisodes)
+        what = f"{self.scenario.name}: {'weeks' if is_weekly else 'episodes'}"
+        part, n_first = named_part(text, what)
+        if part is None:
+            numbers = parse_numbers(text, self._selectable, what=what)
         else:
-            what = "weeks" if isinstance(self.scenario.episode, WeekEpisodes) else "episodes"
-            numbers = parse_numbers(text, self.numbers, what=f"{self.scenario.name}: {what}")
+            numbers = self._part(part, what)
+            if n_first is not None:
+                numbers = with_more(numbers, n_first, self._parts, self._selectable, what)
         chosen = object.__new__(type(self))
         chosen.__setstate__(self.__getstate__() | {"numbers": numbers})
         return chosen
+
+    @property
+    def _selectable(self) -> Sequence[int]:
+        """Numbers that may be selected: those here, but any week that a generator makes."""
+        is_whole = self.numbers == tuple(self._slices.labels)
+        return NUMBERS if isinstance(self._slices, GeneratedWeeks) and is_whole else self.numbers
+
+    @property
+    def _parts(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of the parts that the scenario states, if it does."""
+        cut = self.scenario.episode
+        return cut.parts if isinstance(cut, WeekEpisodes) else {}
+
+    def _part(self, part: str, what: str) -> tuple[int, ...]:
+        """Return the numbers of a part, as the scenario states it or by shares."""
+        if not self._parts:
+            return split_of(self.numbers, part)
+        stated = {*self._parts[part]}
+        numbers = tuple(number for number in self.numbers if number in stated)
+        if not numbers:
+            raise ScenarioError(
+                f'{what} "{part}": of {number_ranges(sorted(stated))} none is among '
+                f"{number_ranges(self.numbers)}"
+            )
+        return numbers
 
     def set_apart(self, numbers: Sequence[int], *, held_out: Sequence[int] = ()) -> Episodes:
         """Return episodes with the jobs of some weeks, which cannot reach any other job of the log.
@@ -200,27 +239,33 @@ class Episodes:
 are 1-3
         """
         name, episode = self.scenario.name, self.scenario.episode
+        known = self._selectable if isinstance(self._selectable, range) else {*self.numbers}
         if self._apart is not None or not isinstance(episode, WeekEpisodes):
             why = "are set apart already" if self._apart is not None else f"are {episode.kind}"
             raise ScenarioError(
                 f"{name}: only weeks of a log can be set apart, and these episodes {why}"
             )
-        missing = sorted({*numbers, *held_out} - set(self.numbers))
+        missing = sorted(number for number in {*numbers, *held_out} if number not in known)
         if missing or not numbers or set(numbers) & set(held_out):
             raise ScenarioError(
                 f"{name}: weeks {number_ranges(sorted(numbers))} cannot be set apart from "
                 f"{number_ranges(sorted(held_out))}; give at least one, none twice, of "
                 f"{number_ranges(self.numbers)}"
             )
-        log = slice_log(self.scenario)[0] if self._given is None else self._given
         ordered = tuple(sorted(set(numbers)))
-        trace = replace(self.scenario.trace, name=f"weeks set apart from {name}", file=None)
+        if isinstance(self._slices, GeneratedWeeks):
+            slices = self._slices.apart(ordered, held_out)
+        else:
+            log = slice_log(self.scenario)[0] if self._given is None else self._given
+            slices = slice_apart(log, episode, ordered, held_out)
+        no_log: dict[str, Any] = {"name": f"weeks set apart from {name}", "file": None}
+        trace = replace(self.scenario.trace, **no_log, **NOT_GENERATED)
         apart = object.__new__(Episodes)
         apart.__setstate__(
             {
                 "scenario": replace(self.scenario, trace=trace),
                 "given": None,
-                "apart": slice_apart(log, episode, ordered, held_out),
+                "apart": slices,
                 "numbers": ordered,
             }
         )

@@ -12,12 +12,14 @@ import numpy as np
 
 from hpcgym.core.history import empty_history
 from hpcgym.core.workload import Workload
+from hpcgym.errors import ScenarioError
 from hpcgym.machine import Machine
 from hpcgym.scenario import spec
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import clean
 from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.load import read_log
+from hpcgym.trace.populations import Populations
 from hpcgym.trace.resample import resample
 from hpcgym.trace.split import WEEK_S, Past, logged_end_time, weeks, window, windows
 
@@ -59,6 +61,14 @@ class Slices:
     make: Callable[[np.random.Generator], LabelledWorkload] | None = None
     seed: int = 0
 
+    def label(self, number: int) -> str:
+        """Return the label of an episode."""
+        return self.labels[number]
+
+    def before(self, number: int) -> list[int]:
+        """Return the numbers of the log's episodes before one; none where they are random."""
+        return [] if self.make else [earlier for earlier in self.labels if earlier < number]
+
     def workload(self, number: int) -> Workload:
         """Return the jobs of an episode, the same object at every call.
 
@@ -68,6 +78,97 @@ class Slices:
             assert self.make is not None
             self.workloads[number] = self.make(np.random.default_rng([self.seed, number]))[1]
         return self.workloads[number]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedWeeks(Slices):
+    """Weeks of generated logs, made and cut a log at a time when one of its weeks is first used.
+
+    Weeks are counted through all logs, and each log has `populations.weeks`; so a number is the
+    same week however many there are. `labels` has those of the scenario's parts.
+
+    Attributes:
+        populations: The logs.
+        episode: How each is cut into weeks.
+    """
+
+    populations: Populations
+    episode: spec.WeekEpisodes
+
+    def label(self, number: int) -> str:
+        """Return the label of any week."""
+        return f"week {number}"
+
+    def before(self, number: int) -> list[int]:
+        """Return the numbers of the weeks before one in its log."""
+        return list(range(number - self._position(number)[1] + 1, number))
+
+    def workload(self, number: int) -> Workload:
+        """Return the jobs of a week, the same object at every call."""
+        if number not in self.workloads:
+            population = self._position(number)[0]
+            cut = slice_workload(self.populations.log(population), self.episode)
+            self.workloads.update(self._numbered(population, cut.workloads))
+        return self.workloads[number]
+
+    def apart(self, numbers: Sequence[int], held_out: Sequence[int]) -> Slices:
+        """Cut out weeks as `slice_apart` does, from each log."""
+        workloads: dict[int, Workload] = {}
+        places = {number: self._position(number) for number in (*numbers, *held_out)}
+        for population in sorted({places[number][0] for number in numbers}):
+            chosen, held = (
+                [places[number][1] for number in part if places[number][0] == population]
+                for part in (numbers, held_out)
+            )
+            log = self.populations.log(population)
+            cut = slice_apart(log, self.episode, chosen, held)
+            workloads |= self._numbered(population, cut.workloads)
+        return Slices({number: self.label(number) for number in numbers}, workloads)
+
+    def _position(self, number: int) -> tuple[int, int]:
+        """Return the log of a week, from 0, and its number there, from 1."""
+        population, week = divmod(number - 1, self.populations.weeks)
+        return population, week + 1
+
+    def _numbered(self, population: int, cut: dict[int, Workload]) -> dict[int, Workload]:
+        """Return the weeks of a log by their numbers through all logs."""
+        first, n_weeks = population * self.populations.weeks, self.populations.weeks
+        return {
+            first + week: replace(part, name=f"{self.populations.name} week {first + week}")
+            for week, part in cut.items()
+            if week <= n_weeks
+        }
+
+
+def generated_weeks(scenario: spec.Scenario) -> GeneratedWeeks:
+    """Return the weeks of a scenario that states a generator, unless this process has them.
+
+    Raises:
+        ScenarioError: There are more or fewer digests than logs.
+    """
+    assert isinstance(scenario.episode, spec.WeekEpisodes)
+    return _generated(scenario.name, scenario.trace, scenario.machine.processors, scenario.episode)
+
+
+@lru_cache(maxsize=4)
+def _generated(
+    name: str, trace: spec.TraceSpec, processors: int, episode: spec.WeekEpisodes
+) -> GeneratedWeeks:
+    """Return generated weeks, none of them made."""
+    assert trace.seed is not None and trace.load is not None and trace.population_weeks is not None
+    numbers = [number for part in episode.parts.values() for number in part]
+    logs = list(dict.fromkeys((number - 1) // trace.population_weeks for number in numbers))
+    digests = (trace.digests or "").split()
+    if digests and len(digests) != len(logs):
+        raise ScenarioError(
+            f"{name}: [trace] digests has {len(digests)}, yet train, validation and test need "
+            f"{len(logs)} logs of {trace.population_weeks} weeks"
+        )
+    on_record = dict(zip(logs, digests, strict=False))
+    weeks = trace.population_weeks
+    populations = Populations(name, trace.seed, weeks, trace.load, processors, on_record)
+    labels = {number: f"week {number}" for number in sorted(numbers)}
+    return GeneratedWeeks(labels, populations=populations, episode=episode)
 
 
 def slice_log(scenario: spec.Scenario) -> tuple[Workload, CleaningReport, Slices]:

@@ -18,8 +18,11 @@ from hpcgym.core.setting_list import SETTINGS, Setting
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import LARGEST_WHOLE, PolicyError, ScenarioError, unknown_name
 from hpcgym.machine import Machine
+from hpcgym.ranges import parse_numbers
+from hpcgym.trace.sessions import LONGEST_S
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
+GeneratorName = Literal["sessions"]
 OnBadLine = Literal["raise", "drop"]
 OnWideJob = Literal["raise", "drop"]
 
@@ -38,6 +41,7 @@ def _check_type(table: str, key: str, value: object, hint: Any) -> None:
             raise ScenarioError(f"[{table}] {unknown_name(key, value, get_args(wanted))}")
     elif type(value) is not wanted:
         words = {int: "a whole number", str: "a text", bool: "true or false", Machine: "a Machine"}
+        words[float] = "a number with a decimal point"
         raise ScenarioError(
             f"[{table}] {key} must be {words[wanted]}, got {type(value).__name__} {value!r}"
         )
@@ -72,13 +76,21 @@ class _Table:
 
 @dataclass(frozen=True)
 class TraceSpec(_Table):
-    """Which log, and how it is cleaned.
+    """Which log, and how it is cleaned; or which generator makes logs.
 
     Attributes:
         missing_request: Replacement of a request that the log lacks: "run", "max", "tsafrir", or
             "drop" to leave the job out.
-        name: Name in the catalogue or on the shelf; None where `file` is given.
-        file: Path of a log, in a scenario file relative to that file; None where `name` is given.
+        name: Name in the catalogue or on the shelf; None where `file` or `generator` is given.
+        file: Path of a log, in a scenario file relative to that file, or None.
+        generator: "sessions", logs of users who work in sessions (`hpcgym.trace.populations`), or
+            None. It needs the next three keys, which belong to no other log.
+        seed: Its seed.
+        load: Usual share of the machine that a week's jobs need, 0.1 to 2.
+        population_weeks: Weeks of each log. Week n is week (n - 1) mod `population_weeks` + 1 of
+            log (n - 1) // `population_weeks`, and each log has other users.
+        digests: First digits of the sha256 of the logs that the parts of `[episode]` need, by
+            number; None = not on record.
         tsafrir_seed: Seed of the synthetic requests of "tsafrir", for no other replacement.
         max_request_s: Longer requests are cut to this, s; None = no cut.
         minimum_run_time_s: Jobs that ran shorter are dropped, s.
@@ -97,7 +109,13 @@ class TraceSpec(_Table):
     """
 
     TABLE: ClassVar[str] = "trace"
-    LEAST: ClassVar = {"tsafrir_seed": 0, "max_request_s": 1, "minimum_run_time_s": 0}
+    LEAST: ClassVar = {
+        "tsafrir_seed": 0,
+        "max_request_s": 1,
+        "minimum_run_time_s": 0,
+        "seed": 0,
+        "population_weeks": 1,
+    }
 
     missing_request: MissingRequest
     name: str | None = None
@@ -109,12 +127,20 @@ class TraceSpec(_Table):
     on_wide_job: OnWideJob = "raise"
     requested_memory: bool = False
     timezone: str | None = None
+    generator: GeneratorName | None = None
+    seed: int | None = None
+    load: float | None = None
+    population_weeks: int | None = None
+    digests: str | None = None
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
-        if (self.name is None) == (self.file is None):
-            came = "neither" if self.name is None else "both"
-            raise self.contradiction(f"needs either name or file, got {came}")
+        sources = {key: getattr(self, key) for key in ("name", "file", "generator")}
+        given = [key for key, value in sources.items() if value is not None]
+        if len(given) != 1:
+            came = " and ".join(given) or "none"
+            raise self.contradiction(f"needs one of name, file and generator, got {came}")
+        self._check_generator()
         synthetic = self.missing_request == "tsafrir"
         if synthetic and self.tsafrir_seed is None:
             raise self.contradiction(
@@ -126,10 +152,36 @@ class TraceSpec(_Table):
                 'it belongs to "tsafrir"'
             )
 
+    def _check_generator(self) -> None:
+        """Refuse keys of generators beside a log, and a generator without them or out of range."""
+        stated = {key for key in NOT_GENERATED if getattr(self, key) is not None}
+        if self.generator is None:
+            if stated:
+                raise self.contradiction(f"{', '.join(sorted(stated))}: only with a generator")
+            return
+        if missing := {"seed", "load", "population_weeks"} - stated:
+            raise self.contradiction(f"generator needs {', '.join(sorted(missing))}")
+        if not 0.1 <= float(self.load or 0) <= 2:
+            raise self.contradiction(f"load is {self.load}; allowed: 0.1 to 2")
+        if self.missing_request != "drop" or self.minimum_run_time_s or self.max_request_s:
+            raise self.contradiction(
+                'generated jobs are not cleaned: state missing_request = "drop", and neither '
+                "max_request_s nor minimum_run_time_s"
+            )
+
     @property
     def log(self) -> str:
-        """The name or the path of the log."""
+        """The name or the path of the log, or what generates it."""
+        if self.generator is not None:
+            parameters = f"seed={self.seed},load={self.load},weeks={self.population_weeks}"
+            return f"{self.generator}:{parameters}"
         return str(self.name if self.file is None else self.file)
+
+
+NOT_GENERATED: dict[str, Any] = dict.fromkeys(
+    ("generator", "seed", "load", "population_weeks", "digests")
+)
+"""Keys of generators, as they are beside a log."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +231,9 @@ class WeekEpisodes(_Table):
         offset_s: Start of week 0, s after the log's first submission.
         weeks: Numbers such as "1-100" or "1,3,5-7"; None = all.
         warm_history: Whether each user's earlier jobs in the log are known at the start.
+        train: Numbers of the weeks to train on; None = by shares, as `hpcgym.scenario.splits` says.
+        validation: Numbers of the weeks to choose on.
+        test: Numbers of the weeks to judge on. A file states all three, or none.
 
     Source: Specification, section 6, "Weeks", and section 10, "Episodes".
     """
@@ -191,6 +246,31 @@ class WeekEpisodes(_Table):
     offset_s: int = 0
     weeks: str | None = None
     warm_history: bool = True
+    train: str | None = None
+    validation: str | None = None
+    test: str | None = None
+
+    def check(self) -> None:
+        """Refuse one part without the others, and a week in two parts."""
+        stated = [part for part in (self.train, self.validation, self.test) if part is not None]
+        if len(stated) not in (0, 3):
+            raise self.contradiction("needs all of train, validation and test, or none")
+        numbers = [number for part in self.parts.values() for number in part]
+        if len({*numbers}) < len(numbers):
+            raise self.contradiction("a week stands in two of train, validation and test")
+
+    @property
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of the weeks of each part; none where shares make the parts."""
+        return {
+            part: parse_numbers(stated, NUMBERS, what=f"[episode] {part}")
+            for part in ("train", "validation", "test")
+            if (stated := getattr(self, part)) is not None
+        }
+
+
+NUMBERS = range(1, 100_001)
+"""Numbers that weeks may have."""
 
 
 @dataclass(frozen=True)
@@ -376,9 +456,29 @@ class Scenario:
                 raise self.trace.contradiction("requested_memory needs nodes: [[machine.nodes]]")
             if self.scheduler.placement != "lowest":
                 raise self.scheduler.contradiction("placement needs nodes: [[machine.nodes]]")
+        if self.trace.generator is not None:
+            self._check_generated()
         cap = self.trace.max_request_s
         if cap is not None and self.machine.largest_request_s > cap:
             raise ScenarioError(
                 f"[machine] largest_request_s = {self.machine.largest_request_s} contradicts "
                 f"[trace] max_request_s = {cap}, which cuts every request to {cap} s"
+            )
+
+    def _check_generated(self) -> None:
+        """Refuse what generated weeks cannot be: on nodes, of another kind, without parts."""
+        cut = self.episode
+        if not isinstance(cut, WeekEpisodes) or not cut.parts:
+            raise ScenarioError(
+                '[trace] generator makes weeks: [episode] needs kind = "week" with train, '
+                "validation and test"
+            )
+        if (cut.rule, cut.offset_s, cut.weeks) != ("whole", 0, None):
+            raise cut.contradiction("generated weeks take no rule, offset_s or weeks")
+        if self.machine.nodes is not None:
+            raise self.machine.contradiction("generated jobs count processors; leave out the nodes")
+        if self.machine.largest_request_s < LONGEST_S:
+            raise self.machine.contradiction(
+                f"largest_request_s is {self.machine.largest_request_s}, yet generated requests "
+                f"reach {LONGEST_S}"
             )

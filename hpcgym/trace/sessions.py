@@ -24,6 +24,9 @@ from hpcgym.trace.split import WEEK_S
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 
+MONDAY_UNIX_S = 1_767_571_200
+"""2026-01-05 00:00 UTC, when generated logs begin."""
+
 LONGEST_S = 18 * HOUR_S
 COMMON_S = np.array(
     [minutes * MINUTE_S for minutes in (5, 10, 15, 30)]
@@ -84,21 +87,22 @@ def session_workload(
     programs = _draw_programs(n_users * PROGRAMS, machine_processors, generator)
     popularity = np.arange(1, n_users + 1) ** -0.6
     favourite = np.zeros(n_users, dtype=np.int64)
-    half_hours = _week_weights()
+    half_hours = _summed(_week_weights())
     sessions: list[IntArray] = []
     log_load = 0.0
     for week in range(n_weeks):
         log_load = 0.5 * log_load + 0.15 * generator.standard_normal()
         work = load * np.exp(log_load) * machine_processors * WEEK_S
         activity = popularity * np.exp(generator.standard_normal(n_users))
-        activity /= activity.sum()
+        by_activity = _summed(activity / activity.sum())
         while work > 0:
-            user = int(generator.choice(n_users, p=activity))
+            user = _chosen(by_activity, generator)
             if generator.random() < 0.4:
-                favourite[user] = generator.choice(PROGRAMS, p=_BY_RANK)
-            begin = week * WEEK_S + BUCKET_S * generator.choice(len(half_hours), p=half_hours)
-            jobs = programs.session(user * PROGRAMS + int(favourite[user]), int(begin), generator)
-            sessions.append(np.vstack([jobs, np.full(jobs.shape[1], user + 1)]))
+                favourite[user] = _chosen(_BY_RANK, generator)
+            begin = week * WEEK_S + BUCKET_S * _chosen(half_hours, generator)
+            jobs = programs.session(user * PROGRAMS + int(favourite[user]), begin, generator)
+            jobs[4] = user + 1
+            sessions.append(jobs)
             work -= float(jobs[1] @ jobs[3])
     columns = np.concatenate(sessions, axis=1)
     columns = columns[:, np.argsort(columns[0], kind="stable")]
@@ -108,7 +112,19 @@ def session_workload(
     )
 
 
-_BY_RANK = 1 / np.arange(1, PROGRAMS + 1) / (1 / np.arange(1, PROGRAMS + 1)).sum()
+def _summed(shares: FloatArray) -> FloatArray:
+    """Return shares added up, the last one 1, as `_chosen` takes them."""
+    summed: FloatArray = shares.cumsum()
+    summed /= summed[-1]
+    return summed
+
+
+def _chosen(summed: FloatArray, generator: np.random.Generator) -> int:
+    """Draw a number from 0 on by shares, as the slower `generator.choice` does."""
+    return int(summed.searchsorted(generator.random(), side="right"))
+
+
+_BY_RANK = _summed(1 / np.arange(1, PROGRAMS + 1) / (1 / np.arange(1, PROGRAMS + 1)).sum())
 
 
 @dataclass(frozen=True)
@@ -129,7 +145,10 @@ class _Programs:
     spread: FloatArray
 
     def session(self, row: int, begin: int, generator: np.random.Generator) -> IntArray:
-        """Draw the submit, run and requested times and sizes of a session's jobs, (4, n_jobs)."""
+        """Draw a session's jobs: submit, run and requested times, sizes, and a row for users.
+
+        Shape (5, n_jobs).
+        """
         room = LARGEST_SESSION * WEEK_S * self.machine_processors
         most = max(int(room // (self.size[row] * self.run[row])), 1)
         n = min(int(generator.geometric(0.25)), most)
@@ -137,14 +156,16 @@ class _Programs:
         run = today * np.exp(self.spread[row] * generator.standard_normal(n))
         failed = np.exp(generator.uniform(0, np.log(300), n))
         run = np.where(generator.random(n) < 0.05, failed, run)
-        run = np.clip(run, 1, self.request[row]).astype(np.int64)
+        run = np.minimum(np.maximum(run, 1), self.request[row]).astype(np.int64)
         think = np.exp(generator.normal(np.log(60), 1.8, n))
         if generator.random() < 0.3:  # the user looks at each result first
             think[1:] += run[:-1]
         submit = begin + generator.integers(BUCKET_S) + np.cumsum(think).astype(np.int64)
-        scale = 2.0 ** (generator.choice([-1, 1], n) * (generator.random(n) < 0.1))
-        size = np.clip(self.size[row] * scale, 1, self.machine_processors).astype(np.int64)
-        return np.array([submit, run, np.full(n, self.request[row]), size])
+        scale = 2.0 ** ((2 * generator.integers(2, size=n) - 1) * (generator.random(n) < 0.1))
+        size = np.minimum(np.maximum(self.size[row] * scale, 1), self.machine_processors)
+        jobs = np.empty((5, n), dtype=np.int64)
+        jobs[0], jobs[1], jobs[2], jobs[3] = submit, run, self.request[row], size
+        return jobs
 
 
 def _draw_programs(n: int, machine_processors: int, generator: np.random.Generator) -> _Programs:
