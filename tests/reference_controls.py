@@ -160,31 +160,3 @@ class TrialsDecided(Controlled, reference_trials.Lives):
     def begun(self, j: int, held: reference_trials.Holding, backfilled: bool) -> None:
         self.expected_end[j] = held.useful + self.run_time(j)
         super().begun(j, held, backfilled)
-
-
-class Lender(reference_trials.Lives):
-    """A machine on which somebody else says which job goes on trial after a pass.
-
-    `chosen` has a job for each decision, or None to stop.
-    """
-
-    chosen: list[int | None]
-    noted: list[tuple[int, list[int]]]
-
-    def try_jobs(self, t: int) -> None:
-        some_gave_way = False
-        while may_go := [j for j in self.candidates(t) if self.may_go(j, t)]:
-            self.noted.append((t, may_go))
-            j = self.chosen.pop(0)
-            if j not in may_go:
-                return
-            victims = self.victims_for(j, t) if self.young else None
-            if self.fits_idle(j, t) and not (some_gave_way and victims is not None):
-                self.take(j, t, self.overhead, trial=True)
-            else:
-                self.give_way(j, victims, t)
-                some_gave_way = some_gave_way or bool(victims)
-
-    def may_go(self, j: int, t: int) -> bool:
-        by_young = self.young and self.victims_for(j, t) is not None
-        return self.fits_idle(j, t) or by_young

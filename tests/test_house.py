@@ -149,7 +149,7 @@ EVENTS = {"outages", "node_outages", "fair_share", "limits"}
 
 USES_OF_A_PART = {
     "cost_benefit": {f"hpcgym/core/actions/{name}.py" for name in ("controls", "index")},
-    "trials": {f"hpcgym/core/actions/{name}.py" for name in ("lend", "trials")},
+    "trials": {"hpcgym/core/actions/trials.py"},
     "fair_share": {f"hpcgym/core/orders/{name}.py" for name in ("fair_share", "priority")},
     "limits": {"hpcgym/held.py"},
 }
@@ -699,7 +699,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 71_200
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 71_056
 
 
 def test_the_house_plan_names_every_module():

@@ -26,13 +26,12 @@ class Action:
     Attributes:
         NAME: What the keyword `action` names.
         SIZE: Numbers of an action that is a vector, or choices of one that is a number. Where the
-            keywords decide, "n_slots", "n_slots + 1" or "len(policies)".
+            keywords decide, "n_slots" or "len(policies)".
         IS_VECTOR: Whether an action is a vector of numbers from -1 to 1, or one whole number.
         TAKES: Keywords that only such kinds take: "policies", "invalid".
         LASTS: Whether an action can order all passes until the next decision.
         USUAL_DECIDE: When an agent decides where the keyword `decide` says nothing.
         USUAL_SLOTS: Jobs that an agent sees where the keyword `n_slots` says nothing.
-        AFTER_PASS: Whether decisions come after a pass, where the mode asks, and not before it.
         SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
         SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.
         ON_NODES: Whether there are such actions on machines of nodes.
@@ -48,7 +47,6 @@ class Action:
     LASTS: ClassVar[bool] = False
     USUAL_DECIDE: ClassVar[str | int] = "contested"
     USUAL_SLOTS: ClassVar[int] = 32
-    AFTER_PASS: ClassVar[bool] = False
     SHOWS_CONTROLS: ClassVar[bool] = False
     SHOWS_TRIALS: ClassVar[bool] = False
     ON_NODES: ClassVar[bool] = True
@@ -56,8 +54,7 @@ class Action:
 
     def __init__(self, n_slots: int, policies: Sequence[str] | None = None) -> None:
         self.policies = self.policies_of(policies)
-        sizes = {"n_slots": n_slots, "n_slots + 1": n_slots + 1}
-        sizes["len(policies)"] = len(self.policies)
+        sizes = {"n_slots": n_slots, "len(policies)": len(self.policies)}
         self.size = self.SIZE if isinstance(self.SIZE, int) else sizes[self.SIZE]
 
     @property
@@ -87,12 +84,11 @@ class Action:
                 "'policy', 'order' and 'job'"
             )
 
-    def masks(self, slot: NDArray[np.int64], jobs: NDArray[np.float32]) -> NDArray[np.int8]:
+    def masks(self, slot: NDArray[np.int64]) -> NDArray[np.int8]:
         """Return 1 for each part of an action that serves now, 0 for the others.
 
         Args:
             slot: The job in each slot, -1 = empty.
-            jobs: What the observation shows of these, `jobs` there.
 
         Returns:
             Where an action has a part for each slot, which slots hold a job. Where no job waits the
@@ -112,6 +108,8 @@ def kind_of(name: str) -> type[Action]:
     Raises:
         ScenarioError: There is none of that name, or its file has no kernel.
     """
+    if name == "lend":
+        raise ScenarioError("action 'lend' is gone: 'trials' decides about trial runs")
     if not isinstance(name, str) or name not in loaders.ACTIONS:
         raise ScenarioError(unknown_name("action", name, loaders.ACTIONS))
     kind = loaders.ACTIONS[name]

@@ -20,7 +20,6 @@ BACKFILL_OWN = 2  # Python makes the passes
 BACKFILL_PART = 3  # the first mode of `hpcgym.core.loaders.PARTS`, whose kernels are called
 SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1  # as `EventSemantics` lists them; 2 is "one-by-one"
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
-DECIDE_AFTER_PASS = 4  # where the mode asks for it once a pass has ended
 HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every submission
 HISTORY_FOR_OBSERVATIONS, HISTORY_FOR_PREDICTIONS = 2, 3  # read of queued jobs; recorded only
 PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
@@ -31,7 +30,7 @@ PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE, PAY_BY_US
 # Where a run of the clock stops, and where it goes on.
 STATUS_DONE, STATUS_DECISION, STATUS_PREDICTION, STATUS_OWN_PASS, STATUS_FULL = 0, 1, 2, 3, 4
 STATUS_BAD_ACTION, STATUS_STUCK = -100, -101
-PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS, PHASE_OWN_PASS, PHASE_AFTER_PASS = 0, 1, 2, 3, 4
+PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS, PHASE_OWN_PASS = 0, 1, 2, 3
 
 # What a pass returns instead of a head: no job waits or fits, or the picked job has started.
 NO_HEAD, PICK_STARTED = -1, -2

@@ -158,7 +158,6 @@ ACTIONS: ByName[type[Any]] = ByName(
         "job": "hpcgym.core.actions.job:Job",
         "controls": "hpcgym.core.actions.controls:Controls",
         "trials": "hpcgym.core.actions.trials:Trials",
-        "lend": "hpcgym.core.actions.lend:TrialChoice",
     },
 )
 """Kinds of action."""

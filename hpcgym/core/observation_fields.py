@@ -173,7 +173,7 @@ class ControlsField(ObservationField):
 
 
 class JobTrialField(ObservationField):
-    """What is shown besides of each visible job, with actions `trials` and `lend`."""
+    """What is shown besides of each visible job, with action `trials`."""
 
     IS_ON_TRIAL = "the job is on trial", "0 or 1"
     TRIED = "x, trials of the job that ended in vain", "x / 9"
@@ -188,7 +188,7 @@ class JobTrialField(ObservationField):
 
 
 class TrialField(ObservationField):
-    """What is shown besides of the cluster, with actions `trials` and `lend`."""
+    """What is shown besides of the cluster, with action `trials`."""
 
     IDLE_PROCESSORS = "x, processors that no job is on", "x / M"
     TRIAL_PROCESSORS = "x, processors of jobs on trial", "x / M"
@@ -197,7 +197,7 @@ class TrialField(ObservationField):
 
 
 class RunningField(ObservationField):
-    """What is shown of running jobs with these actions, in rows behind `TrialField`.
+    """What is shown of running jobs with this action, in rows behind `TrialField`.
 
     The rows are of SHOWN_RUNNING jobs that run, off trial, and may be killed: those first that have
     run least by processors times age, in which order jobs give way.
@@ -298,6 +298,3 @@ N_KEPT_FIELDS = JobField.USER_LOG_EXPECTED_BOUND - JobField.USER_LOG_COMPLETED
 
 N_TRIAL_FIELDS = len(TrialField) + SHOWN_RUNNING * len(RunningField)
 """Fields of the cluster about trials."""
-
-MAY_BE_LENT = len(JobField) + JobTrialField.MAY_BE_LENT
-"""Place of that field in the row of a job, where processors are counted."""

@@ -16,11 +16,11 @@ from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.action import Action, kind_of
 from hpcgym.core.actions.index import Index
-from hpcgym.core.backfill import Backfill, Easy, Mode, as_backfill, as_mode, order_refused
+from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import Event, as_events
 from hpcgym.core.observation_fields import OwnField
-from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import (
     checked_keys,
     estimates_of,
@@ -122,8 +122,7 @@ class EnvConfig:
         decide: When the agent decides. `"contested"`: at passes where the order can matter.
             `"event"`: at every pass with a waiting job. A number: every so many seconds, for
             actions `index`, `weights`, `policy`, `controls` and `trials`; each pass in between uses
-            the same rule. Action `lend` takes none: it decides after each pass where a job may go
-            on trial. None = 14,400 for `index`, `"contested"` for the others.
+            the same rule. None = 14,400 for `index`, `"contested"` for the others.
         reward: See Rewards.
         baseline: Policy of the paired baseline; None = not paired.
         policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
@@ -135,10 +134,10 @@ class EnvConfig:
             score. A step then takes up to twice as long. None = these fields are 0.
         fields: Further observation fields, by name: `user_share`, `user_usage`, `user_fair_share`,
             or your own, as given to `hpcgym.register_field`.
-        invalid: What follows where action `job` or `lend` names a slot that serves nothing now:
-            `"first"` lets the first job of the base order stand for it, or stops; `"error"` raises
-            an ActionError; `"penalty"` does as `"first"`, and takes 0.01 off the reward, which no
-            term of infos holds.
+        invalid: What follows where action `job` names a slot that serves nothing now: `"first"`
+            lets the first job of the base order stand for it; `"error"` raises an ActionError;
+            `"penalty"` does as `"first"`, and takes 0.01 off the reward, which no term of infos
+            holds.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
             `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
             reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
@@ -207,7 +206,6 @@ class EnvConfig:
         self.reader, chosen = ActionReader(action), action.policies
         self.pays_by_user = self._reward.is_by_user
         self._base = base = as_policy(self.settings.policy)
-        _refuse_restart_after_pass(kind, kept, base)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         policies = (*chosen, base, backfill_policy)
         read = any(policy.expects for policy in policies) or kept.expects
@@ -238,7 +236,7 @@ class EnvConfig:
             self.shown_terms = ("agent_term", "baseline_term")
         if self._reward.is_terminal:
             self.shown_terms = ("compared_term",)
-        self.names_slots = not kind.IS_VECTOR and kind.SIZE in ("n_slots", "n_slots + 1")
+        self.names_slots = action.names_slot
         self._numbers = dict(zip(self.episodes.labels, self.episodes.numbers, strict=True))
         self._kept: OrderedDict[int, EnvEpisode] = OrderedDict()
         self._n_kept = 0
@@ -428,11 +426,6 @@ class EnvConfig:
         if self._kind.SHOWS_TRIALS:
             prepared.setting.show_trials = 1
             prepared.setting.hears |= s.ON_END  # run times of completed jobs are counted
-        if self._kind.AFTER_PASS:
-            # No decision sets the order of a pass, and the base order is that of the slots.
-            order = as_policy(self.settings.policy)
-            prepared.setting.decide, prepared.setting.order_rule = s.DECIDE_AFTER_PASS, order.rule
-            prepared.weight[s.PASS_ORDER] = order.parameters
         return EnvEpisode(prepared, self._reward, cost, self._baseline, saf, self.own_fields)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -440,25 +433,10 @@ class EnvConfig:
         return self.__dict__ | {"_kept": OrderedDict(), "_n_kept": 0}
 
 
-def _refuse_restart_after_pass(kind: type[Action], mode: Mode, base: Policy) -> None:
-    """Refuse orders by submission made anew at each pass, where killed jobs wait anew."""
-    trial = mode.trial if isinstance(mode, Easy) else None
-    if kind.AFTER_PASS and trial is not None and trial.restart and base.rule == s.RULE_SUBMIT:
-        raise ScenarioError(
-            f"action {kind.NAME!r} goes by submit times under policy {base.name}, and '{mode}' has "
-            "killed jobs wait anew; leave restart out, or choose policy 'SAF'"
-        )
-
-
 def _checked_decide(decide: str | int | None, kind: type[Action]) -> str | int:
     """Refuse decision epochs that are unknown, or at which an action cannot be taken."""
     if decide is None:
         return kind.USUAL_DECIDE
-    if kind.AFTER_PASS and decide != "contested":
-        raise ScenarioError(
-            f"action {kind.NAME!r} decides after each pass, where a job may go on trial, so it "
-            f"takes no decide; got {decide!r}"
-        )
     if isinstance(decide, str):
         if decide not in ("contested", "event"):
             allowed = ("contested", "event", "a number of seconds")

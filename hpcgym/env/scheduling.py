@@ -84,10 +84,6 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         | `young`, age up to which jobs give way, s | young (1 + x)^2 | 0, none | 1800 | 7200 |
         | `victim`, share of the machine, their width | min(victim, 1) (1 + x)^2 | 0 | 0.25 | 1 |
 
-        With `lend` the passes go by the scenario's policy. A decision is due after a pass while
-        some job may go on trial; `action_masks()` says which. A job takes what idles. Else, where
-        the mode lets young jobs give way, these do, and its trial is guaranteed.
-
     Observation Space:
         A Dict of float32 boxes. With `observation="flat"` one Box of all their
         numbers, in the order `jobs`, `cluster`, `machine` if there is one, `action_mask`, with the
@@ -127,8 +123,8 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
         TABLE OF ControlsField
 
-        With actions `trials` and `lend` each row of `jobs` and `cluster` have further fields about
-        trials, those of `cluster` behind what is above.
+        With action `trials` each row of `jobs` and `cluster` have further fields about trials,
+        those of `cluster` behind what is above.
 
         TABLE OF JobTrialField
 
@@ -172,7 +168,7 @@ see `hpcgym.env.reward.as_reward` |
         |---|---|---|---|
         | `episode_number` | reset, end | int | number of the episode, which \
 `reset(options={"episode": ...})` takes; -1 for jobs that are no episode of the scenario |
-        | `action_mask` | always, actions `job` and `lend` | int8, (n,) | `action_masks()`, which \
+        | `action_mask` | always, action `job` | int8, (n,) | `action_masks()`, which \
 `action_space.sample(mask)` takes |
         | `agent_term`, `baseline_term` | always, with a `baseline` | float | the two sides of the \
 reward, which is their sum |
@@ -186,7 +182,7 @@ episode short |
         | `n_jobs`, `mean_wait_time`, `max_wait_time`, `mean_bsld`, `max_bsld`, `mean_pp_bsld`, \
 `max_pp_bsld`, `n_backfilled`, `n_thresholded`, `makespan`, `utilisation` | end | float | metrics \
 of the schedule |
-        | `invalid_actions` | end, actions `job` and `lend` | int | slots that served nothing |
+        | `invalid_actions` | end, action `job` | int | slots that served nothing |
 
         The attributes `now` and `label` are the clock, s, and the name of the episode. `metrics()`
         returns all metrics at any time, and `schedule()` the schedule.
@@ -247,7 +243,6 @@ of the schedule |
         self.observation_space = self._config.observation_space
         self._places = self._config.places
         self._slot = np.full(n_slots, -1, dtype=np.int64)
-        self._shown_jobs = np.zeros(self._places["jobs"].stop, dtype=np.float32)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
         self._room = Room()
@@ -297,7 +292,6 @@ of the schedule |
         self._is_over, self._limit = False, limit
         shown, parts = self._empty()
         entry_points.observe(jobs, sim, self._slot, *parts)
-        self._shown_jobs = parts[0]
         if self.render_mode == "human":
             self.render()
         info: dict[str, Any] = {"episode_number": self._number}
@@ -334,7 +328,6 @@ of the schedule |
             raise PolicyError("jobs wait that fit no more, and no event is to come")
         if status == s.STATUS_BAD_ACTION:
             raise ActionError(self._config.reader.refuse(action))
-        self._shown_jobs = parts[0]
         terminated, truncated = status == s.STATUS_DONE, self._is_last_step()
         self._is_over = terminated or truncated
         if self.render_mode == "human":
@@ -399,11 +392,10 @@ of the schedule |
 
         Returns:
             For actions "job" and "order" which slots hold a job, shape (n_slots,); where no job
-            waits the first slot is 1, since a masked agent needs one action. For "lend" which slots
-            hold a job that may go on trial, and 1 to stop, (n_slots + 1,). For others 1 for each
+            waits the first slot is 1, since a masked agent needs one action. For others 1 for each
             policy, weight and number.
         """
-        return self._config.reader.masks(self._slot, self._shown_jobs)
+        return self._config.reader.masks(self._slot)
 
     # --- Results ----------------------------------------------------------------------------------
 

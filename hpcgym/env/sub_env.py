@@ -97,8 +97,8 @@ class SubEnv:
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return 1 for each part of an action that serves now, as `SchedulingEnv.action_masks`."""
-        batch, env = self._vector.buffers.batch, self._env
-        masks: NDArray[np.int8] = self._reader.masks(batch.slot[env], batch.shown_jobs[env])
+        slot = self._vector.buffers.batch.slot[self._env]
+        masks: NDArray[np.int8] = self._reader.masks(slot)
         return masks
 
     def render(self) -> Any:

@@ -396,7 +396,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return the scalar environment's `action_masks`, with a leading axis n_envs."""
-        return self._reader.masks(self.buffers.batch.slot, self.buffers.batch.shown_jobs)
+        return self._reader.masks(self.buffers.batch.slot)
 
     def render(self) -> tuple[Any, ...] | None:
         """Return a text or an image of each environment, as `render_mode` says.

@@ -117,7 +117,6 @@ def quickest(envs: Any, actions: Sequence[Any], n_calls: int, repeats: int) -> f
 ACTIONS: dict[str, dict[str, Any]] = {
     "controls": {"action": "controls", "backfill": "cost-benefit:cap=0.97,widest=0.2"},
     "trials": {"action": "trials"},
-    "lend": {"action": "lend"},
     "index, every 4 h": {"action": "index"},
 }
 """Kinds of action whose rates are compared with the first, which is the second without trials."""
@@ -126,13 +125,11 @@ ACTIONS: dict[str, dict[str, Any]] = {
 def over_actions(scenario: str, num_envs: int, repeats: int) -> Table:
     """Measure kinds of action in turn, as medians of ratios to the first.
 
-    Actions are random, or zeros where they are numbers: what an agent begins with.
+    Actions are random, or zeros, what an agent begins with.
     """
     vectors: dict[tuple[str, str], tuple[Any, list[Any]]] = {}
     for name, keywords in ACTIONS.items():
         for drawn in ("random", "zeros"):
-            if (name, drawn) == ("lend", "zeros"):  # its actions are no numbers
-                continue
             envs = SchedulingVectorEnv(scenario, num_envs=num_envs, **keywords)
             envs.reset(seed=0)
             actions = random_actions(envs)
@@ -149,10 +146,9 @@ def over_actions(scenario: str, num_envs: int, repeats: int) -> Table:
     for name in ACTIONS:
         cells = []
         for drawn in ("random", "zeros"):
-            if (name, drawn) in rates:
-                found = np.array(rates[name, drawn])
-                ratios = found / np.array(rates[next(iter(ACTIONS)), drawn])
-                cells += [f"{np.median(found):,.0f}", f"{np.median(ratios):.2f}"]
+            found = np.array(rates[name, drawn])
+            ratios = found / np.array(rates[next(iter(ACTIONS)), drawn])
+            cells += [f"{np.median(found):,.0f}", f"{np.median(ratios):.2f}"]
         table.add_row(name, *cells)
     return table
 

@@ -250,7 +250,7 @@ def test_costs_are_not_weighed_while_an_outage_is_known():
     assert schedule.start_time.tolist() == [0, 10, 100]
 
 
-@pytest.mark.parametrize("action", ["index", "controls", "trials", "lend"])
+@pytest.mark.parametrize("action", ["index", "controls", "trials"])
 def test_actions_that_count_processors_are_refused(action):
     with pytest.raises(ScenarioError, match=f"action '{action}' counts processors; a machine of"):
         SchedulingEnv("hetero-64-weeks", action=action)

@@ -14,20 +14,17 @@ from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ActionError
 
 BUSY = busy_workload(4, n=150, processors=64)
-TRIALS = "easy:cap=0.5,long=600,by=request+trial:limit=200,kills=9,young=3000,request=200,times=9"
 
 
-def keywords_of(action: str, invalid: str) -> dict[str, Any]:
+def keywords_of(invalid: str) -> dict[str, Any]:
     """Return the keywords of an environment in which many slots serve nothing."""
-    keywords = {"action": action, "invalid": invalid, "n_slots": 12}
-    if action == "lend":
-        keywords["backfill"] = TRIALS
+    keywords = {"action": "job", "invalid": invalid, "n_slots": 12}
     return {"scenario": episodes_of(BUSY, threshold=10_000), **keywords}
 
 
-def make(action: str, invalid: str) -> SchedulingEnv:
+def make(invalid: str) -> SchedulingEnv:
     """Make such an environment."""
-    return SchedulingEnv(**keywords_of(action, invalid))
+    return SchedulingEnv(**keywords_of(invalid))
 
 
 def drawn(env: Any, generator: np.random.Generator) -> int:
@@ -38,10 +35,9 @@ def drawn(env: Any, generator: np.random.Generator) -> int:
     return int(generator.integers(len(masks)))
 
 
-@pytest.mark.parametrize("action", ["job", "lend"])
-def test_a_penalty_comes_off_and_all_else_stays(action: str) -> None:
+def test_a_penalty_comes_off_and_all_else_stays() -> None:
     """The sum is that of the ratio less 0.01 for each of them."""
-    env, first = make(action, "penalty"), make(action, "first")
+    env, first = make("penalty"), make("first")
     env.reset(), first.reset()
     generator, over, total, n_invalid = np.random.default_rng(0), False, 0.0, 0
     while not over:
@@ -59,16 +55,15 @@ def test_a_penalty_comes_off_and_all_else_stays(action: str) -> None:
     assert env.schedule().start_time.tolist() == first.schedule().start_time.tolist()
 
 
-@pytest.mark.parametrize("action", ["job", "lend"])
-def test_an_error_leaves_no_trace(action: str) -> None:
-    env, calm = make(action, "error"), make(action, "first")
+def test_an_error_leaves_no_trace() -> None:
+    env, calm = make("error"), make("first")
     env.reset(), calm.reset()
     generator, over, n_refused = np.random.default_rng(1), False, 0
     while not over:
         masks, chosen = env.action_masks(), drawn(env, generator)
         if not masks[chosen]:
             before = [array.tobytes() for array in env._state.arrays.values()]
-            words = f"action '{action}': slot {chosen} holds no job that may be named now"
+            words = f"action 'job': slot {chosen} holds no job that may be named now"
             with pytest.raises(ActionError, match=words):
                 env.step(chosen)
             assert [array.tobytes() for array in env._state.arrays.values()] == before
@@ -108,10 +103,9 @@ def test_an_empty_slot_is_what_the_count_and_the_penalty_say(case: Case) -> None
 
 @pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
 @pytest.mark.parametrize("invalid", ["first", "penalty"])
-@pytest.mark.parametrize("action", ["job", "lend"])
-def test_vectors_treat_them_as_single_environments_do(action: str, invalid: str, mode: str) -> None:
+def test_vectors_treat_them_as_single_environments_do(invalid: str, mode: str) -> None:
     """Where one of them is reset meanwhile, its action is none."""
-    keywords = keywords_of(action, invalid)
+    keywords = keywords_of(invalid)
     envs = SchedulingVectorEnv(num_envs=2, autoreset_mode=mode, **keywords)
     alone = [SchedulingEnv(**keywords) for _ in range(2)]
     envs.reset(seed=0)
@@ -143,9 +137,8 @@ def test_vectors_treat_them_as_single_environments_do(action: str, invalid: str,
                     over[k] = False
 
 
-@pytest.mark.parametrize("action", ["job", "lend"])
-def test_vectors_refuse_them_all_or_none(action: str) -> None:
-    keywords = keywords_of(action, "error")
+def test_vectors_refuse_them_all_or_none() -> None:
+    keywords = keywords_of("error")
     envs, twin = (SchedulingVectorEnv(num_envs=3, **keywords) for _ in range(2))
     envs.reset(seed=0), twin.reset(seed=0)
     n_refused, over = 0, np.zeros(3, dtype=bool)
@@ -153,9 +146,9 @@ def test_vectors_refuse_them_all_or_none(action: str) -> None:
         masks = envs.action_masks()
         good = masks.argmax(axis=1)
         wrong = good.copy()
-        wrong[1] = masks.shape[1] - 1 if action == "job" else masks[1, :-1].argmin()
+        wrong[1] = masks.shape[1] - 1
         if not over[1] and not masks[1, wrong[1]]:
-            with pytest.raises(ActionError, match=f"environment 1: action '{action}': slot"):
+            with pytest.raises(ActionError, match="environment 1: action 'job': slot"):
                 envs.step(wrong)
             n_refused += 1
         _, rewards, over, _, _ = envs.step(good)

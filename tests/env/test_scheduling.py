@@ -251,7 +251,6 @@ def test_episode_ends_with_metrics_and_schedule() -> None:
             {"compared_term": float},
         ),
         ({"action": "job"}, {"action_mask": np.ndarray}),
-        ({"action": "lend"}, {"action_mask": np.ndarray}),
     ],
 )
 def test_infos_are_empty_but_for_masks_and_terms_until_the_end(
@@ -343,10 +342,11 @@ def test_unknown_name_is_answered_with_the_nearest(keywords: dict[str, Any], mes
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
+        ({"action": "lend"}, "'trials' decides about trial runs"),
         ({"policies": ["SAF"]}, "belongs to action 'policy'"),
         ({"action": "policy", "policies": []}, "at least one policy"),
-        ({"invalid": "error"}, "belongs to action 'job' and 'lend', not to 'index'"),
-        ({"action": "order", "invalid": "penalty"}, "belongs to action 'job' and 'lend'"),
+        ({"invalid": "error"}, "belongs to action 'job', not to 'index'"),
+        ({"action": "order", "invalid": "penalty"}, "belongs to action 'job'"),
         ({"action": "order", "decide": 60}, "lasts one pass only"),
         ({"action": "job", "decide": 3_600}, "lasts one pass only"),
         ({"reward": "log_ratio"}, "name one, say 'SAF'"),

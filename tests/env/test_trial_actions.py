@@ -20,18 +20,17 @@ import hpcgym
 import reference
 import reference_capped
 import reference_index
-from engines import history_of_users, jobs_of, records_of_users, workload_of
+from engines import history_of_users, jobs_of, records_of_users
 from env_cases import busy_workload, env_with, episodes_of, starts_under
 from hpcgym.agent.sb3_model import keywords_of as keywords_of_model
 from hpcgym.agent.shelf import load_agent
-from hpcgym.core.actions.trials import LENT, NUMBERS
-from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
-from hpcgym.core.observation_fields import ClusterField, JobField, JobTrialField
+from hpcgym.core.actions.trials import NUMBERS, USUAL_MODE
+from hpcgym.core.observation_fields import JobField
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import flat_places
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, ScenarioError
-from reference_controls import Lender, TrialsDecided
+from reference_controls import TrialsDecided
 from strategies import busy_workloads, one_of
 
 ZEROS = np.zeros(len(NUMBERS), dtype=np.float32)
@@ -106,9 +105,6 @@ def check_starts(env: SchedulingEnv, starts: list[reference.Start]) -> None:
     made = env.schedule()
     columns = made.start_time, made.backfilled, made.thresholded
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == starts
-
-
-# --- Action `trials` ------------------------------------------------------------------------------
 
 
 @given(
@@ -197,7 +193,7 @@ def test_minus_one_switches_off_what_has_a_limit_and_an_age():
 def test_the_scenario_may_name_the_mode():
     named = episodes_of(busy_workload(), backfill="easy+trial:kills=1", threshold=None)
     assert str(SchedulingEnv(named, action="trials").settings.backfill) == "easy+trial:kills=1"
-    assert str(SchedulingEnv("tiny", action="trials").settings.backfill) == LENT
+    assert str(SchedulingEnv("tiny", action="trials").settings.backfill) == USUAL_MODE
 
 
 @pytest.mark.parametrize("backfill", ["easy", "cost-benefit:cap=0.97", "depth:k=2"])
@@ -206,155 +202,27 @@ def test_modes_without_trials_are_refused(backfill):
         SchedulingEnv("tiny", action="trials", backfill=backfill)
 
 
-# --- Action `lend` --------------------------------------------------------------------------------
-
-
-def column(shown: Any, env: SchedulingEnv, field: JobTrialField) -> np.ndarray:
-    """Return a field about trials of the jobs in all slots."""
-    return shown["jobs"].reshape(env.n_slots, -1)[:, len(JobField) + field]
-
-
-def by_the_rule(env: SchedulingEnv, shown: Any) -> int:
-    """Return what the rule would do next: the slot of its next candidate, or to stop."""
-    slot, jobs = env._slot, env.workload
-    q, M = jobs.processors[slot], jobs.machine_processors
-    never_tried = [column(shown, env, JobTrialField[name]) == 0 for name in ("TRIED", "LOG_RAN")]
-    idle, _, guaranteed, _ = np.rint(shown["cluster"][len(ClusterField) :][:4] * M)
-    share = env.settings.backfill.trial.share * M
-    may_go = np.flatnonzero(env.action_masks()[:-1])
-    area = np.maximum(env._episode.table.estimate[slot], 10) * q
-    in_turn = may_go[np.lexsort((slot[may_go], area[may_go]))]
-    chosen = [k for k in in_turn if q[k] <= idle]
-    if not chosen or env._state.some_gave_way[0]:
-        chosen = [
-            k for k in in_turn if np.all(never_tried, axis=0)[k] and q[k] + guaranteed <= share
-        ]
-    return int(chosen[0]) if chosen else env.n_slots
-
-
-@given(
-    workload=busy_workloads(),
-    mode=modes(),
-    threshold=st.sampled_from((None, 30, 100, 400)),
-    policy=st.sampled_from(("SAF", "FCFS", "SMITH-URGENT", "SMITH-REG")),
-)
-def test_the_choices_of_the_rule_make_its_schedule(workload, mode, threshold, policy):
-    episodes = episodes_of(workload, threshold=threshold, policy=policy)
-    env = SchedulingEnv(episodes, action="lend", backfill=mode)
-    shown, info = env.reset()
-    over = env.schedule().start_time.min() >= 0
-    while not over:
-        shown, _, over, _, info = env.step(by_the_rule(env, shown))
-    schedule = hpcgym.simulate(workload, policy, backfill=mode, threshold=threshold)
-    made = env.schedule()
-    for name in ("start_time", "backfilled", "thresholded"):
-        assert getattr(made, name).tolist() == getattr(schedule, name).tolist(), name
-    vain, n = schedule.attempts, len(workload)
-    lives = lives_of(env)
-    for name, ended in (
-        ("n_tried", vain.reason != GAVE_WAY),
-        ("n_gave_way", vain.reason == GAVE_WAY),
-    ):
-        assert lives[name] == np.bincount(vain.job[ended], minlength=n).tolist(), name
-    cleared = (vain.reason == TRIAL_OVER) * env.settings.backfill.trial.overhead
-    wasted = np.bincount(vain.job, weights=vain.end - vain.taken + cleared, minlength=n)
-    assert lives["wasted"] == wasted.tolist()
-    assert info.get("invalid_actions", 0) == 0
-
-
-def test_the_last_processor_of_the_share_is_for_a_guaranteed_trial_once_a_job_has_given_way():
-    """A and V hold 4 processors, half of which may be guaranteed; B, C and D wait from 10 on.
-
-    V gives way to B and leaves 2 idle. C takes one, guaranteed. D takes the last as a plain trial.
-    """
-    rows = [(0, 40, 40, 1), (0, 100, 100, 3), *[(10, 30, 60, 1)] * 3]
-    mode = "easy+trial:young=60,request=50,share=0.5"
-    env = env_with(workload_of(rows, 4), "lend", backfill=mode)
-    env.reset()
-    found = []
-    for job in (2, 3):
-        shown = env.step(env._slot.tolist().index(job))[0]
-        assert env.now == 10
-        found.append((shown["cluster"][len(ClusterField) :][:3] * 4).tolist())
-    assert found == [[2, 1, 1], [1, 2, 2]]
-
-
-@given(
-    workload=busy_workloads(),
-    mode=modes(),
-    threshold=st.sampled_from((None, 30, 100, 400)),
-    n_slots=st.sampled_from((4, 8, 128)),
-    seed=st.integers(0, 2**16),
-)
-def test_random_choices_make_the_schedule_of_the_reference(
-    workload, mode, threshold, n_slots, seed
-):
-    episodes = episodes_of(workload, threshold=threshold, policy="SMITH-URGENT")
-    env = SchedulingEnv(episodes, action="lend", backfill=mode, n_slots=n_slots)
-    generator = np.random.default_rng(seed)
-    _, info = env.reset()
-    chosen, seen, wrong = [], [], 0
-    over = env.schedule().start_time.min() >= 0
-    while not over:
-        masks = env.action_masks()
-        assert masks[-1] and len(masks) == n_slots + 1
-        visible = set(env._slot[env._slot >= 0].tolist())
-        may_go = set(env._slot[np.flatnonzero(masks[:-1])].tolist())
-        seen.append((env.now, may_go, visible))
-        among = np.flatnonzero(masks)[: -1 if len(may_go) and generator.random() < 0.8 else None]
-        if generator.random() < 0.1:
-            among = np.arange(n_slots + 1)
-        choice = int(generator.choice(among))
-        wrong += choice < n_slots and not masks[choice]
-        chosen.append(None if choice == n_slots or env._slot[choice] < 0 else env._slot[choice])
-        _, _, over, _, info = env.step(choice)
-    starts, machine = by_reference(
-        workload,
-        Lender,
-        reference_capped.SMITH_URGENT,
-        mode,
-        threshold,
-        chosen=list(chosen),
-        noted=[],
-    )
-    check_starts(env, starts)
-    check_lives(env, machine)
-    assert [
-        (now, set(jobs) & visible)
-        for (now, jobs), (_, _, visible) in zip(machine.noted, seen, strict=True)
-    ] == [(now, may_go) for now, may_go, _ in seen]
-    assert info.get("invalid_actions", 0) == wrong
-
-
-# --- Both kinds -----------------------------------------------------------------------------------
-
 BUSY = busy_workload(4, n=150, processors=64)
 MODE = (
     "easy:cap=0.5,long=600,by=request+trial:limit=200,kills=9,young=3000,request=200,times=9,"
     "share=0.5,victim=0.5,overhead=10"
 )
-KINDS = ("trials", "lend")
 
 
-def keywords_of(action: str, **others: Any) -> dict[str, Any]:
+def keywords_of(**others: Any) -> dict[str, Any]:
     """Return the keywords of an environment whose trials are many."""
     episodes = episodes_of(BUSY, threshold=10_000)
-    return {"scenario": episodes, "action": action, "backfill": MODE, "n_slots": 8} | others
+    return {"scenario": episodes, "action": "trials", "backfill": MODE, "n_slots": 8} | others
 
 
-def drawn(generator: np.random.Generator, masks: np.ndarray) -> Any:
-    """Draw an action for each environment, now and then one that the masks forbid."""
-    if masks.shape[1] == len(NUMBERS):
-        return generator.choice(VALUES, masks.shape).astype(np.float32)
-    allowed = [generator.choice(np.flatnonzero(mask)) for mask in masks]
-    wrong = generator.random(len(masks)) < 0.05
-    return np.where(wrong, generator.integers(masks.shape[1], size=len(masks)), allowed)
+def drawn(generator: np.random.Generator, *n_envs: int) -> Any:
+    """Draw an action for each environment."""
+    return generator.choice(VALUES, (*n_envs, len(NUMBERS))).astype(np.float32)
 
 
 @pytest.mark.parametrize("form", ["dict", "flat"])
-@pytest.mark.parametrize("action", KINDS)
-def test_vectors_are_equal_to_scalars_to_the_bit(action, form):
-    keywords = keywords_of(action, observation=form, reward="bsld")
+def test_vectors_are_equal_to_scalars_to_the_bit(form):
+    keywords = keywords_of(observation=form, reward="bsld")
     theirs = SyncVectorEnv([lambda: TimeLimit(SchedulingEnv(**keywords), 60) for _ in range(3)])
     ours = gymnasium.make_vec(
         "HPCBatch-v0", num_envs=3, threads=2, max_episode_steps=60, **keywords
@@ -365,10 +233,7 @@ def test_vectors_are_equal_to_scalars_to_the_bit(action, form):
     for _ in range(200):
         for part in [...] if form == "flat" else one[0]:
             assert one[0][part].tobytes() == other[0][part].tobytes()
-        masks = ours.unwrapped.action_masks()
-        assert np.array_equal(masks, np.stack(theirs.call("action_masks")))
-        assert np.array_equal(masks, np.stack(ours.unwrapped.call("action_masks")))
-        chosen = drawn(generator, masks)
+        chosen = drawn(generator, 3)
         one, other = theirs.step(chosen), ours.step(chosen)
         for place in (1, 2, 3):
             assert one[place].tobytes() == other[place].tobytes()
@@ -376,53 +241,30 @@ def test_vectors_are_equal_to_scalars_to_the_bit(action, form):
     assert n_over > 3
 
 
-@pytest.mark.parametrize("action", KINDS)
 @pytest.mark.parametrize(
     ("reward", "metric"),
     [("bsld", "mean_bsld"), ("bsld_start", "mean_bsld"), ("wait", "mean_wait_time")],
 )
-def test_rewards_add_up_to_the_metric(action, reward, metric):
-    env = SchedulingEnv(**keywords_of(action, reward=reward))
+def test_rewards_add_up_to_the_metric(reward, metric):
+    env = SchedulingEnv(**keywords_of(reward=reward))
     generator, over, total = np.random.default_rng(4), False, 0.0
     env.reset()
-    n_between = 0
     while not over:
-        before = env.now
-        _, paid, over, _, info = env.step(drawn(generator, env.action_masks()[np.newaxis])[0])
+        _, paid, over, _, info = env.step(drawn(generator))
         total += paid
-        n_between += env.now == before
     assert total == pytest.approx(-info[metric], rel=1e-9)
-    assert n_between > 5 or action == "trials"
 
 
-def test_time_stands_still_between_choices_and_costs_nothing():
-    env = SchedulingEnv(**keywords_of("lend", backfill="easy+trial:limit=60"))
-    env.reset()
-    over, n_between = False, 0
-    while not over:
-        before = env.now
-        choice = int(np.flatnonzero(env.action_masks())[0])
-        _, paid, over, _, _ = env.step(choice)
-        if env.now == before and not over:
-            n_between += 1
-            assert paid == 0
-    assert n_between > 5
-
-
-@pytest.mark.parametrize("action", KINDS)
-def test_copies_go_on_alike(action):
-    env = SchedulingEnv(**keywords_of(action))
+def test_copies_go_on_alike():
+    env = SchedulingEnv(**keywords_of())
     generator = np.random.default_rng(5)
     env.reset()
     for _ in range(40):
-        env.step(drawn(generator, env.action_masks()[np.newaxis])[0])
+        env.step(drawn(generator))
     copied, pickled = copy.deepcopy(env), pickle.loads(pickle.dumps(env))
     over = False
     while not over:
-        masks = env.action_masks()
-        chosen = drawn(generator, masks[np.newaxis])[0]
-        for other in (copied, pickled):
-            assert np.array_equal(other.action_masks(), masks)
+        chosen = drawn(generator)
         shown, paid, over, *_ = env.step(chosen)
         for other in (copied, pickled):
             seen, reward, ended, *_ = other.step(chosen)
@@ -430,23 +272,21 @@ def test_copies_go_on_alike(action):
             assert all(seen[key].tobytes() == shown[key].tobytes() for key in shown)
 
 
-@pytest.mark.parametrize("action", KINDS)
-def test_a_refused_action_changes_nothing(action):
-    env = SchedulingEnv(**keywords_of(action))
+def test_a_refused_action_changes_nothing():
+    env = SchedulingEnv(**keywords_of())
     env.reset()
-    masks, now = env.action_masks(), env.now
+    before = [array.tobytes() for array in env._state.arrays.values()]
     for wrong in (np.full(len(NUMBERS), 1.5), 99, np.nan, "one"):
-        with pytest.raises(ActionError, match=f"action '{action}' must"):
-            env.step(wrong)  # a number is no vector, and a vector no number
-    assert np.array_equal(env.action_masks(), masks) and env.now == now
+        with pytest.raises(ActionError, match="action 'trials' must"):
+            env.step(wrong)
+    assert [array.tobytes() for array in env._state.arrays.values()] == before
 
 
 @pytest.mark.parametrize("form", ["dict", "flat"])
-@pytest.mark.parametrize("action", KINDS)
-def test_observations_have_the_places_of_their_fields(action, form):
-    env = gymnasium.make("HPCBatch-v0", scenario="tiny", action=action, observation=form)
+def test_observations_have_the_places_of_their_fields(form):
+    env = gymnasium.make("HPCBatch-v0", scenario="tiny", action="trials", observation=form)
     check_env(env.unwrapped, skip_render_check=True)
-    places = flat_places(env.unwrapped.n_slots, controls=action == "trials", trials=True)
+    places = flat_places(env.unwrapped.n_slots, controls=True, trials=True)
     shown, _ = env.reset(seed=0)
     if form == "flat":
         assert shown.shape == (places["action_mask"].stop,)
@@ -455,18 +295,17 @@ def test_observations_have_the_places_of_their_fields(action, form):
 
 
 @given(workload=busy_workloads(), mode=modes(), seed=st.integers(0, 2**16))
-@pytest.mark.parametrize("action", KINDS)
-def test_nothing_is_seen_of_a_run_before_its_end(action, workload, mode, seed):
+def test_nothing_is_seen_of_a_run_before_its_end(workload, mode, seed):
     """Play until some instant; jobs that have not ended by then may run as long as they like."""
     generator = np.random.default_rng(seed)
     until = int(generator.integers(workload.submit_time[-1] + 60))
-    env = env_with(workload, action, 100, backfill=mode)
+    env = env_with(workload, "trials", 100, backfill=mode)
     seen, actions = [], []
     shown, _ = env.reset()
     over = env.schedule().start_time.min() >= 0
     while not over and env.now < until:
         seen.append(shown)
-        actions.append(drawn(generator, env.action_masks()[np.newaxis])[0])
+        actions.append(drawn(generator))
         shown, _, over, _, _ = env.step(actions[-1])
     state, n = env._state, len(workload)
     running = set(state.ending_job[0, : state.n_running[0]].tolist())
@@ -474,7 +313,7 @@ def test_nothing_is_seen_of_a_run_before_its_end(action, workload, mode, seed):
     has_ended &= state.start_time[0, :n] >= 0
     # Whoever was killed ran on past the kill, and who runs ends behind this instant at the least.
     longer = np.where(has_ended, workload.run_time, workload.run_time + 7)
-    other = env_with(replace(workload, run_time=longer), action, 100, backfill=mode)
+    other = env_with(replace(workload, run_time=longer), "trials", 100, backfill=mode)
     shown, _ = other.reset()
     for expected, chosen in zip(seen, actions, strict=True):
         for key in expected:
@@ -483,13 +322,14 @@ def test_nothing_is_seen_of_a_run_before_its_end(action, workload, mode, seed):
 
 
 def test_what_is_seen_of_trials_is_what_is_known():
-    env = SchedulingEnv(**keywords_of("lend"))
+    env = SchedulingEnv(**keywords_of())
+    generator = np.random.default_rng(6)
     shown, _ = env.reset()
-    over, seen = False, np.zeros(len(JobTrialField) - 1)
+    over, seen = False, np.zeros(4)
     while not over:
         state, M = env._state, BUSY.machine_processors
         slot = env._slot[env._slot >= 0]
-        fields = [column(shown, env, field)[: len(slot)] for field in list(JobTrialField)[:5]]
+        fields = shown["jobs"].reshape(env.n_slots, -1)[: len(slot), len(JobField) :][:, :4].T
         on_trial = np.isin(slot, state.job_on_trial[0, : state.n_trials[0]])
         age = np.where(on_trial, state.now[0] - state.since[0, slot], 0)
         longest = np.maximum(state.ran[0, slot], age)
@@ -498,7 +338,6 @@ def test_what_is_seen_of_trials_is_what_is_known():
             state.n_tried[0, slot] / 9,
             state.n_gave_way[0, slot] / 9,
             np.minimum(np.log1p(np.maximum(longest, 0) / 60) / np.log1p(43_200), 1),
-            env.action_masks()[: len(slot)],
         ]
         np.testing.assert_allclose(fields, expected, rtol=1e-6)
         seen += np.max(expected, axis=1)
@@ -506,25 +345,14 @@ def test_what_is_seen_of_trials_is_what_is_known():
         running = BUSY.processors[state.ending_job[0, : state.n_running[0]]].sum()
         idle = M - running - state.busy[0]
         np.testing.assert_allclose(
-            shown["cluster"][19:22] * M, [idle, trial, state.guaranteed[0]], atol=1e-5
+            shown["cluster"][29:32] * M, [idle, trial, state.guaranteed[0]], atol=1e-5
         )
-        chosen = np.flatnonzero(env.action_masks())
-        shown, _, over, *_ = env.step(int(chosen[0]))
+        shown, _, over, *_ = env.step(drawn(generator))
     assert (seen > 0).all()
 
 
-def test_lending_takes_no_epochs_and_needs_trials():
-    with pytest.raises(ScenarioError, match=r"decides after each pass.*it takes no decide"):
-        SchedulingEnv("tiny", action="lend", decide="event")
-    with pytest.raises(ScenarioError, match=r"decides after each pass.*it takes no decide"):
-        SchedulingEnv("tiny", action="lend", decide=300)
-    with pytest.raises(ScenarioError, match=r"'lend' decides about trial runs, .* 'easy' knows"):
-        SchedulingEnv("tiny", action="lend", backfill="easy")
-    assert str(SchedulingEnv("tiny", action="lend").settings.backfill) == LENT
-
-
 @pytest.mark.parametrize("form", ["dict", "flat"])
-@pytest.mark.parametrize("action", (*KINDS, "controls", "job"))
+@pytest.mark.parametrize("action", ("trials", "controls", "job"))
 def test_a_saved_model_is_known_by_its_spaces(action, form):
     keywords = {"action": action, "n_slots": 8}
     env = SchedulingEnv("tiny", observation=form, **keywords)

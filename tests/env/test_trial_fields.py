@@ -23,7 +23,6 @@ from hpcgym.env.observation import fields_of
 from hpcgym.env.scheduling import SchedulingEnv
 from strategies import busy_workloads, one_of
 
-KINDS = ("trials", "lend")
 MAY_BE_LENT = JobTrialField.MAY_BE_LENT
 
 
@@ -112,11 +111,8 @@ def play_checked(env, seed):
     over, seen = env.schedule().start_time.min() >= 0, []
     while not over:
         seen.append(check_shown(env, shown))
-        if env._config.reader.n_values:
-            action = generator.uniform(-1, 1, env.action_space.shape).astype(np.float32)
-            action[generator.random(len(action)) < 0.1] = -1  # a limit of 0 s, for one
-        else:
-            action = int(generator.choice(np.flatnonzero(env.action_masks())))
+        action = generator.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+        action[generator.random(len(action)) < 0.1] = -1  # a limit of 0 s, for one
         shown, _, over, *_ = env.step(action)
     return seen
 
@@ -126,18 +122,16 @@ def play_checked(env, seed):
     mode=one_of(("limit=5,young=60", "limit=20,young=200,request=10", "limit=40,overhead=5")),
     seed=st.integers(0, 99),
 )
-@pytest.mark.parametrize("action", KINDS)
-def test_chances_and_running_jobs_are_those_of_the_reference(action, workload, mode, seed):
-    keywords = {"action": action, "backfill": f"easy+trial:{mode}", "n_slots": 8}
+def test_chances_and_running_jobs_are_those_of_the_reference(workload, mode, seed):
+    keywords = {"action": "trials", "backfill": f"easy+trial:{mode}", "n_slots": 8}
     play_checked(SchedulingEnv(episodes_of(workload), **keywords), seed)
 
 
-@pytest.mark.parametrize("action", KINDS)
-def test_they_are_so_where_many_run_and_some_may_not_be_killed(action):
+def test_they_are_so_where_many_run_and_some_may_not_be_killed():
     workload = busy_workload(3, n=90, processors=64)
     flags = luck_of(workload.job_id, 1) < 0.8
     workload = replace(workload, requeue=flags)
-    keywords = {"action": action, "n_slots": 8}
+    keywords = {"action": "trials", "n_slots": 8}
     keywords["backfill"] = "easy+trial:limit=300,young=1800,request=600"
     seen = play_checked(SchedulingEnv(episodes_of(workload), **keywords), 1)
     some_run, ended = zip(*seen, strict=True)
@@ -196,9 +190,8 @@ def test_a_user_counts_the_more_the_more_jobs_have_ended():
     assert reference.chance([100] * 4, [], 300, 300) == 0
 
 
-@pytest.mark.parametrize("action", KINDS)
-def test_a_vector_shows_the_same(action):
-    assert_vector_plays_alike(scenario=episodes_of(busy_workload(1, n=60)), action=action)
+def test_a_vector_shows_the_same():
+    assert_vector_plays_alike(scenario=episodes_of(busy_workload(1, n=60)), action="trials")
 
 
 def test_only_actions_about_trials_show_them():

@@ -1,14 +1,10 @@
 """The environment where jobs go on trial: vectors, rewards, and what observations keep."""
 
-from dataclasses import replace
-
 import gymnasium
 import pytest
 
 import hpcgym  # noqa: F401
 from env_cases import assert_vector_plays_alike
-from hpcgym.errors import ScenarioError
-from hpcgym.scenario import load_scenario
 
 MODES = [
     "easy:cap=0.95,by=request,widest=0.2,pressed=0.25+trial:young=1800,victim=0.25,overhead=30",
@@ -37,15 +33,3 @@ def test_rewards_add_up_to_the_metric_where_jobs_go_on_trial(mode, reward, metri
         _, paid, is_over, _, info = env.step(0)
         total += paid
     assert total == pytest.approx(-info[metric or "mean_pp_bsld"], rel=1e-9)
-
-
-def test_lending_by_submit_times_does_not_know_jobs_that_wait_anew():
-    scenario = load_scenario(SCENARIO)
-    saf, fcfs = (
-        replace(scenario, scheduler=replace(scenario.scheduler, policy=policy))
-        for policy in ("SAF", "FCFS")
-    )
-    given = {"action": "lend", "backfill": MODES[-1]}
-    assert gymnasium.make("HPCBatch-v0", scenario=saf, **given).reset()
-    with pytest.raises(ScenarioError, match=r"'lend' goes by submit times .* policy 'SAF'"):
-        gymnasium.make("HPCBatch-v0", scenario=fcfs, **given)

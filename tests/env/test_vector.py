@@ -796,15 +796,16 @@ def test_environments_with_trials_get_more_room_again_and_again(
     """Rows of an environment's own are as those of many: with or without a log of attempts."""
     given: dict[str, Any] = {
         "num_envs": num_envs,
-        "action": "lend",
+        "action": "trials",
         "backfill": "cost-benefit:cap=0.97+trial:young=1800",
     }
     wide = plain_vector("synthetic-busy-weeks", **given)
     monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
     narrow = plain_vector("synthetic-busy-weeks", **given)
     assert_same(wide.reset(seed=2), narrow.reset(seed=2))
+    zeros = np.zeros((num_envs, 8), dtype=np.float32)
     for _ in range(300):
-        assert_same(wide.step(np.zeros(num_envs, int)), narrow.step(np.zeros(num_envs, int)))
+        assert_same(wide.step(zeros), narrow.step(zeros))
     assert narrow.buffers.place_of(0)[0] is not narrow.buffers.state
 
 

@@ -18,10 +18,10 @@ from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError
 
 N_SLOTS = 4
-KINDS = ("index", "weights", "order", "policy", "job", "controls", "trials", "lend")
+KINDS = ("index", "weights", "order", "policy", "job", "controls", "trials")
 LENGTHS = {"weights": 6, "order": N_SLOTS, "controls": len(CONTROLS), "trials": len(TRIALS)}
 LENGTHS["index"] = len(INDEX)
-CHOICES = {"policy": 2, "job": N_SLOTS, "lend": N_SLOTS + 1}
+CHOICES = {"policy": 2, "job": N_SLOTS}
 HOSTILE = (
     *("None", "True", "'0'", "b'0'", "0j", "[]", "{}", "[[0], [0, 0]]", "object()", "np.nan"),
     *(
@@ -87,8 +87,7 @@ def plays(draw: st.DrawFn) -> tuple[str, list[tuple[list[str], str]]]:
 def env_of(kind: str) -> SchedulingEnv:
     """Make an environment of few jobs."""
     policies = {"policies": ("SAF", "FCFS")} if kind == "policy" else {}
-    epochs = {} if kind == "lend" else {"decide": "event"}
-    env = SchedulingEnv("tiny", action=kind, n_slots=N_SLOTS, **policies, **epochs)
+    env = SchedulingEnv("tiny", action=kind, n_slots=N_SLOTS, decide="event", **policies)
     env.reset(seed=1)
     return env
 

@@ -128,8 +128,7 @@ except hpcgym.HpcgymError as error:
         "decide=3600 s is for actions 'index', 'weights', 'policy', 'controls' and 'trials'",
         "'policies' belongs to action 'policy', not to 'defer'",
         "unknown action 'defr'; did you mean 'defer'? Allowed: index, weights, policy, order, job, "
-        "controls, trials, "
-        "lend, defer",
+        "controls, trials, defer",
         "no episode is under way; call reset()",
         "action 'defer' must lie in 0 to 511, got 512",
         "action 'job' is taken",

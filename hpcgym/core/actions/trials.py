@@ -16,17 +16,8 @@ NUMBERS = (*CONTROLS, "limit", "kept", "young", "victim")
 LIMIT, KEPT, YOUNG, VICTIM = range(len(CONTROLS), len(NUMBERS))
 """Places of what controls do not set."""
 
-LENT = "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
+USUAL_MODE = "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
 """The mode that an action changes unless another is named, that of URGENT-YOUNG."""
-
-
-def refuse_without_trials(action: str, mode: Backfill) -> None:
-    """Raise a ScenarioError under a mode that runs no trials."""
-    if not mode.requeues:
-        raise ScenarioError(
-            f"action {action!r} decides about trial runs, of which backfill '{mode}' knows none; "
-            f"choose {LENT!r} or 'easy+trial'"
-        )
 
 
 class Trials(Controls):
@@ -41,13 +32,17 @@ class Trials(Controls):
 
     @classmethod
     def usual_mode(cls, scenarios: str | Mode) -> str | Mode:
-        """Return the scenario's mode if it runs trials, else `LENT`."""
-        return scenarios if as_mode(scenarios).requeues else LENT
+        """Return the scenario's mode if it runs trials, else `USUAL_MODE`."""
+        return scenarios if as_mode(scenarios).requeues else USUAL_MODE
 
     @classmethod
     def refuse(cls, mode: Backfill) -> None:
         """Refuse modes without trials."""
-        refuse_without_trials(cls.NAME, mode)
+        if not mode.requeues:
+            raise ScenarioError(
+                f"action {cls.NAME!r} decides about trial runs, of which backfill '{mode}' knows "
+                f"none; choose {USUAL_MODE!r} or 'easy+trial'"
+            )
 
 
 def act(

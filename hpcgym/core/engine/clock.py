@@ -259,8 +259,7 @@ def run(jobs: Jobs, sim: Sim) -> int:
     Return `STATUS_DECISION`, `STATUS_DONE`, `STATUS_PREDICTION` if Python must predict the jobs
     submitted now, `STATUS_OWN_PASS` if it must start the jobs of this pass, `STATUS_FULL` if the
     state has no room for the jobs submitted now, or a negative number that names a broken
-    invariant. After a decision, the caller sets the order of this pass before it calls again; or,
-    where the mode asked for the decision after the pass, what follows that pass.
+    invariant. After a decision, the caller sets the order of this pass before it calls again.
     """
     # A job that runs is not safe from an outage to come.
     while sim.n_started < sim.n_jobs or (sim.now < sim.last_outage and sim.n_running > 0):
@@ -281,20 +280,13 @@ def run(jobs: Jobs, sim: Sim) -> int:
                 return s.STATUS_DECISION
         if sim.backfill == s.BACKFILL_OWN and sim.phase == s.PHASE_PASS and asks_for_pass(sim):
             return s.STATUS_OWN_PASS
-        has_passed = sim.phase == s.PHASE_AFTER_PASS
-        finished = has_passed or sim.pass_due == 0 or make_pass(jobs, sim)
+        finished = sim.pass_due == 0 or make_pass(jobs, sim)
         sim.ordered = 0
         sim.n_ahead = 0
         sim.pick = -1
-        if (
-            finished
-            and sim.pass_due == 1
-            and sim.hears & s.AFTER_PASS != 0
-            and ask_mode(jobs.mode_pass, jobs, sim, s.AFTER_PASS, int(has_passed)) == 1
-        ):
-            sim.phase = s.PHASE_AFTER_PASS
-            return s.STATUS_DECISION
         if finished:
+            if sim.pass_due == 1 and sim.hears & s.AFTER_PASS != 0:
+                ask_mode(jobs.mode_pass, jobs, sim, s.AFTER_PASS, 0)
             sim.phase = s.PHASE_BETWEEN
         if sim.check == 1:
             violation = find_violation(jobs, sim, finished)

@@ -25,7 +25,7 @@ The file of a backfilling mode has
 | `NEXT_INSTANT` | the clock moves | | the next instant at which it has something to do, s |
 | `ON_INSTANT` | at that instant, after ends; a pass follows | | |
 | `ON_TRIAL_END` | `moments.at_trial_end` | the job | |
-| `AFTER_PASS` | a pass has run to its end | 1 = a decision was taken since | 1 = one is due now |
+| `AFTER_PASS` | a pass has run to its end | | |
 | `CHECK` | after a pass of a debug run | 1 = the pass ran to its end | 0, or what is broken, < 0 |
 
 On a machine of nodes the kernels of nodes make the passes, unless a mode hears `PASS_ON_NODES`:

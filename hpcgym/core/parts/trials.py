@@ -195,8 +195,6 @@ class TrialSim(CostBenefitSim):
     trial_room: Counter  # processors that trials may take now
     young_processors: Counter  # processors of running jobs that may give way now
     young_room: Counter  # processors that jobs may take which were never tried
-    chooses: Counter  # 1 = an agent may still put jobs on trial after this pass
-    some_gave_way: Counter  # 1 = jobs have given way since the pass
     n_rows: Counter  # of `row_of_running`
 
     busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
@@ -483,46 +481,14 @@ def may_be_lent(jobs: Jobs, sim: TrialSim, job: int) -> bool:
 
 
 @kernel
-def try_chosen(jobs: Jobs, sim: TrialSim, job: int) -> bool:
-    """Put a waiting job on trial, as the last two steps would; return False if it may not go."""
-    look_for_room(jobs, sim)
-    if not may_be_lent(jobs, sim, job):
-        return False
-    q = jobs.processors[job]
-    makes_way = q <= sim.young_room and may_try(jobs, sim, job, True)
-    # Once jobs have given way, what they left over is for guaranteed trials first.
-    if q > sim.trial_room or (makes_way and sim.some_gave_way == 1):
-        sim.some_gave_way |= int(guarantee_trial(jobs, sim, job, -1) > 0)
-    else:
-        since = sim.now + int(sim.overhead)
-        put_on_trial(jobs, sim, job, since, since + int(sim.limit), False)
-    return True
-
-
-@kernel
-def may_try_some(jobs: Jobs, sim: TrialSim) -> bool:
-    """Tell whether an agent may put a job on trial now."""
-    look_for_room(jobs, sim)
-    return (
-        list_candidates(jobs, sim, sim.trial_room, False) > 0
-        or list_candidates(jobs, sim, sim.young_room, True) > 0
-    )
-
-
-@kernel
-def after_pass(jobs: Jobs, sim: TrialSim, again: bool) -> bool:
-    """Do what follows a pass that ran to its end; return True if an agent decides now."""
+def after_pass(jobs: Jobs, sim: TrialSim) -> None:
+    """Do what follows a pass that ran to its end: end trials that lost, and try jobs."""
     if sim.n_waiting == 0:
-        return False
-    if not again:
-        end_trials(jobs, sim)
-        sim.chooses, sim.some_gave_way = 1, 0
-    if sim.decide == s.DECIDE_AFTER_PASS:
-        return sim.chooses == 1 and may_try_some(jobs, sim)
+        return
+    end_trials(jobs, sim)
     try_idle(jobs, sim)
     if sim.young > 0.0 and not has_nodes(jobs):
         make_way(jobs, sim)
-    return False
 
 
 @kernel
@@ -581,7 +547,7 @@ def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
     elif task == s.ON_TRIAL_END:
         promote(jobs, sim, argument, False)
     elif task == s.AFTER_PASS:
-        return int(after_pass(jobs, sim, argument == 1))
+        after_pass(jobs, sim)
     elif task == s.MUST_PLAN:
         return int(sim.guaranteed > 0)
     elif task == s.ALL_FIT:

@@ -40,7 +40,7 @@ def step(
         sim.n_steps += 1
         if action_spec.names_slot == 1 and slot[index] < 0:
             sim.n_invalid += 1
-        if sim.phase == s.PHASE_PASS or sim.phase == s.PHASE_AFTER_PASS:
+        if sim.phase == s.PHASE_PASS:
             take_action(action_spec.act, jobs, sim, action_spec, slot, index, values)
     status = run(jobs, sim)
     if status in (s.STATUS_OWN_PASS, s.STATUS_FULL):
