@@ -75,6 +75,11 @@ class Card:
         return read_results(self.path.parent).get(self.name, ())
 
     @property
+    def looks(self) -> dict[str, bool]:
+        """Whether the agent is surely better than its controls, by scenario where it was tried."""
+        return {row.scenario: row.looks for row in self.results if row.looks is not None}
+
+    @property
     def contest(self) -> Contest:
         """The contest it takes part in under a threshold, where it states no mode under EASY.
 

@@ -205,7 +205,7 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
                 "description": "The order of SMITH-URGENT with an urgency of its own, under a cap "
                 f"and costs of its own, trained on {logs}.",
             },
-            {"controls": list(agent.agent.action)},
+            {"controls": _numbers(agent.agent)},
             dict(agent.env_keywords),
         )
     return _Stated(
@@ -216,9 +216,15 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
             "description": "Orders the jobs by a weighted sum of six features, each divided by its "
             f"size on the machine at hand, trained on {logs}.",
         },
-        {"weights": list(agent.agent.action)},
+        {"weights": _numbers(agent.agent)},
         {"action": "weights"},
     )
+
+
+def _numbers(constant: ConstantAction) -> list[float]:
+    """Return the numbers of an action that is a vector."""
+    assert isinstance(constant.action, tuple)
+    return list(constant.action)
 
 
 def _weighted(policy: Policy, logs: str) -> _Stated:

@@ -39,6 +39,9 @@ class Result:
         max_wait_ratio: Ratio of the longest waits.
         share_beyond_threshold: Share of jobs that wait longer than the threshold; None without one.
         share_beyond_ratio: Its ratio to SAF's.
+        to_mean: Ratio of sums to its own mean action, held, and the ends of its interval; None of
+            agents that are rules, as what follows. See `hpcgym.evaluation.looks`.
+        to_shuffled: Likewise to its own actions, shuffled in time.
         command: What printed them.
     """
 
@@ -61,13 +64,32 @@ class Result:
     max_wait_ratio: float | None
     share_beyond_threshold: float | None
     share_beyond_ratio: float | None
-    command: str
+    to_mean: float | None = None
+    to_mean_low: float | None = None
+    to_mean_high: float | None = None
+    to_shuffled: float | None = None
+    to_shuffled_low: float | None = None
+    to_shuffled_high: float | None = None
+    command: str = ""
+
+    @property
+    def looks(self) -> bool | None:
+        """Whether it is surely better than both; None where nobody has tried."""
+        if self.to_mean is None:
+            return None
+        ends = (self.to_mean_high, self.to_shuffled_high)
+        return all(end is not None and end < 1 for end in ends)
 
     @property
     def ratio_text(self) -> str:
         """The ratio to SAF as tables show it, with its interval if it has one."""
         low, high = self.ratio_low, self.ratio_high
         return f"{self.ratio_to_saf:.3f}" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
+
+    def control_text(self, name: str) -> str:
+        """Return the ratio to a control, "to_mean" or "to_shuffled", with its interval."""
+        value, low, high = (getattr(self, name + end) for end in ("", "_low", "_high"))
+        return f"{value:.3f}" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
 
     def wait_ratio_text(self, name: str) -> str:
         """One of `WAIT_RATIOS` as tables show it; "-" where SAF has none."""

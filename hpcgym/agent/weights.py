@@ -24,9 +24,9 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ConstantAction:
-    """Takes the same action, a vector, whatever it observes."""
+    """Takes the same action, a vector or a number, whatever it observes."""
 
-    action: tuple[float, ...]
+    action: tuple[float, ...] | int
 
     def predict(
         self,
@@ -38,7 +38,7 @@ class ConstantAction:
         """Choose the action; arguments and results as `hpcgym.agent.base.Agent.predict`."""
         n_envs = batch_size(observation)
         action = np.array(self.action)
-        return (action if n_envs is None else np.tile(action, (n_envs, 1))), state
+        return (action if n_envs is None else np.stack([action] * n_envs)), state
 
 
 def weights_agent(

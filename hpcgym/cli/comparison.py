@@ -221,6 +221,7 @@ def show_and_write(
 
     Writes the frames and the pictures, by file name.
     """
+    from hpcgym.evaluation.looks import looks_notes
     from hpcgym.evaluation.results import Evaluation, write_csv
     from hpcgym.evaluation.short_tables import overview
 
@@ -229,8 +230,10 @@ def show_and_write(
         if not given.whole:
             show(overview(result) if isinstance(result, Evaluation) else result.overview())
         else:
-            show(result.table())
-            if isinstance(result, Evaluation):
+            if not isinstance(result, Evaluation):
+                show(result.table())
+            else:
+                show(result.table(notes=looks_notes(result)))
                 show("")
                 show(result.waits_table())
     else:

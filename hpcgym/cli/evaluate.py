@@ -32,6 +32,14 @@ def evaluate_agents(
     weeks: Annotated[
         str | None, typer.Option(help="Weeks to run, such as 65-100 or 1,3,5.")
     ] = None,
+    controls: Annotated[
+        bool,
+        typer.Option(
+            "--controls",
+            help="Set beside each learned agent two that look at nothing: its mean action, and its "
+            "actions shuffled.",
+        ),
+    ] = False,
     **_: object,
 ) -> None:
     """Run agents on the same weeks and compare each with SAF, in pairs.
@@ -56,6 +64,7 @@ def evaluate_agents(
             episodes,
             weeks=weeks,
             baseline=given.baseline,
+            controls=controls,
             executor=given.executor,
             resume=folder and comparison.store_in(folder, resume=given.resume),
             **given.copies,

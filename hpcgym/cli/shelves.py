@@ -13,6 +13,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.text_table import Kind, duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hpcgym.agent.base import NamedAgent
     from hpcgym.agent.result_table import Result
     from hpcgym.agent.rule import RuleAgent
@@ -95,6 +97,7 @@ def show_agent(
             **{f"parameters.{key}": str(value) for key, value in card.parameters.items()},
             **{f"environment.{key}": str(value) for key, value in card.environment.items()},
             **(_training_pairs(card.training) if card.training else {}),
+            **_looks_pairs(results),
             "card": str(card.path),
             **({} if how == "table" else result_pairs),
         },
@@ -186,6 +189,17 @@ def _training_pairs(training: Training) -> dict[str, str]:
     stated = {key: str(value) for key, value in vars(training).items() if key != "weeks"}
     weeks = {f"weeks.{name}": number_ranges(weeks) for name, weeks in training.weeks.items()}
     return {f"training.{key}": value for key, value in (weeks | stated).items()}
+
+
+def _looks_pairs(results: Sequence[Result]) -> dict[str, str]:
+    """Return whether an agent is seen to look at anything, by scenario where that was tried."""
+    return {
+        f"looks.{result.scenario}": f"{'yes' if result.looks else 'not seen'}: "
+        f"{result.control_text('to_mean')} of its mean action, "
+        f"{result.control_text('to_shuffled')} of its actions shuffled"
+        for result in results
+        if result.looks is not None
+    }
 
 
 def _result_row(result: Result) -> dict[str, object]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.blind import controls_of
 from hpcgym.agent.contest import UNKNOWN, contest_of
 from hpcgym.agent.own import is_own, own_agent_or_trainer
 from hpcgym.agent.rule import RuleAgent
@@ -71,6 +72,7 @@ def evaluate(
     replicas: int = 0,
     seed: int = 0,
     baseline: str = RATIO_BASELINE,
+    controls: bool = False,
     executor: AnyExecutor = None,
     resume: str | Path | None = None,
     progress: bool = True,
@@ -92,6 +94,8 @@ def evaluate(
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies.
         baseline: Agent that ratios are taken to; added where it is not among the agents, as SAF is.
+        controls: Whether to set beside each agent that takes actions two that look at nothing: its
+            mean action, and its actions shuffled; see `hpcgym.agent.blind`.
         executor: Whose workers share the weeks; the result is the same. A text such as "local:8",
             "ray" or "slurm:jobs=100", any `concurrent.futures.Executor`, or None for this process.
             With local ones a script must guard its entry with `if __name__ == "__main__"`.
@@ -128,6 +132,9 @@ def evaluate(
         refuse_training_weeks(agent, every, episodes.numbers)
         if agent.name == RATIO_BASELINE:
             refuse_namesake(agent, episodes.settings)
+    if controls:
+        blind = [controls_of(agent, episodes, seed=seed) for agent in named]
+        named = loaded([*named, *(control for pair in blind for control in pair)], load_agent)
     planned = [PlannedRuns(0, agent.name, "achievable", agent, episodes.numbers) for agent in named]
     with executor_of(executor) as workers:
         execution = Execution(workers, resume, progress)

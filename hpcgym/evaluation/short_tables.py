@@ -10,6 +10,7 @@ import numpy as np
 
 from hpcgym.evaluation.aggregate import Aggregate
 from hpcgym.evaluation.gap import gap_columns
+from hpcgym.evaluation.looks import looks_notes
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.statistics import ends_text, mean_over_logs, ratio_of_sums
 from hpcgym.evaluation.waits import RATIOS, ratio_text
@@ -46,7 +47,14 @@ def overview(
         *gap_columns([row.agent for row in ranked], evaluation.gaps),
     ]
     without = [f"left out {agent}: {why}" for agent, why in evaluation.left_out.items()]
-    return _table(columns, ranked, [evaluation], kinds, evaluation.conditions, [*notes, *without])
+    return _table(
+        columns,
+        ranked,
+        [evaluation],
+        kinds,
+        evaluation.conditions,
+        [*notes, *looks_notes(evaluation), *without],
+    )
 
 
 def overview_of_logs(

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from hpcgym.env.scale import scale_of
+from hpcgym.evaluation.gap import gap_closed, gap_text
 from hpcgym.evaluation.statistics import ratio_of_sums
 from hpcgym.report.style import blank_figure, plain_axes, save
+from hpcgym.scenario.episodes import Episodes
 from research.curves import Judged
 
 HIGHEST = 1.5
@@ -29,6 +32,27 @@ def judged_of(rows: pd.DataFrame) -> Judged:
     return Judged(*(np.array([one[key] for one in of_week]) for key in ("bsld", "saf")))
 
 
+def gap_of(rows: pd.DataFrame, scenario: str) -> str:
+    """Return the gap closed in the test weeks as they are; "" where no scale is known of them.
+
+    Seeds count as one agent: a week's value is their mean.
+    """
+    scale, weeks = scale_of(scenario, "index"), Episodes(scenario).select("test")
+    values = rows[rows["copy"] == 0].assign(value=lambda run: run["bsld"] / run["saf"])
+    by_place = values.groupby("week")["value"].mean()
+    known = [
+        (value, ends)
+        for place, value in by_place.items()
+        if scale and (ends := scale.ends(weeks.numbers[place], weeks.workload(place)))
+    ]
+    if not known:
+        return ""
+    static, agent, clairvoyant = zip(
+        *((ends.static, value, ends.clairvoyant) for value, ends in known), strict=True
+    )
+    return gap_text(gap_closed(static, agent, clairvoyant))
+
+
 def kept(folder: Path, scenario: str, learner: str) -> pd.DataFrame:
     """Return the rows of all seeds of a learner."""
     return pd.concat(map(pd.read_csv, sorted(folder.glob(f"{scenario} {learner} * seed *.csv"))))
@@ -39,14 +63,16 @@ def table_of(folder: Path, scenario: str, learners: list[str]) -> pd.DataFrame:
     rules = pd.read_csv(folder / f"{scenario} rules.csv")
     rows = []
     for name in rules["name"].unique():
-        one = judged_of(rules[rules["name"] == name])
-        rows.append({"agent": name, "at its end": str(one.ratio)})
+        judged = rules[rules["name"] == name]
+        ratio = str(judged_of(judged).ratio)
+        rows.append({"agent": name, "at its end": ratio, "gap closed": gap_of(judged, scenario)})
     for learner in learners:
         found = kept(folder, scenario, learner)
         by_seed = [one for _, one in found.groupby("seed")]
         ends = [one[one["seconds"] == one["seconds"].max()] for one in by_seed]
         last = judged_of(pd.concat(ends))
         row = {"agent": learner, "at its end": str(last.ratio)}
+        row["gap closed"] = gap_of(pd.concat(ends), scenario)
         row["each seed"] = ", ".join(f"{judged_of(one).ratio.value:.3f}" for one in ends)
         row["minutes"] = f"{np.mean([one['seconds'].max() for one in by_seed]) / 60:.1f}"
         row["steps"] = f"{np.mean([one['steps'].max() for one in by_seed]):,.0f}"

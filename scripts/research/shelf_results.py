@@ -12,6 +12,7 @@ from hpcgym.agent.result_table import Result
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.evaluation.cross_validation import REPLICAS, evaluate
 from hpcgym.evaluation.executors import AnyExecutor
+from hpcgym.evaluation.looks import looks_of
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
@@ -61,6 +62,7 @@ def shelf_results(
             weeks=weeks,
             jitter=JITTER_S if replicas else 0,
             replicas=replicas,
+            controls=True,
             executor=executor,
             resume=resume,
             progress=progress,
@@ -98,7 +100,16 @@ def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
         contest=one.contest,
         p999_wait_time=int(one.waits.values[0]),
         **_waits(one),
+        **_looks(evaluation, one.agent),
     )
+
+
+def _looks(evaluation: Evaluation, agent: str) -> dict[str, float]:
+    """Round an agent's ratios to its controls; nothing where it has none."""
+    looks = looks_of(evaluation, agent)
+    ratios = {} if looks is None else vars(looks)
+    rows = [ratio.columns(name) for name, ratio in ratios.items()]
+    return {key: round(value, 3) for row in rows for key, value in row.items()}
 
 
 def _waits(one: Summary) -> dict[str, Any]:
