@@ -15,6 +15,7 @@ from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.attempts import Attempts, attempts_of, frame_of
 from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import OwnSimulator, as_mode
+from hpcgym.core.events import Event, as_events
 from hpcgym.core.nodes import Placement
 from hpcgym.core.policy import AnyPolicy
 from hpcgym.core.setting_list import SETTINGS, SettingKeywords, SettingList
@@ -65,6 +66,7 @@ class Schedule:
         lost: Which jobs an outage took off for good, so that they have no start; None where that
             cannot be. Metrics leave them out.
         cancelled: Which jobs wait for what can no longer be, likewise.
+        events: What happened beside the jobs.
     """
 
     workload: Workload
@@ -80,6 +82,7 @@ class Schedule:
     eligible_time: IntArray | None = None
     lost: BoolArray | None = None
     cancelled: BoolArray | None = None
+    events: tuple[Event, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -179,7 +182,7 @@ class Schedule:
             summary = metrics.summary(self.jobs, *self._columns, outage=self.outage)
             if self.attempts is not None:
                 summary |= self.attempts.summary(self.jobs, int(summary["makespan"]))
-            return summary | {"complete": self.complete} | counts(self)
+            return summary | {"complete": self.complete} | counts(self) | self.measured
         if by not in get_args(Group):
             raise HpcgymError(unknown_name("group", by, get_args(Group)))
         import pandas as pd
@@ -199,6 +202,14 @@ class Schedule:
                 record |= counts(self, labels == label)
             rows = {names.get(label, label): record for label, record in groups.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """Return the metrics of the events, such as the cost of energy."""
+        measured: dict[str, float] = {}
+        for event in self.events:
+            measured |= event.measure(self.workload, self.start_time, self.run_time)
+        return measured
 
     @property
     def _columns(self) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
@@ -584,6 +595,7 @@ def simulate(
         attempts=attempts_of(simulator),
         **kinds_of(simulator),
         outage=simulator.episode.table.outage,
+        events=as_events(chosen.events),
         eligible_time=None if simulator.episode.dependencies is None else simulator.eligible_time,
     )
 

@@ -23,7 +23,7 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 FLOORS = [
     {"errors"},
     {
-        *("keywords", "registry", "output", "ranges", "downtime", "accounts", "machine"),
+        *("keywords", "registry", "output", "ranges", "downtime", "prices", "accounts", "machine"),
         "machine_files",
         *("own_files", "packages", "plugins", "progress", "text_table"),
     },
@@ -144,7 +144,7 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
-EVENTS = {"outages", "node_outages", "fair_share", "limits"}
+EVENTS = {"outages", "node_outages", "fair_share", "limits", "price"}
 """Parts that are no modes: one list names them."""
 
 USES_OF_A_PART = {
@@ -152,6 +152,7 @@ USES_OF_A_PART = {
     "trials": {"hpcgym/core/actions/trials.py"},
     "fair_share": {f"hpcgym/core/orders/{name}.py" for name in ("fair_share", "priority")},
     "limits": {"hpcgym/held.py"},
+    "price": {"hpcgym/core/actions/price.py"},
 }
 """Files beside the lists that name a part: actions set numbers of a mode, orders go by usage, and
 of schedules is told what limits held."""
@@ -213,6 +214,7 @@ STORED_IN = {
     "TrialField": "parts/trials.py",
     "JobTrialField": "parts/trial_fields.py",
     "RunningField": "parts/trial_fields.py",
+    "PriceField": "parts/price.py",
 }
 """The kernels that store the fields of each list."""
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Backfill, Mode
+from hpcgym.core.events import Event
+from hpcgym.core.observation_fields import ObservationField
 from hpcgym.core.policy import Policy
 from hpcgym.errors import ScenarioError, unknown_name
 
@@ -35,6 +37,7 @@ class Action:
         SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
         SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.
         ON_NODES: Whether there are such actions on machines of nodes.
+        FIELDS: All that observations show, where that is not jobs and cluster; None = these.
         KNOWN: Corrections of the start to try before others, where one holds for whole weeks.
         policies: Policies that its kernel finds in `ActionSpec.rule`.
         size: `SIZE`, as a number.
@@ -50,6 +53,7 @@ class Action:
     SHOWS_CONTROLS: ClassVar[bool] = False
     SHOWS_TRIALS: ClassVar[bool] = False
     ON_NODES: ClassVar[bool] = True
+    FIELDS: ClassVar[type[ObservationField] | None] = None
     KNOWN: ClassVar[tuple[tuple[float, ...], ...]] = ()
 
     def __init__(self, n_slots: int, policies: Sequence[str] | None = None) -> None:
@@ -70,6 +74,11 @@ class Action:
     def usual_mode(cls, scenarios: str | Mode) -> str | Mode:
         """Return the mode where the keyword `backfill` names none, given the scenario's."""
         return scenarios
+
+    @classmethod
+    def events_of(cls, events: Sequence[Event]) -> tuple[Event, ...]:
+        """Return the events of episodes, given the scenario's, which those of baselines keep."""
+        return tuple(events)
 
     @classmethod
     def refuse(cls, mode: Backfill) -> None:

@@ -97,6 +97,10 @@ class Event(Mode):
         """Return the whole numbers of each job that its kernels read, a row for each."""
         return np.empty((len(workload), 0), dtype=np.int64)
 
+    def measure(self, workload: Workload, start: Any, run_time: Any) -> dict[str, float]:
+        """Return metrics of its own of a schedule, by starts, -1 = none, and run times, s."""
+        return {}
+
     def n_shares(self, workload: Workload) -> int:
         """Return how many shares of the machine its kernels keep, besides one for each event."""
         return 0

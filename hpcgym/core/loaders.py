@@ -77,6 +77,7 @@ EVENTS: ByName[type[Any]] = ByName(
         "outage": "hpcgym.core.parts.outages:Outage",
         "limit": "hpcgym.core.parts.limits:Limit",
         "limits": "hpcgym.core.parts.limits:Limits",
+        "price": "hpcgym.core.parts.price:Price",
     },
 )
 """Subclasses of `hpcgym.core.events.Event`, by the name their text begins with. Where they have a
@@ -101,6 +102,7 @@ PARTS = [
     "hpcgym.core.parts.slurm",
     "hpcgym.core.parts.slurm_on_nodes",
     "hpcgym.core.parts.committed",
+    "hpcgym.core.parts.price",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 
@@ -158,6 +160,7 @@ ACTIONS: ByName[type[Any]] = ByName(
         "job": "hpcgym.core.actions.job:Job",
         "controls": "hpcgym.core.actions.controls:Controls",
         "trials": "hpcgym.core.actions.trials:Trials",
+        "price": "hpcgym.core.actions.price:PriceChoice",
     },
 )
 """Kinds of action."""

@@ -54,6 +54,10 @@ class ObservationField(IntEnum):
         return self.name.lower()
 
 
+WIDE = -5, 5
+"""Bounds of fields that may be far from 0."""
+
+
 class JobField(ObservationField):
     """What is shown of each visible job."""
 
@@ -208,6 +212,64 @@ class RunningField(ObservationField):
     LOG_TIME_LEFT = "time to the end by estimate, s", "as log_age"
     LOG_REQUEST = "requested time, s", "as log_age"
     RUNNING_GAVE_WAY = "x, how often it gave way", "x / 9"
+
+
+class PriceField(ObservationField):
+    """What is shown, in place of all else, with action `price`.
+
+    Each is at most 5 either side of 0. A day and a week begin with the hours of the episode.
+    """
+
+    DAY_SIN = "h, hour of the day", "sin(2 pi h / 24)", *WIDE
+    DAY_COS = "the same", "cos(2 pi h / 24)", *WIDE
+    WEEK_SIN = "h, hour of the week, as hour_of_week_sin of `cluster`", "sin(2 pi h / 168)", *WIDE
+    WEEK_COS = "the same", "cos(2 pi h / 168)", *WIDE
+    PRICE = "price p of this hour, and d, the mean over the next 24 h", "p / d - 1", *WIDE
+    RANK = "x, which of the 23 h behind this one are cheaper", "x / 12 - 1", *WIDE
+    PRICE_FROM_0_H = "mean price p of this hour and the next", "p / d - 1", *WIDE
+    PRICE_FROM_2_H = "of the two hours 2 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_4_H = "4 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_6_H = "6 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_8_H = "8 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_10_H = "10 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_12_H = "12 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_14_H = "14 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_16_H = "16 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_18_H = "18 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_20_H = "20 h later", "as price_from_0_h", *WIDE
+    PRICE_FROM_22_H = "22 h later", "as price_from_0_h", *WIDE
+    BUSY = "x, processors that jobs hold", "x / M", *WIDE
+    QUEUE = "n, waiting jobs, held ones too", "log(1 + n) / 3", *WIDE
+    WORK = "x, their area, hours of the whole machine", "log(1 + x) / 2", *WIDE
+    JOBS_TO_15_MIN = "n, those of an estimate up to 15 min", "log(1 + n) / 2", *WIDE
+    JOBS_TO_1_H = "of more, up to 1 h", "as jobs_to_15_min", *WIDE
+    JOBS_TO_4_H = "of more, up to 4 h", "as jobs_to_15_min", *WIDE
+    JOBS_TO_12_H = "of more, up to 12 h", "as jobs_to_15_min", *WIDE
+    JOBS_BEYOND = "of more", "as jobs_to_15_min", *WIDE
+    WORK_TO_15_MIN = "x, as work, of those up to 15 min", "log(1 + x) / 2", *WIDE
+    WORK_TO_1_H = "of more, up to 1 h", "as work_to_15_min", *WIDE
+    WORK_TO_4_H = "of more, up to 4 h", "as work_to_15_min", *WIDE
+    WORK_TO_12_H = "of more, up to 12 h", "as work_to_15_min", *WIDE
+    WORK_BEYOND = "of more", "as work_to_15_min", *WIDE
+    LONG_WAIT = "x, mean wait of those of more than 1 h, h", "x / 12", *WIDE
+    RELEASED_IN_1_H = (
+        "x, processors of running jobs that end within 1 h, by estimate",
+        "x / M",
+        *WIDE,
+    )
+    RELEASED_IN_4_H = "within 4 h", "as released_in_1_h", *WIDE
+    RELEASED_IN_12_H = "within 12 h", "as released_in_1_h", *WIDE
+    URGENCY = (
+        "x, the sum over waiting jobs of 1 / max(estimate in h, 0.05)",
+        "log(1 + x) / 3",
+        *WIDE,
+    )
+    DAY_MEAN = "d, by the mean m of the span", "d / m - 1", *WIDE
+    PROGRESS = "x, time since the beginning, by the span", "x - 0.5", *WIDE
+
+
+N_PRICE_FIELDS = len(PriceField)
+"""Numbers shown with action `price`."""
 
 
 SHOWN_RUNNING = 16

@@ -30,7 +30,7 @@ from hpcgym.core.compiler.struct import (
 )
 from hpcgym.core.kernels.types import Jobs, Sim, additions_of
 from hpcgym.core.nodes import NodeSizes, Placement
-from hpcgym.core.observation_fields import N_TRIAL_FIELDS, ControlsField
+from hpcgym.core.observation_fields import N_PRICE_FIELDS, N_TRIAL_FIELDS, ControlsField
 from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.errors import PolicyError
 
@@ -202,6 +202,7 @@ def allocate(
         "attempts": 2 * s.MOST_KILLS * n_jobs + n_events * n_running,
         "fields of controls": len(ControlsField),
         "fields of trials": N_TRIAL_FIELDS,
+        "fields of events": N_PRICE_FIELDS,
         "classes of run times": s.SIZE_CLASSES,
     }
     lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)
@@ -210,6 +211,7 @@ def allocate(
     is_kept = {name: name in keeps for name in KEPT} | {
         "plans": limit is None or any(part >= s.BACKFILL_PART for part in parts),
         "controls": fields and any(part >= s.BACKFILL_PART for part in parts),
+        "event fields": fields and len(parts) > 1,
         "attempts": any(
             getattr(loaders.module(loaders.PARTS[part - s.BACKFILL_PART]), "REQUEUES", False)
             for part in parts

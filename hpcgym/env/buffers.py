@@ -313,6 +313,8 @@ class EnvBuffers:
             width = max(part.stop for part in places.values())
             parts = {"": np.empty((len(self.episodes), width), dtype=np.float32)}
             for key, part in places.items():
+                if part.stop == part.start:  # not shown
+                    continue
                 _write_place(where, key, parts[""][:, part])
         else:
             parts = {key: np.empty(array.shape, np.float32) for key, array in self.shown.items()}
@@ -368,6 +370,11 @@ class EnvBuffers:
             "jobs": self.batch.shown_jobs.reshape(*self.batch.slot.shape, -1),
             "cluster": cluster[:, : self._n_cluster],
             "action_mask": self.batch.mask,
+        }
+        self.shown = {
+            part: buffer
+            for part, buffer in self.shown.items()
+            if self._configs[0].places[part].stop > self._configs[0].places[part].start
         }
         if cluster.shape[1] > self._n_cluster:
             self.shown["machine"] = cluster[:, self._n_cluster :]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
@@ -42,7 +43,7 @@ from hpcgym.env.observation import (
     own_fields,
     static_fields,
 )
-from hpcgym.env.reward import AnyReward, as_reward, in_units, mean_cost
+from hpcgym.env.reward import AnyReward, Cost, as_reward, in_units, mean_cost
 from hpcgym.env.scale import Scale, scale_of
 from hpcgym.errors import ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.scenario.augment import chosen_episodes
@@ -205,6 +206,13 @@ class EnvConfig:
         action = kind(self.slots, self.policies)
         self.reader, chosen = ActionReader(action), action.policies
         self.pays_by_user = self._reward.is_by_user
+        prices = [each for each in as_events(self.settings.events) if hasattr(each, "premium")]
+        if self._reward.charges and not prices:
+            raise ScenarioError(
+                f"reward {self._reward.name!r} needs the event 'price', as in [scheduler] "
+                'events = "price:seed=1"'
+            )
+        self._price: Any = prices[0] if prices else None
         self._base = base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         policies = (*chosen, base, backfill_policy)
@@ -215,7 +223,7 @@ class EnvConfig:
         self._extra_policies = [*chosen, base] if base.expects else chosen
         self._baseline = self._baseline_settings()
         # Slots show jobs in SAF order; usage is kept for the base order and for fields.
-        events = (*as_events(self.settings.events), *self._usage())
+        events = (*kind.events_of(as_events(self.settings.events)), *self._usage())
         self._shown = replace(self.settings, policy="SAF", events=events)
         self.parts = self._shown.parts
         self._saf = replace(self.episodes.settings, policy="SAF")  # by the scenario's own mode
@@ -228,7 +236,10 @@ class EnvConfig:
         if self.machine is not None:
             kind.refuse_on_nodes()
         self._kind, self.controls = kind, kind.SHOWS_CONTROLS
-        shown = self.slots, self.machine, self.controls, self.own_fields, kind.SHOWS_TRIALS
+        if kind.FIELDS is not None and self.own_fields:
+            raise ScenarioError(f"action {self.action!r} shows fields of its own; leave fields out")
+        shows = kind.SHOWS_TRIALS, kind.FIELDS
+        shown = self.slots, self.machine, self.controls, self.own_fields, *shows
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
         self.shown_terms: tuple[str, ...] = ()
@@ -404,6 +415,7 @@ class EnvConfig:
             else:
                 rule = dependencies_of(workload, settings, settings.no_waits)
                 cost = in_units(cost, mean_cost(played_under(self._baseline, workload, rule, cost)))
+        cost = self._charged(cost, workload, run_time, saf)
         estimate = estimates_of(workload, settings)
         prepared = prepare(
             workload,
@@ -414,12 +426,14 @@ class EnvConfig:
             largest_request=largest,
             reward_rate=cost.rate,
             reward_onset=np.ascontiguousarray(cost.onset),
+            reward_charge=cost.charge,
             field=static_fields(estimate, estimate, workload.processors, machine, largest),
         )
         if self.expectations:
             prepared.setting.show_expected = EXPECTATIONS[self.expectations]
             prepared.setting.expect |= EXPECTATIONS[self.expectations]
         prepared.setting.show_controls = int(self.controls)
+        prepared.setting.show_event = int(self._kind.FIELDS is not None)
         prepared.setting.keep_users = int(self.pays_by_user)
         if self._base.constant is not None:
             prepared.table.keys[:, 0] = checked_keys(workload, self._base)  # SAF has none
@@ -427,6 +441,19 @@ class EnvConfig:
             prepared.setting.show_trials = 1
             prepared.setting.hears |= s.ON_END  # run times of completed jobs are counted
         return EnvEpisode(prepared, self._reward, cost, self._baseline, saf, self.own_fields)
+
+    def _charged(
+        self, cost: Cost, workload: Workload, run_time: NDArray[np.int64], saf: SafMean
+    ) -> Cost:
+        """Return the cost with what starts cost, in units of SAF's cost, if the reward charges."""
+        if not self._reward.charges:
+            return cost
+        price = self._price
+        bill = price.energy(workload, saf.played.start_time, run_time)[1]
+        charge = price.charge(workload) * (price.weight * len(workload) / bill)
+        return cost._replace(
+            charge=charge, premium=partial(price.premium, workload, run_time=run_time)
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the kept episodes, whose keys are addresses of this process."""

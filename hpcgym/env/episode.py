@@ -20,6 +20,7 @@ from hpcgym.core.dependencies import (
     lay_out,
     own_columns,
 )
+from hpcgym.core.events import as_events
 from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.parts.dependencies import Dependencies
@@ -58,9 +59,14 @@ class SafMean:
     @cached_property
     def value(self) -> float:
         """Return it."""
+        return mean_cost(self.played)
+
+    @cached_property
+    def played(self) -> Played:
+        """Return what SAF played."""
         rule = dependencies_of(self.workload, self.settings, self.settings.no_waits)
         cost = cost_of_slowdown(self.workload, self.run_time)
-        return mean_cost(played_under(self.settings, self.workload, rule, cost))
+        return played_under(self.settings, self.workload, rule, cost)
 
 
 @dataclass(eq=False)
@@ -165,6 +171,7 @@ class EnvEpisode:
             thresholded=(flag & s.FLAG_THRESHOLDED) != 0,
             placement=placement_of(self.table, state, env, start_time, job),
             outage=self.table.outage,
+            events=as_events(self.saf.settings.events),
             eligible_time=None if rule is None else state.comes_at[env, :n].copy(),
             cancelled=without_run if cancels else None,
             attempts=attempts_in(state, env, start_time, rule is not None),
@@ -174,14 +181,18 @@ class EnvEpisode:
         """Return the metrics of that schedule; waiting jobs count as if they started now."""
         made = self.schedule(state, env)
         useful = useful_part(made)
-        return counts(made) | metrics.summary(
-            useful.jobs,
-            useful.start_time,
-            useful.run_time,
-            useful.backfilled,
-            useful.thresholded,
-            now=int(state.now[env]),
-            outage=made.outage,
+        return (
+            made.measured
+            | counts(made)
+            | metrics.summary(
+                useful.jobs,
+                useful.start_time,
+                useful.run_time,
+                useful.backfilled,
+                useful.thresholded,
+                now=int(state.now[env]),
+                outage=made.outage,
+            )
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -207,5 +218,5 @@ def played_under(
         return Played(cost, submit_time, start_time)
     ran = ~cancelled_jobs(workload, rule)
     onset = cost.onset - workload.submit_time + submit_time
-    counted = Cost(cost.at_submission, cost.rate[ran], onset[ran])
+    counted = Cost(cost.at_submission, cost.rate[ran], onset[ran])  # no event charges here
     return Played(counted, submit_time[ran], start_time[ran])

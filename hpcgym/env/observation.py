@@ -48,6 +48,7 @@ CONTROLS_FIELDS = tuple(field.field_name for field in ControlsField)
 
 AnyField: TypeAlias = ObservationField | OwnField
 Own: TypeAlias = Sequence[OwnField]
+Only: TypeAlias = type[ObservationField] | None
 
 ObservationKind = Literal["dict", "flat"]
 
@@ -65,14 +66,22 @@ assert CLUSTER_FIELDS[1 : 1 + len(HORIZONS_S)] == tuple(
 
 
 def fields_of(
-    machine: Machine | None = None, controls: bool = False, own: Own = (), trials: bool = False
+    machine: Machine | None = None,
+    controls: bool = False,
+    own: Own = (),
+    trials: bool = False,
+    only: Only = None,
 ) -> tuple[list[AnyField], list[AnyField]]:
     """Return what is shown of each visible job, and of the cluster; fields of your own come last.
+
+    Where an action shows fields of its own `only`, these are all.
 
     Example:
         >>> [len(fields) for fields in fields_of(controls=True)]
         [18, 29]
     """
+    if only is not None:
+        return [], [*only]
     of_job: list[AnyField] = [*JobField, *(() if machine is None else NodesField)]
     of_cluster: list[AnyField] = [*ClusterField, *(ControlsField if controls else ())]
     if trials:
@@ -89,6 +98,7 @@ def observation_space(
     controls: bool = False,
     own: Own = (),
     trials: bool = False,
+    only: Only = None,
 ) -> spaces.Space[Any]:
     """Return the space of observations, with the fields that some actions need or without them.
 
@@ -103,8 +113,10 @@ def observation_space(
         >>> observation_space(2)["jobs"].shape
         (2, 18)
     """
-    of_job, of_cluster = fields_of(machine, controls, own, trials)
+    of_job, of_cluster = fields_of(machine, controls, own, trials, only)
     boxes: OrderedDict[str, spaces.Space[Any]] = OrderedDict()  # a dict would be sorted by key
+    if only is not None:
+        return spaces.Dict({"cluster": _box(of_cluster, len(of_cluster))})
     boxes["jobs"] = _box(of_job, n_slots, len(of_job))
     boxes["cluster"] = _box(of_cluster, len(of_cluster))
     if machine is not None:
@@ -119,6 +131,7 @@ def flat_space(
     controls: bool = False,
     own: Own = (),
     trials: bool = False,
+    only: Only = None,
 ) -> spaces.Box:
     """Return the space of observations in one array: the parts in the order of `flat_places`.
 
@@ -128,8 +141,10 @@ def flat_space(
         >>> flat_space(2).shape, flat_space(2).low[:6]
         ((57,), array([ 0.,  0.,  0.,  0.,  0., -1.], dtype=float32))
     """
-    of_job, of_cluster = fields_of(machine, controls, own, trials)
-    shares = n_slots + machine_fields(machine)  # of the partitions and the mask lie in [0, 1]
+    of_job, of_cluster = fields_of(machine, controls, own, trials, only)
+    shares = (n_slots + machine_fields(machine)) * (
+        only is None
+    )  # of the partitions and the mask lie in [0, 1]
     low, high = (
         [getattr(field, end) for field in (*of_job * n_slots, *of_cluster)] + [limit] * shares
         for end, limit in (("low", 0), ("high", 1))
@@ -143,20 +158,21 @@ def flat_places(
     controls: bool = False,
     own: Own = (),
     trials: bool = False,
+    only: Only = None,
 ) -> dict[str, slice]:
-    """Return where each part of an observation is in a flat one.
+    """Return where each part of an observation is in a flat one; a part of no length is not shown.
 
     Example:
         >>> flat_places(2)
         {'jobs': slice(0, 36, None), 'cluster': slice(36, 55, None), 'action_mask': slice(55, 57, \
 None)}
     """
-    of_job, of_cluster = map(len, fields_of(machine, controls, own, trials))
+    of_job, of_cluster = map(len, fields_of(machine, controls, own, trials, only))
     lengths = {"jobs": n_slots * of_job, "cluster": of_cluster}
     if machine is not None:
         lengths["machine"] = machine_fields(machine)
     places, end = {}, 0
-    for part, length in (lengths | {"action_mask": n_slots}).items():
+    for part, length in (lengths | {"action_mask": n_slots * (only is None)}).items():
         places[part], end = slice(end, end + length), end + length
     return places
 

@@ -32,17 +32,27 @@ IntArray = NDArray[np.int64]
 
 
 class Cost(NamedTuple):
-    """What waiting costs each job.
+    """What waiting costs each job, and its start.
 
     Attributes:
         at_submission: b_0, the same for all jobs.
         rate: Cost of a second of waiting, shape (n_jobs,), 1/s.
         onset: Instant from which waiting costs, shape (n_jobs,), s.
+        charge: What an event charges each job a second for when it starts; None = nothing.
+        premium: Returns the price above the mean one of each job's seconds, summed, given starts.
     """
 
     at_submission: float
     rate: NDArray[np.float64]
     onset: IntArray
+    charge: NDArray[np.float64] | None = None
+    premium: Callable[[IntArray], NDArray[np.float64]] | None = None
+
+    def charged(self, start: IntArray) -> NDArray[np.float64]:
+        """Return what starts cost, shape (n_jobs,)."""
+        if self.charge is None or self.premium is None:
+            return np.zeros(len(start))
+        return self.charge * self.premium(start)
 
 
 def cost_of_slowdown(workload: Workload, run_time: IntArray) -> Cost:
@@ -73,6 +83,7 @@ class Reward:
         form: When it is paid, `PAY_*`.
         by_baseline: Whether costs are in units of the baseline's mean cost, or of SAF's mean
             bounded slowdown without one.
+        charges: Whether starts cost what the event `price` says.
     """
 
     name: str
@@ -80,6 +91,7 @@ class Reward:
     cost_of: Callable[[Workload, IntArray], Cost] = cost_of_slowdown
     form: int = s.PAY_AS_ACCRUED
     by_baseline: bool = False
+    charges: bool = False
 
     def refuse_cut(self) -> None:
         """Raise a ScenarioError unless an episode may be cut short.
@@ -126,6 +138,13 @@ _SHIPPED = (
         "minus the growth of the root mean square of users' mean bsld, over the mean bsld of SAF",
         form=s.PAY_BY_USER,
         by_baseline=True,
+    ),
+    Reward(
+        "priced",
+        'as `"ratio"`; and at starts their energy at the price less its mean, over the cost of SAF,'
+        " times `weight` of the event `price`",
+        by_baseline=True,
+        charges=True,
     ),
     Reward("log_ratio", "at the end, -ln(agent / baseline) of the mean bsld", form=s.PAY_LOG_RATIO),
     Reward(
@@ -304,12 +323,13 @@ def mean_cost(played: Played) -> float:
         4.0
     """
     waited = np.maximum(played.start_time - played.cost.onset, 0)
-    return played.cost.at_submission + float((played.cost.rate * waited).mean())
+    charged = played.cost.charged(played.start_time)
+    return played.cost.at_submission + float((played.cost.rate * waited + charged).mean())
 
 
 def in_units(cost: Cost, unit: float) -> Cost:
     """Return the cost in units of another; without a unit a few weeks dominate a sum over weeks."""
-    return Cost(cost.at_submission / unit, cost.rate / unit, cost.onset)
+    return cost._replace(at_submission=cost.at_submission / unit, rate=cost.rate / unit)
 
 
 def reward_plan_of(
@@ -322,13 +342,16 @@ def reward_plan_of(
     linear until jobs start, then constant. Without one, each job starts when it is eligible.
     """
     cost, submit_time, start = played
-    waits = start > cost.onset
-    moment = np.concatenate([cost.onset[waits], start[waits]])
-    change = np.concatenate([cost.rate[waits], -cost.rate[waits]])
+    waits, charged = start > cost.onset, cost.charged(start)
+    starts = start if cost.charge is not None else start[:0]
+    moment = np.concatenate([cost.onset[waits], start[waits], starts])
+    change = np.concatenate([cost.rate[waits], -cost.rate[waits], np.zeros(len(starts))])
+    jump = np.concatenate([np.zeros(2 * waits.sum()), charged[: len(starts)]])
     order = np.argsort(moment, kind="stable")
     slope = np.cumsum(change[order])
     passed = np.concatenate([[0.0], np.cumsum(slope[:-1] * np.diff(moment[order]))])
-    costs = cost.at_submission + cost.rate * np.maximum(start - cost.onset, 0)
+    passed[: len(moment)] += np.cumsum(jump[order])
+    costs = cost.at_submission + cost.rate * np.maximum(start - cost.onset, 0) + charged
     by_start = np.argsort(start, kind="stable")
     started_cost = np.concatenate([[0.0], np.cumsum(costs[by_start])])
     fields = RewardPlan(

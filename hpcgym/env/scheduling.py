@@ -510,8 +510,9 @@ of the schedule |
 
     def _empty(self) -> tuple[Observation, tuple[Singles, Singles, Singles]]:
         """Return zeros for an observation, and those about jobs, the cluster, and the mask."""
-        n_jobs, n_before = self._places["jobs"].stop, self._places["action_mask"].start
-        flat = np.zeros(n_before + self.n_slots, dtype=np.float32)
+        n_jobs, mask = self._places["jobs"].stop, self._places["action_mask"]
+        n_before = mask.start
+        flat = np.zeros(mask.stop, dtype=np.float32)
         parts = flat[:n_jobs], flat[n_jobs:n_before], flat[n_before:]
         if self._config.observation == "flat":
             return flat, parts
@@ -519,6 +520,8 @@ of the schedule |
         shown = {"jobs": jobs, "cluster": parts[1], "action_mask": parts[2]}
         if "machine" in self._places:
             shown |= {part: flat[self._places[part]] for part in ("cluster", "machine")}
+        if self._places["jobs"].stop == 0:  # an event shows what there is
+            return {"cluster": parts[1]}, parts
         return shown, parts
 
     def __getstate__(self) -> dict[str, Any]:

@@ -375,7 +375,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """Return copies of the observations of some environments."""
         batch, shown = self.buffers.batch, self.buffers.shown
         if self._is_flat:
-            parts = batch.shown_jobs[envs], batch.shown_cluster[envs], batch.mask[envs]
+            parts = [batch.shown_jobs[envs], batch.shown_cluster[envs]]
+            parts += [batch.mask[envs]] if "action_mask" in shown else []
             return np.concatenate(parts, axis=-1)
         return {key: array[envs].copy() for key, array in shown.items()}
 

@@ -125,6 +125,7 @@ class Jobs(NamedTuple):
     own_of_job: IntVector = np.empty(0, dtype=np.int64)
     own_of_cluster: IntVector = np.empty(0, dtype=np.int64)
     own_bounds: FloatTable = np.empty((0, 2))
+    reward_charge: FloatVector = np.empty(0)  # what an event charges a second for; empty = nothing
     requeue: IntVector = np.empty(0, dtype=np.int64)  # whom an outage loses, whom trials leave out
     orders: OrderAddresses = 1  # the kernel of each rule that is called, 0 = not loaded
     # Processors that the machine lacks for a time, in the columns OUTAGE_*.
@@ -177,6 +178,7 @@ class Sim(Columned):
     show_expected: Setting  # EXPECT_*: the expectation that observations show
     placement: Setting  # PLACE_*: in what order nodes are taken
     show_controls: Setting  # 1 = observations show what an action of controls needs
+    show_event: Setting  # 1 = observations show what an event shows, and nothing else
     show_trials: Setting  # 1 = observations show what an action about trials needs
     keep_users: Setting  # 1 = what waiting costs is added up by user, too
 
@@ -256,6 +258,8 @@ class Sim(Columned):
     n_withheld: Counter  # waiting jobs that limits hold, as they were listed last
     withheld_processors: Counter  # their processors
     withheld_area: Counter  # processors times estimates, s
+    spared: Counter  # processors that jobs with long requests must leave free when they start
+    spared_by: Counter  # request that these exceed, s
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -324,6 +328,8 @@ class Sim(Columned):
     flag: ByteVector = empty("jobs")  # `FLAG_*` bits of each job
     shown_controls: SingleVector = empty("fields of controls if controls")
     """What observations show for controls, in the columns `ControlsField`."""
+    shown_event: SingleVector = empty("fields of events if event fields")
+    """What observations show where that is all an event's, in the columns `PriceField`."""
     shown_trials: SingleVector = empty("fields of trials if controls")
     """What they show about trials: `TrialField` and rows of `RunningField`."""
     shown_attempts: SingleTable = zeros("entries if attempts and fields", len(JobTrialField))

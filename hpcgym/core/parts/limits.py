@@ -33,7 +33,7 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.engine.moments import event_number, is_withheld
 from hpcgym.core.events import Event
-from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
+from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve_room
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
@@ -468,12 +468,25 @@ def count_everywhere(jobs: Jobs, sim: LimitSim, task: int, job: int) -> None:
                 let_in(jobs, sim, job, level)
 
 
+@kernel(inlined=True)
+def left_free(jobs: Jobs, sim: Sim, job: int) -> int:
+    """Return the processors that a job must leave free when it starts."""
+    return sim.spared if sim.spared > 0 and jobs.requested_time[job] > sim.spared_by else 0
+
+
+@kernel(inlined=True)
+def has_room(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether a job fits now, and leaves free what it must."""
+    return int(jobs.processors[job]) + left_free(jobs, sim, job) <= sim.free
+
+
 @kernel
 def backfill_within(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Start what may start behind the head and within limits, of n listed jobs."""
     for taken in range(n):
         job = take_first(sim, which, n - taken, taken)
-        if backfills(jobs, sim, job) and not is_withheld(jobs, sim, job):
+        may_start = backfills(jobs, sim, job) and has_room(jobs, sim, job)
+        if may_start and not is_withheld(jobs, sim, job):
             charge_extra(jobs, sim, job)
             start_waiting(jobs, sim, job, True)
 
@@ -496,7 +509,7 @@ def start_within(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int, int]:
         if is_withheld(jobs, sim, job):
             some_wait = True
             continue
-        if jobs.processors[job] > sim.free:
+        if not has_room(jobs, sim, job):
             head = job
             continue
         # It counts as backfilled if one before it in queue order keeps waiting.
@@ -514,7 +527,7 @@ def pass_within(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """
     primary, head, n = start_within(jobs, sim, contested)
     if head >= 0 and sim.backfill == s.BACKFILL_EASY:
-        reserve(jobs, sim, head)
+        reserve_room(jobs, sim, head, left_free(jobs, sim, head))
         backfill_within(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
     return head != s.PICK_STARTED
 
@@ -529,6 +542,20 @@ def free_at(jobs: Jobs, sim: Sim, instant: int) -> int:
     return free
 
 
+@kernel
+def work_within(jobs: Jobs, sim: Sim, task: int, argument: int) -> int:
+    """Do a task of an event that makes the passes and withholds jobs (`hpcgym.core.events`)."""
+    if task == s.MAKE_PASS:
+        return int(pass_within(jobs, sim, argument == 1))
+    if task == s.FITS_AHEAD:
+        return int(has_room(jobs, sim, argument) and not is_withheld(jobs, sim, argument))
+    if task == s.RESERVE_AHEAD:
+        reserve_room(jobs, sim, argument, left_free(jobs, sim, argument))
+    elif task == s.FREE_AHEAD:
+        return free_at(jobs, sim, argument)
+    return 0
+
+
 def work(jobs: Jobs, sim: LimitSim, task: int, argument: int) -> int:
     """Do a task; `argument` is a job, an instant, or what a pass goes by."""
     if task == s.IS_BLOCKED:
@@ -539,12 +566,4 @@ def work(jobs: Jobs, sim: LimitSim, task: int, argument: int) -> int:
         if sim.limits_begun <= sim.event:  # events are asked in turn
             begin(jobs, sim)
         return s.NEVER
-    elif task == s.MAKE_PASS:
-        return int(pass_within(jobs, sim, argument == 1))
-    elif task == s.FITS_AHEAD:
-        return int(jobs.processors[argument] <= sim.free and not is_withheld(jobs, sim, argument))
-    elif task == s.RESERVE_AHEAD:
-        reserve(jobs, sim, argument)
-    elif task == s.FREE_AHEAD:
-        return free_at(jobs, sim, argument)
-    return 0
+    return work_within(jobs, sim, task, argument)

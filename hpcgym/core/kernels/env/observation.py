@@ -27,7 +27,7 @@ from hpcgym.core.compiler.by_address import (
     show_of_job,
 )
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.moments import ask_ahead, has_limits
+from hpcgym.core.engine.moments import ask_ahead, has_limits, tell_events
 from hpcgym.core.engine.schedule_pass import fits_now, list_within, reserve_for
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
@@ -463,6 +463,11 @@ def observe(
     what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
     `day_ago`, and what `expect_now` and `list_within` write.
     """
+    if sim.show_event == 1:
+        tell_events(jobs, sim, s.SHOW, 0)
+        for column in range(len(shown_cluster)):
+            shown_cluster[column] = sim.shown_event[column]
+        return
     listed = list_within(jobs, sim) if has_limits(sim) else list_shown(sim, len(slot))
     before = count_visible(slot)
     shown = fill_slots(sim, slot, mask, before, listed)

@@ -123,10 +123,14 @@ def copy_part(batch: Batch, part: int, env: int, source: int, n: int) -> int:
 @kernel
 def copy_out(batch: Batch, env: int, jobs: Jobs) -> None:
     """Copy the observation of an environment to where `out` says, if it does."""
-    if batch.out[OUT_JOBS] == 0:
+    if batch.out[OUT_CLUSTER] == 0:
         return
     n_numbers = batch.shown_jobs.shape[1]
     n_slots = batch.slot.shape[1]
+    if n_numbers == 0:  # an event shows what there is
+        address = batch.shown_cluster[env].ctypes.data
+        copy_part(batch, OUT_CLUSTER, env, address, batch.shown_cluster.shape[1])
+        return
     # Behind the visible jobs all is zero, so it need not be read.
     n_used = count_visible(batch.slot[env]) * (n_numbers // n_slots)
     behind = copy_part(batch, OUT_JOBS, env, batch.shown_jobs[env].ctypes.data, n_used)

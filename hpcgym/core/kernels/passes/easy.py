@@ -65,9 +65,15 @@ def start_in_order(jobs: Jobs, sim: Sim) -> int:
 @kernel(inlined=True)
 def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
     """Find the reservation of a head that does not fit now (step 2); write `shadow` and `extra`."""
+    reserve_room(jobs, sim, head, 0)
+
+
+@kernel(inlined=True)
+def reserve_room(jobs: Jobs, sim: Sim, head: int, spared: int) -> None:
+    """Do the same for a head that must leave so many processors free at its start."""
     now = sim.now
     free = sim.free
-    wanted = jobs.processors[head]
+    wanted = jobs.processors[head] + spared
     shadow = now
     for position in range(sim.n_releases - 1, -1, -1):
         # A running job past its estimate is taken to end now, never in the past.
@@ -78,7 +84,7 @@ def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
         shadow = release
         free += jobs.processors[sim.release_job[position]]
     sim.shadow = shadow
-    sim.extra = free - wanted
+    sim.extra = free - jobs.processors[head]
 
 
 @kernel(inlined=True)

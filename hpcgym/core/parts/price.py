@@ -1,0 +1,448 @@
+"""A price of energy for each hour, known ahead: it shows, charges and may hold jobs back.
+
+A job *pays to wait* where some start at a full hour within 48 h of its submission would save more
+money than `kappa` times its delay over its request. It is then *held*, out of sight of the pass,
+until the next hour. Besides, a job with a long request starts only where no more than a share of
+the machine is busy then, and reserves likewise. Passes are those within limits
+(`hpcgym.core.parts.limits`). Without kappa and cap the event only charges, and all starts are those
+of the mode.
+
+Cost: O(n) at the beginning of an hour for n waiting jobs, each of which looks at 48 hours at most;
+O(1) for a start or an end. An observation costs a step for each waiting and each running job.
+
+Source: Specification, section 17.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym import prices
+from hpcgym.core import constants as s
+from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_number, is_whole, shortest
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.moments import event_number
+from hpcgym.core.events import Event
+from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs
+from hpcgym.core.kernels.types import Counter, Gauge, IntVector, Jobs, Sim, empty
+from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
+from hpcgym.core.parts.limits import left_free, work_within
+from hpcgym.errors import PolicyError
+
+if TYPE_CHECKING:
+    from hpcgym.core.workload import Workload
+
+HEARS = s.ON_START
+
+HOUR_S, DAY_H = 3600, 24
+
+PATIENCE_H = 48
+"""Hours after its submission for which a job may be held."""
+
+BEHIND_H = 264
+"""Hours of the calendar behind the last at which jobs are held back."""
+
+N_SPAN, N_HOURS, KAPPA, POWER, CAP, LONG, N_NUMBERS = range(7)
+"""Numbers: hours of the span, and of the calendar; parameters, times `MILLIONTHS`, -1 = none. The
+prices of all hours before each hour follow, summed."""
+
+MILLIONTHS = prices.MILLIONTHS
+
+CLASSES_H = (0.25, 1.0, 4.0, 12.0)
+"""Bounds of the classes of requests that observations show, h."""
+
+HORIZONS_H = (1, 4, 12)
+"""How far ahead they show which processors are released, h."""
+
+LARGEST_SHOWN = 5.0
+
+
+@dataclass(frozen=True)
+class Price(Event):
+    """Energy has a price for each hour, which is known ahead.
+
+    Attributes:
+        file: CSV of times and prices; "" = generated prices.
+        seed: Of generated prices, which are drawn for each workload anew.
+        kappa: What a delay as long as the request must save for a job to wait, by price times
+            processor-hours; `math.inf` = none waits.
+        power: Kappa is multiplied by (1 + work)^power, with the hours of the machine that wait.
+        cap: Share of the machine that may be busy once a job with a long request has started;
+            wider ones wait until the cap is higher, or over. `math.inf` = all.
+        long: Request that is exceeded by these, s.
+        idle: What an idle processor takes, of a busy one.
+        weight: What the cost counts for beside the bounded slowdown, both over SAF's.
+
+    Raises:
+        PolicyError: A value that is not allowed.
+
+    Source: Specification, section 17, "Prices" and "Holding jobs back".
+
+    Example:
+        >>> str(Price(seed=7, kappa=100, power=0.25, cap=0.95))
+        'price:seed=7,kappa=100,power=0.25,cap=0.95'
+    """
+
+    NAME: ClassVar[str] = "price"
+    MAKES_PASSES: ClassVar[bool] = True
+    WITHHOLDS: ClassVar[bool] = True
+
+    file: str = ""
+    seed: int = 0
+    kappa: float = math.inf
+    power: float = 0
+    cap: float = math.inf
+    long: int = 7200
+    idle: float = 0.3
+    weight: float = 20
+
+    def __post_init__(self) -> None:
+        """Refuse what is not allowed."""
+        if not isinstance(self.file, str) or (self.file and self.seed):
+            raise PolicyError(
+                f"event 'price': a file or a seed, got {self.file!r} and {self.seed!r}"
+            )
+        for key in ("seed", "long"):
+            value = getattr(self, key)
+            if not is_whole(value, 0):
+                raise PolicyError(f"event 'price': {key} must be whole, >= 0, got {value!r}")
+            object.__setattr__(self, key, int(value))
+        for key, most in (("kappa", 1e9), ("power", 10), ("cap", 1), ("idle", 1), ("weight", 1e9)):
+            value, endless = getattr(self, key), key in ("kappa", "cap")
+            is_endless = endless and value == math.inf
+            if not is_number(value, 0) or not (value <= most or is_endless):
+                what = f"from 0 to {most:g}{' or inf' * endless}"
+                raise PolicyError(f"event 'price': {key} must be {what}, got {value!r}")
+            object.__setattr__(self, key, value if is_endless else shortest(value))
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether it holds jobs back."""
+        return min(self.kappa, self.cap) < math.inf
+
+    @property
+    def hears(self) -> int:
+        """Return the moments that its part hears of."""
+        return super().hears | (s.IS_BLOCKED | s.ON_SUBMIT if self.holds else 0)
+
+    def check_mode(self, mode: Mode) -> None:
+        """Refuse modes whose passes know nobody who is held."""
+        is_plain = isinstance(mode, Easy) and not mode.part and mode.trial is None
+        if self.holds and not is_plain and not isinstance(mode, NoBackfill):
+            raise PolicyError(
+                f"event '{self}': jobs are held back under backfill 'easy' and 'none'; got '{mode}'"
+            )
+
+    def calendar(self, workload: Workload) -> tuple[int, NDArray[np.int64]]:
+        """Return the hours of the span, whole days, and the price of each hour in millionths.
+
+        Raises:
+            MachineError: As `hpcgym.prices.prices_of`.
+        """
+        last = int(workload.submit_time[-1]) if len(workload) else 0
+        span = DAY_H * (last // (DAY_H * HOUR_S) + 1)
+        n_hours = span + PATIENCE_H + BEHIND_H
+        dated = workload.unix_start is not None
+        start = int(workload.unix_start or 0) if dated else workload.time_offset
+        if self.file:
+            return span, prices.prices_of(self.file, start, n_hours)
+        days = start // HOUR_S + 3 * DAY_H * dated  # Unix time begins on a Thursday
+        drawn = crc32(np.ascontiguousarray(workload.submit_time).tobytes())
+        return span, prices.generated((self.seed, drawn), days % prices.WEEK_H, n_hours)
+
+    def numbers(self, workload: Workload) -> Sequence[int]:
+        """Return what its kernels read."""
+        span, price = self.calendar(workload)
+        stated = (-1 if each == math.inf else each for each in (self.kappa, self.power, self.cap))
+        parameters = (round(each * MILLIONTHS) for each in stated)
+        before = np.concatenate([[0], np.cumsum(price)])
+        return [span, len(price), *parameters, self.long, *before.tolist()]
+
+    def energy(self, workload: Workload, start: Any, run_time: Any) -> tuple[float, float]:
+        """Return what a schedule takes: processor-hours, and these times their price.
+
+        A busy processor counts as 1, an idle one as `idle`, throughout the span.
+        """
+        span, price = self.calendar(workload)
+        begun = np.maximum(start, 0)
+        paid = integral(price, span, begun + run_time) - integral(price, span, begun)
+        ran, machine = start >= 0, workload.machine_processors
+        busy = float((workload.processors * run_time)[ran].sum()) / HOUR_S
+        charged = float((workload.processors * paid)[ran].sum()) / (HOUR_S * MILLIONTHS)
+        always = float(price[:span].sum()) / MILLIONTHS
+        return (
+            self.idle * machine * span + (1 - self.idle) * busy,
+            self.idle * machine * always + (1 - self.idle) * charged,
+        )
+
+    def charge(self, workload: Workload) -> NDArray[np.float64]:
+        """Return what each job pays for a second at a price of a millionth, shape (n_jobs,)."""
+        per_hour = (1 - self.idle) * workload.processors
+        charged: NDArray[np.float64] = per_hour / (HOUR_S * MILLIONTHS)
+        return charged
+
+    def premium(self, workload: Workload, start: Any, run_time: Any) -> NDArray[np.float64]:
+        """Return by how much each job's price exceeds the mean one of the span, in its seconds."""
+        span, price = self.calendar(workload)
+        paid = integral(price, span, start + run_time) - integral(price, span, start)
+        above: NDArray[np.float64] = paid - int(price[:span].sum()) / span * run_time
+        return above
+
+    def measure(self, workload: Workload, start: Any, run_time: Any) -> dict[str, float]:
+        """Return the energy of a schedule, processor-hours, and its cost."""
+        energy, cost = self.energy(workload, start, run_time)
+        return {"energy": energy, "energy_cost": cost}
+
+
+def integral(price: NDArray[np.int64], span: int, instant: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the price summed over all seconds before instants; behind the hours, the mean one."""
+    before = np.concatenate([[0], np.cumsum(price)])
+    hour = np.minimum(instant // HOUR_S, len(price))
+    later = np.append(price, before[span] // span)
+    summed: NDArray[np.int64] = before[hour] * HOUR_S + (instant - hour * HOUR_S) * later[hour]
+    return summed
+
+
+class PriceSim(Sim):
+    """What a price adds to a simulation."""
+
+    hours_begun: Counter  # hours whose beginning has been heard of
+    hold_round: Counter  # how often who is held was asked anew
+    usual_kappa: Gauge  # kappa of this hour by the event's parameters, inf = nobody is held
+    hour_kappa: Gauge  # kappa that holds
+
+    hold_until: IntVector = empty("entries")
+    """Of each waiting job twice the round in which it was asked last, plus 1 if it is held."""
+
+
+@kernel(inlined=True)
+def price_before(jobs: Jobs, sim: PriceSim, hour: int) -> int:
+    """Return the summed price of the hours before one, in millionths."""
+    return event_number(jobs, sim, N_NUMBERS + hour)
+
+
+@kernel(inlined=True)
+def hour_price(jobs: Jobs, sim: PriceSim, hour: int) -> int:
+    """Return the price of an hour, the last one's behind the calendar, in millionths."""
+    hour = min(hour, event_number(jobs, sim, N_HOURS) - 1)
+    return price_before(jobs, sim, hour + 1) - price_before(jobs, sim, hour)
+
+
+@kernel(inlined=True)
+def paid_before(jobs: Jobs, sim: PriceSim, instant: int) -> int:
+    """Return the price summed over all seconds before an instant, in millionths."""
+    hour, n_hours = instant // HOUR_S, event_number(jobs, sim, N_HOURS)
+    if hour >= n_hours:
+        span = event_number(jobs, sim, N_SPAN)
+        mean = price_before(jobs, sim, span) // span
+        return price_before(jobs, sim, n_hours) * HOUR_S + (instant - n_hours * HOUR_S) * mean
+    begun = price_before(jobs, sim, hour)
+    price = price_before(jobs, sim, hour + 1) - begun
+    return begun * HOUR_S + (instant - hour * HOUR_S) * price
+
+
+@kernel(inlined=True)
+def last_hour(jobs: Jobs, sim: PriceSim) -> int:
+    """Return the hour from which on nothing is held back any more."""
+    return event_number(jobs, sim, N_SPAN) + PATIENCE_H
+
+
+@kernel
+def pays_to_wait(jobs: Jobs, sim: PriceSim, job: int) -> bool:
+    """Tell whether some later hour saves a job more than its delay costs, by its estimate."""
+    submit, estimate = jobs.submit_time[job], max(jobs.estimate[job], 60)
+    hour = sim.hours_begun - 1
+    since = max(submit, hour * HOUR_S)
+    now = paid_before(jobs, sim, since + estimate) - paid_before(jobs, sim, since)
+    last = PATIENCE_H - (since - submit + HOUR_S - 1) // HOUR_S
+    unit = float(HOUR_S * MILLIONTHS)
+    for ahead in range(1, last + 1):
+        later = (hour + ahead) * HOUR_S
+        paid = paid_before(jobs, sim, later + estimate) - paid_before(jobs, sim, later)
+        saved = jobs.processors[job] * float(now - paid) / unit
+        if saved * estimate > sim.hour_kappa * (later - since):
+            return True
+    return False
+
+
+@kernel
+def is_held_back(jobs: Jobs, sim: PriceSim, job: int) -> bool:
+    """Tell whether a waiting job is held in this hour; writes `hold_until`."""
+    if sim.hour_kappa == math.inf or sim.hours_begun == 0:
+        return False
+    entry = entry_of(sim, job)
+    if sim.hold_until[entry] // 2 != sim.hold_round:
+        sim.hold_until[entry] = 2 * sim.hold_round + int(pays_to_wait(jobs, sim, job))
+    return sim.hold_until[entry] % 2 == 1
+
+
+@kernel(inlined=True)
+def is_too_wide(jobs: Jobs, sim: PriceSim, job: int) -> bool:
+    """Tell whether a waiting job with a long request is wider than the cap."""
+    return int(jobs.processors[job]) + left_free(jobs, sim, job) > sim.machine_processors
+
+
+@kernel(inlined=True)
+def set_cap(sim: PriceSim, cap: float) -> None:
+    """Set which share of the machine jobs with long requests fill at most; write `spared`."""
+    sim.spared = sim.machine_processors - int(np.rint(cap * sim.machine_processors))
+
+
+@kernel
+def begin_hour(jobs: Jobs, sim: PriceSim) -> int:
+    """Set who may be held from now on; tell whether a pass is due.
+
+    Writes `hours_begun`, `hold_round`, kappas and `spared`, at the beginning `looks_ahead`, too.
+    """
+    if sim.now != sim.hours_begun * HOUR_S:
+        return 0  # another event happens
+    if sim.hours_begun == 0:
+        sim.looks_ahead = sim.event + 1
+        sim.spared_by = event_number(jobs, sim, LONG)
+    kappa = event_number(jobs, sim, KAPPA) / MILLIONTHS
+    cap = event_number(jobs, sim, CAP) / MILLIONTHS
+    is_over = sim.hours_begun == last_hour(jobs, sim)
+    sim.hours_begun += 1
+    sim.hold_round += 1
+    work = sim.waiting_area / (HOUR_S * sim.machine_processors)
+    power = event_number(jobs, sim, POWER) / MILLIONTHS
+    sim.usual_kappa = math.inf if kappa < 0.0 or is_over else kappa * (1.0 + work) ** power
+    sim.hour_kappa = sim.usual_kappa
+    set_cap(sim, 1.0 if cap < 0.0 or is_over else cap)
+    return 1
+
+
+@kernel
+def set_price_controls(sim: PriceSim, kappa: float, cap: float) -> None:
+    """Let a factor of kappa and a cap hold until the next hour, unless the calendar is over."""
+    if sim.usual_kappa < math.inf:
+        sim.hour_kappa = sim.usual_kappa * kappa
+        set_cap(sim, cap)
+        sim.hold_round += 1
+
+
+@kernel
+def charge(jobs: Jobs, sim: PriceSim, job: int) -> None:
+    """Charge a job that starts now, at the price less its mean over the span, where rewards do.
+
+    Writes `accrued` and `started_cost`.
+    """
+    if len(jobs.reward_charge) > 0:
+        end = sim.now + jobs.run_time[job]
+        span = event_number(jobs, sim, N_SPAN)
+        mean = price_before(jobs, sim, span) / span
+        paid = paid_before(jobs, sim, end) - paid_before(jobs, sim, sim.now)
+        cost = jobs.reward_charge[job] * (paid - mean * jobs.run_time[job])
+        sim.accrued += cost
+        sim.started_cost += cost
+
+
+@kernel
+def show_calendar(jobs: Jobs, sim: PriceSim) -> None:
+    """Write where in the day and the week it is, and the price of now and of the day to come."""
+    now, hour, shown = sim.now, sim.now // HOUR_S, sim.shown_event
+    day = 2.0 * math.pi * now / (HOUR_S * DAY_H)
+    week = 2.0 * math.pi * (sim.week_start + now) / (HOUR_S * DAY_H * 7)
+    shown[PriceField.DAY_SIN] = np.float32(math.sin(day))
+    shown[PriceField.DAY_COS] = np.float32(math.cos(day))
+    shown[PriceField.WEEK_SIN] = np.float32(math.sin(week))
+    shown[PriceField.WEEK_COS] = np.float32(math.cos(week))
+    to_come = paid_before(jobs, sim, now + DAY_H * HOUR_S) - paid_before(jobs, sim, now)
+    mean = to_come / (DAY_H * HOUR_S)
+    price = hour_price(jobs, sim, hour)
+    cheaper = 0
+    for ahead in range(1, DAY_H):
+        cheaper += int(hour_price(jobs, sim, hour + ahead) < price)
+    scale = 1.0 / mean if mean > 0.0 else 0.0
+    shown[PriceField.PRICE] = np.float32(price * scale - 1.0)
+    shown[PriceField.RANK] = np.float32(cheaper / 12.0 - 1.0)
+    for pair in range(12):
+        both = hour_price(jobs, sim, hour + 2 * pair) + hour_price(jobs, sim, hour + 2 * pair + 1)
+        shown[PriceField.PRICE_FROM_0_H + pair] = np.float32(0.5 * both * scale - 1.0)
+    span = event_number(jobs, sim, N_SPAN)
+    shown[PriceField.DAY_MEAN] = np.float32(mean * span / price_before(jobs, sim, span) - 1.0)
+    shown[PriceField.PROGRESS] = np.float32(now / (HOUR_S * float(span)) - 0.5)
+
+
+@kernel
+def show_waiting(jobs: Jobs, sim: PriceSim) -> None:
+    """Write what waits, by class of request; writes `scratch`."""
+    shown, n = sim.shown_event, list_jobs(sim, s.BASE_ORDER, sim.scratch)
+    work, urgency, waited, n_long = 0.0, 0.0, 0.0, 0
+    for column in range(2 * len(CLASSES_H) + 2):
+        shown[PriceField.JOBS_TO_15_MIN + column] = np.float32(0.0)
+    for position in range(n):
+        job = sim.scratch[position]
+        hours = jobs.estimate[job] / HOUR_S
+        area = jobs.processors[job] * hours / sim.machine_processors
+        size = 0
+        while size < len(CLASSES_H) and hours > CLASSES_H[size]:
+            size += 1
+        shown[PriceField.JOBS_TO_15_MIN + size] += np.float32(1.0)
+        shown[PriceField.WORK_TO_15_MIN + size] += np.float32(area)
+        work += area
+        urgency += 1.0 / max(hours, 0.05)
+        if hours > 1.0:
+            waited += (sim.now - jobs.submit_time[job]) / HOUR_S
+            n_long += 1
+    for column in range(2 * len(CLASSES_H) + 2):
+        at = PriceField.JOBS_TO_15_MIN + column
+        shown[at] = np.float32(math.log1p(shown[at]) / 2.0)
+    shown[PriceField.QUEUE] = np.float32(math.log1p(float(n)) / 3.0)
+    shown[PriceField.WORK] = np.float32(math.log1p(work) / 2.0)
+    shown[PriceField.LONG_WAIT] = np.float32(waited / max(n_long, 1) / 12.0)
+    shown[PriceField.URGENCY] = np.float32(math.log1p(urgency) / 3.0)
+
+
+@kernel
+def show_running(jobs: Jobs, sim: PriceSim) -> None:
+    """Write what share of the machine is busy, and is released soon by estimates."""
+    shown, machine = sim.shown_event, sim.machine_processors
+    shown[PriceField.BUSY] = np.float32((machine - sim.free) / machine)
+    released, position = 0, sim.n_releases - 1  # the soonest is last
+    for ahead in range(len(HORIZONS_H)):
+        until = sim.now + HORIZONS_H[ahead] * HOUR_S
+        while position >= 0 and sim.release_time[position] <= until:
+            released += jobs.processors[sim.release_job[position]]
+            position -= 1
+        shown[PriceField.RELEASED_IN_1_H + ahead] = np.float32(released / machine)
+
+
+@kernel
+def show(jobs: Jobs, sim: PriceSim) -> None:
+    """Write `shown_event`; writes `scratch`."""
+    show_calendar(jobs, sim)
+    show_waiting(jobs, sim)
+    show_running(jobs, sim)
+    for column in range(N_PRICE_FIELDS):
+        shown = min(max(sim.shown_event[column], -LARGEST_SHOWN), LARGEST_SHOWN)
+        sim.shown_event[column] = np.float32(shown)
+
+
+def work(jobs: Jobs, sim: PriceSim, task: int, argument: int) -> int:
+    """Do a task; `argument` is a job, an instant, or what a pass goes by."""
+    if task == s.IS_BLOCKED:
+        return int(is_too_wide(jobs, sim, argument) or is_held_back(jobs, sim, argument))
+    if task == s.ON_START:
+        charge(jobs, sim, argument)
+    elif task == s.ON_SUBMIT:
+        sim.hold_until[entry_of(sim, argument)] = 0
+    elif task == s.NEXT_INSTANT:
+        holds = sim.events_hear & s.IS_BLOCKED != 0
+        is_over = sim.hours_begun > last_hour(jobs, sim)
+        return s.NEVER if is_over or not holds else sim.hours_begun * HOUR_S
+    elif task == s.ON_INSTANT:
+        return begin_hour(jobs, sim)
+    elif task == s.SHOW:
+        show(jobs, sim)
+    else:
+        return work_within(jobs, sim, task, argument)
+    return 0
