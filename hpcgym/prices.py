@@ -73,15 +73,15 @@ def generated(seed: tuple[int, ...], first_hour: int, n_hours: int) -> NDArray[n
     generator, course = np.random.default_rng(seed), course_of_a_day()
     price: NDArray[np.int64] = np.empty(n_hours, dtype=np.int64)
     of_day = of_hour = 0.0
-    for place in range(n_hours):
-        if place % DAY_H == 0:
+    for ahead in range(n_hours):
+        if ahead % DAY_H == 0:
             of_day = OF_DAYS[0] * of_day + OF_DAYS[1] * generator.standard_normal()
         of_hour = OF_HOURS[0] * of_hour + OF_HOURS[1] * generator.standard_normal()
-        weekday, hour = divmod((first_hour + place) % WEEK_H, DAY_H)
+        weekday, hour = divmod((first_hour + ahead) % WEEK_H, DAY_H)
         moves = (1.0 if weekday < 5 else WEEKEND_COURSE) * course[hour]
         level = (LEVEL - OF_WEEKDAY[weekday]) * (1.0 + moves)
         drawn = max(level * math.exp(of_day + of_hour + USUAL), LEAST)
-        price[place] = round(MILLIONTHS * drawn)
+        price[ahead] = round(MILLIONTHS * drawn)
     price.setflags(write=False)
     return price
 

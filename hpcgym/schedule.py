@@ -15,7 +15,7 @@ from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.attempts import Attempts, attempts_of, frame_of
 from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import OwnSimulator, as_mode
-from hpcgym.core.events import Event, as_events
+from hpcgym.core.events import Event, as_events, measured
 from hpcgym.core.nodes import Placement
 from hpcgym.core.policy import AnyPolicy
 from hpcgym.core.setting_list import SETTINGS, SettingKeywords, SettingList
@@ -56,17 +56,14 @@ class Schedule:
             the others started in order.
         thresholded: Whether it had waited beyond the threshold when it started.
         settings: The scheduler that made this, or None where an agent's decisions did.
-        suspended_time: How long each was suspended after its start, s; None = never. Only gang
-            scheduling suspends jobs.
+        suspended_time: How long gang scheduling suspended each after its start, s; None = never.
         placement: On which nodes each job ran; None where that is not simulated.
         attempts: Starts that were in vain; None where nothing takes a job off the machine.
         outage: What the machine lacked, as `hpcgym.core.kernels.types.Jobs.outage`; None = nothing.
-        eligible_time: Since when each could be scheduled, s, from where its wait counts; None =
-            since its submission.
-        lost: Which jobs an outage took off for good, so that they have no start; None where that
-            cannot be. Metrics leave them out.
+        eligible_time: Since when each could be scheduled, and waits, s; None = its submission.
+        lost: Which jobs an outage took off for good; None = none can. Metrics leave them out.
         cancelled: Which jobs wait for what can no longer be, likewise.
-        events: What happened beside the jobs.
+        events: What happened beside them.
     """
 
     workload: Workload
@@ -182,7 +179,7 @@ class Schedule:
             summary = metrics.summary(self.jobs, *self._columns, outage=self.outage)
             if self.attempts is not None:
                 summary |= self.attempts.summary(self.jobs, int(summary["makespan"]))
-            return summary | {"complete": self.complete} | counts(self) | self.measured
+            return summary | {"complete": self.complete} | counts(self) | measured(self)
         if by not in get_args(Group):
             raise HpcgymError(unknown_name("group", by, get_args(Group)))
         import pandas as pd
@@ -202,14 +199,6 @@ class Schedule:
                 record |= counts(self, labels == label)
             rows = {names.get(label, label): record for label, record in groups.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
-
-    @property
-    def measured(self) -> dict[str, float]:
-        """Return the metrics of the events, such as the cost of energy."""
-        measured: dict[str, float] = {}
-        for event in self.events:
-            measured |= event.measure(self.workload, self.start_time, self.run_time)
-        return measured
 
     @property
     def _columns(self) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:

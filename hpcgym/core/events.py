@@ -167,6 +167,14 @@ def register_event(event: type[AnEvent]) -> type[AnEvent]:
     return event
 
 
+def measured(schedule: Any) -> dict[str, float]:
+    """Return what the events of a `hpcgym.schedule.Schedule` measure of it."""
+    made: dict[str, float] = {}
+    for event in schedule.events:
+        made |= event.measure(schedule.workload, schedule.start_time, schedule.run_time)
+    return made
+
+
 def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dict[str, Any]:
     """Return the columns of `Jobs` about events; only where there are none, without jobs."""
     data: list[Sequence[int]] = []

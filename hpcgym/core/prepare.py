@@ -201,7 +201,6 @@ def prepare(
     largest_request: int | None = None,
     reward_rate: NDArray[np.float64] | None = None,
     reward_onset: NDArray[np.int64] | None = None,
-    reward_charge: NDArray[np.float64] | None = None,
     field: NDArray[np.float32] | None = None,
     no_waits: str = "",
 ) -> PreparedEpisode:
@@ -220,7 +219,6 @@ def prepare(
         largest_request: Largest request of the scenario, s; default the largest estimate.
         reward_rate: Cost of a second of waiting, shape (n_jobs,), 1/s; None = no reward.
         reward_onset: Instant from which waiting costs, shape (n_jobs,), s.
-        reward_charge: What an event charges each job a second for, shape (n_jobs,); None = nothing.
         field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS).
         no_waits: What of the caller's cannot be where jobs wait for others or are held; "" =
             nothing.
@@ -274,7 +272,6 @@ def prepare(
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
         **_columns_of_history(run_time, workload.history),
-        reward_charge=np.empty(0) if reward_charge is None else reward_charge,
         requeue=requeue,
         mode_pass=number if mode.part else 0,
         **columns_of_events(events, workload),

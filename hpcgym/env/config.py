@@ -426,13 +426,15 @@ class EnvConfig:
             largest_request=largest,
             reward_rate=cost.rate,
             reward_onset=np.ascontiguousarray(cost.onset),
-            reward_charge=cost.charge,
             field=static_fields(estimate, estimate, workload.processors, machine, largest),
         )
         if self.expectations:
             prepared.setting.show_expected = EXPECTATIONS[self.expectations]
             prepared.setting.expect |= EXPECTATIONS[self.expectations]
         prepared.setting.show_controls = int(self.controls)
+        if cost.charge is not None:
+            table = prepared.table._replace(reward_charge=cost.charge)
+            prepared = replace(prepared, table=table)
         prepared.setting.show_event = int(self._kind.FIELDS is not None)
         prepared.setting.keep_users = int(self.pays_by_user)
         if self._base.constant is not None:

@@ -20,7 +20,7 @@ from hpcgym.core.dependencies import (
     lay_out,
     own_columns,
 )
-from hpcgym.core.events import as_events
+from hpcgym.core.events import as_events, measured
 from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.parts.dependencies import Dependencies
@@ -182,7 +182,7 @@ class EnvEpisode:
         made = self.schedule(state, env)
         useful = useful_part(made)
         return (
-            made.measured
+            measured(made)
             | counts(made)
             | metrics.summary(
                 useful.jobs,
