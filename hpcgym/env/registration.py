@@ -13,7 +13,14 @@ from gymnasium.envs.registration import register
 
 from hpcgym.errors import ScenarioError
 
-SCENARIO = "synthetic-busy-weeks"
+SCENARIOS = {"BusyWeeks": "synthetic-busy-weeks", "Price": "price-weeks"}
+"""What each family of ids plays."""
+
+PRICE: dict[str, Any] = {"action": "price", "reward": "priced", "baseline": "SAF"}
+"""Keywords of the ids of `Price`, whose rewards sum to what SAF takes more."""
+
+PRICE_SOLVED = 0.4
+"""Sum of rewards of an agent that counts as solved there; the best rule known reaches less."""
 
 PROBLEMS = {"index": -0.9, "order": -0.95, "job": -0.95, "trials": -0.34}
 """Kinds of action that have ids of their own, and the sum of rewards that counts as solved: minus
@@ -35,7 +42,7 @@ def one_of(problem: str, **keywords: Any) -> Any:
     """
     from hpcgym.env.scheduling import SchedulingEnv
 
-    return SchedulingEnv(SCENARIO, **_fixed(problem, keywords, OPEN))
+    return SchedulingEnv(SCENARIOS[problem.partition("-")[0]], **_fixed(problem, keywords, OPEN))
 
 
 def many_of(problem: str, **keywords: Any) -> Any:
@@ -46,7 +53,8 @@ def many_of(problem: str, **keywords: Any) -> Any:
     """
     from hpcgym.env.vector import SchedulingVectorEnv
 
-    return SchedulingVectorEnv(SCENARIO, **_fixed(problem, keywords, OPEN_OF_VECTORS))
+    scenario = SCENARIOS[problem.partition("-")[0]]
+    return SchedulingVectorEnv(scenario, **_fixed(problem, keywords, OPEN_OF_VECTORS))
 
 
 def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
@@ -56,14 +64,15 @@ def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dic
     """
     from hpcgym.env.config import Keywords
 
-    action, _, weeks = problem.partition("-")
+    family, *action, weeks = problem.split("-")
     fixed = set(given) & {"scenario", *Keywords.__annotations__}
     if fixed:
         raise ScenarioError(
-            f"hpcgym/BusyWeeks-{problem}-v0 fixes {', '.join(sorted(fixed))}, so that results can "
+            f"hpcgym/{problem}-v0 fixes {', '.join(sorted(fixed))}, so that results can "
             f"be compared; it takes {', '.join(allowed)}. 'HPCBatch-v0' takes every keyword"
         )
-    return {"action": action, "weeks": weeks, "observation": "flat"} | given
+    chosen = PRICE if family == "Price" else {"action": action[0]}
+    return chosen | {"weeks": weeks, "observation": "flat"} | given
 
 
 register(
@@ -78,5 +87,13 @@ for _action, _solved in PROBLEMS.items():
             entry_point="hpcgym.env.registration:one_of",
             vector_entry_point="hpcgym.env.registration:many_of",
             reward_threshold=_solved,
-            kwargs={"problem": f"{_action}-{_weeks}"},
+            kwargs={"problem": f"BusyWeeks-{_action}-{_weeks}"},
         )
+for _weeks in ("train", "validation", "test"):
+    register(
+        id=f"hpcgym/Price-{_weeks}-v0",
+        entry_point="hpcgym.env.registration:one_of",
+        vector_entry_point="hpcgym.env.registration:many_of",
+        reward_threshold=PRICE_SOLVED,
+        kwargs={"problem": f"Price-{_weeks}"},
+    )
