@@ -13,7 +13,6 @@ import importlib.util
 import os
 import re
 import subprocess
-import sys
 import sysconfig
 import textwrap
 import time
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from warm_python import WarmPython
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md"]
@@ -83,6 +84,14 @@ def session(document):
 BASH = [b for document in DOCUMENTS for b in blocks(document) if b.language == "bash"]
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """A folder of `hpcgym` and `python` that begin at once."""
+    warm = WarmPython(tmp_path_factory.mktemp("programs"))
+    yield warm.folder
+    warm.close()
+
+
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """An empty folder that has the project's scripts and data sets where a checkout has them."""
@@ -93,12 +102,12 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def typed(option, text):
-    """Let bash read a text, with the commands that are installed here."""
-    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+def typed(option, text, *programs):
+    """Let bash read a text, with the programs of a folder, or with those that are installed."""
+    folders = [*map(str, programs), sysconfig.get_path("scripts"), os.environ["PATH"]]
     return subprocess.run(
         ["bash", option, "-o", "pipefail", "-c", text],
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": os.pathsep.join(folders)},
         capture_output=True,
         text=True,
     )
@@ -147,20 +156,20 @@ def test_tutorial_shows_what_the_quickstart_prints(place):
 
 
 @pytest.mark.parametrize("document", [one for one in DOCUMENTS if session(one)])
-def test_python_blocks_run_one_after_the_other(document, place):
+def test_python_blocks_run_one_after_the_other(document, place, programs):
     lines = []
     for block in session(document):
         lines += [""] * (block.line - 1 - len(lines))  # so that a traceback shows the line
         lines += block.text.splitlines()
     program = place / f"{Path(document).name}.py"
     program.write_text("\n".join(lines), encoding="utf-8")
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    done = subprocess.run([programs / "python", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("block", BASH, ids=label)
-def test_bash_block_runs_to_its_end(block, place):
-    done = typed("-e" if can_run(block) else "-n", block.text)
+def test_bash_block_runs_to_its_end(block, place, programs):
+    done = typed("-e" if can_run(block) else "-n", block.text, programs)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
