@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as drawing
 from hypothesis import strategies as st
 
 import hpcgym
@@ -34,10 +33,23 @@ LONG = (
 """Modes for long queues."""
 
 
-few_or_crowded = workloads() | workloads(max_jobs=60)
+KINDS = (
+    "conservative",
+    "conservative:compress=shift",
+    "depth:k=2",
+    "look-ahead:window=3",
+    "relaxed:omega=0.3",
+    "slack:c=0.5",
+    "multi-queue:bounds=2/10,delay=7,batch=3",
+    "easy:cap=0.4,long=10",
+    "cost-benefit:kappa=1,cap=0.4,long=10,overdue=open",
+    "slurm:max_job_test=2,window=1,resolution=7,interval=5",
+    "committed:fill=before",
+)
+"""A mode of each kind, with bounds and delays among the times that are drawn."""
 
-half = drawing(max_examples=drawing.default.max_examples // 2)
-"""Half as many cases, because most kinds of modes stand above with several parameters."""
+
+few_or_crowded = workloads() | workloads(max_jobs=60)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -48,8 +60,7 @@ def test_every_drawn_job_starts_as_the_reference_says(mode, data):
     assert not first_difference(workload, policy=data.draw(policies), **settings)
 
 
-@pytest.mark.parametrize("mode", ["easy", *MODES])
-@half
+@pytest.mark.parametrize("mode", ["easy", *KINDS])
 @given(data=st.data())
 def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
     """Every invariant that the simulator relies on is checked at every event."""
@@ -77,8 +88,7 @@ def queue_of_pass(simulator, keys):
     return [job for _, job in ranked if not flags[job] & s.FLAG_HELD]
 
 
-@pytest.mark.parametrize("mode", ["none", "easy", *MODES])
-@half
+@pytest.mark.parametrize("mode", ["none", "easy", *KINDS])
 @given(data=st.data(), seed=st.integers(0, 2**16))
 def test_backfilled_jobs_are_those_that_start_ahead_of_one_that_keeps_waiting(mode, data, seed):
     """Every pass is decided, by keys that tie or by a pick, so that its queue order is known."""
@@ -105,8 +115,7 @@ def test_backfilled_jobs_are_those_that_start_ahead_of_one_that_keeps_waiting(mo
     assert simulator.backfilled.tolist() == [expected[job] for job in range(len(workload))]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@half
+@pytest.mark.parametrize("mode", KINDS)
 @given(data=st.data())
 def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, data):
     """At contested passes only, though in modes that remember something between passes."""

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as drawing
 from hypothesis import strategies as st
 
 from engines import (
@@ -249,6 +250,7 @@ def shadow_after(simulator, head, started):
     raise AssertionError("the head is wider than the machine")
 
 
+@drawing(max_examples=max(drawing.default.max_examples // 2, 1))
 @given(
     workload=workloads(max_jobs=30),
     policy=st.sampled_from(("FCFS", "SAF", "LPF")),

@@ -195,16 +195,16 @@ def test_a_trial_that_a_node_ends_is_not_one_in_vain():
 def test_drawn_cases_take_jobs_off_look_ahead_and_lose_jobs():
     """So that the tests above compare what they say."""
     reasons, lost, ahead = [], 0, 0
-    for seed in range(60):
+    for seed in range(30):
         hit = draw_hit(Random(seed), 4, 30)
         attempts = check(hit)
         reasons += [reason for *_, reason in attempts]
         lost += None in hit.by_reference()[0].starts
         unknown = [one._replace(announced=one.begin) for one in hit.outages]
         ahead += check(hit._replace(outages=unknown)) != attempts
-    assert reasons.count("node down") > 20
-    assert lost > 3
-    assert ahead > 20
+    assert reasons.count("node down") > 10
+    assert lost > 1
+    assert ahead > 10
 
 
 @given(draws)

@@ -82,7 +82,10 @@ def test_kth_whole_starts_as_the_reference_says(real_log, semantics, correction)
     "settings",
     [
         pytest.param(EASY_PLUS_PLUS, marks=pytest.mark.slow),
-        {**EASY_PLUS_PLUS, "correction": "tsafrir", "event_semantics": "pyss"},
+        pytest.param(
+            {**EASY_PLUS_PLUS, "correction": "tsafrir", "event_semantics": "pyss"},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             {
                 "estimates": "recent",

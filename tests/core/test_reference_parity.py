@@ -66,7 +66,7 @@ def test_jobs_of_any_length_start_as_the_reference_does(data):
     ids=str,
 )
 def test_thousands_of_waiting_jobs_start_as_the_reference_does(settings):
-    assert not first_difference(saturated(3_000, 1_000), **settings)
+    assert not first_difference(saturated(2_000, 500), **settings)
 
 
 @pytest.mark.parametrize(

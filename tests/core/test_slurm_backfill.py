@@ -60,7 +60,10 @@ def test_jobs_start_as_in_the_reference(workload, mode, policy, data):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
+@pytest.mark.parametrize(
+    "log",
+    ["KTH-SP2-1996-2.1-cln", pytest.param("SDSC-SP2-1998-4.2-cln", marks=pytest.mark.slow)],
+)
 def test_logs_whole_start_as_in_the_reference(real_log, log, settings):
     assert not first_difference(whole(real_log(log)), **settings)
 

@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,8 +92,9 @@ def test_no_job_on_trial_is_promoted():
     assert_attempts(jobs, "limit=10,restart=5", *others, *restarted)
 
 
-def test_a_whole_log_has_the_attempts_of_the_reference():
+def test_the_first_jobs_of_a_log_have_the_attempts_of_the_reference():
     workload = whole(find_trace("synthetic-256"))
+    workload = workload.select(np.arange(len(workload)) < 2_000)
     for policy in ("FCFS", "SAF"):
         expected, got = attempts_of(
             workload, policy=policy, backfill="easy+trial:restart=121", threshold=200_000

@@ -157,19 +157,19 @@ def longest(env: VectorEnv) -> int:
     ids=kind_id,
 )
 def test_every_kind_equals_the_scalar_environment_to_the_bit(kind: dict[str, Any]) -> None:
-    """For 1, 2, 7 and 64 environments, on one thread and on two.
+    """For 1, 7 and 64 environments, and for 7 on two threads.
 
-    Of 64 the scalar ones play the first steps only, and two threads play whole episodes of 7 of one
+    Of 64 the scalar ones play the first steps only, and two threads play whole episodes of one
     kind: where other processes keep the processors busy, threads wait for each other at every step.
     """
     steps = longest(pair(7, **kind)[1])
-    for num_envs in (1, 2, 7, 64):
+    for num_envs in (1, 7, 64):
         theirs, ours = pair(num_envs, **kind)
         enough = 12 if num_envs == 64 else steps
         assert play_in_lockstep(theirs, ours, enough) >= num_envs * (enough == steps)
-        one, two = (pair(num_envs, threads=threads, **kind)[1] for threads in (1, 2))
-        enough = steps if num_envs == 7 and kind == EVERYDAY[0] else 30
-        assert play_in_lockstep(one, two, enough) >= num_envs * (enough == steps)
+    one, two = (pair(7, threads=threads, **kind)[1] for threads in (1, 2))
+    enough = steps if kind == EVERYDAY[0] else 30
+    assert play_in_lockstep(one, two, enough) >= 7 * (enough == steps)
 
 
 MANY = AutoresetMode.SAME_STEP, 2
@@ -186,7 +186,7 @@ MANY = AutoresetMode.SAME_STEP, 2
         )
         for num_envs in (1, 2, 7, 64)
         for mode in MODES
-        for threads in (1, 2)
+        for threads in ((1, 2) if num_envs == 64 else (1,))
     ],
 )
 def test_any_number_of_environments_equals_as_many_scalar_ones(
