@@ -92,7 +92,7 @@ def compare(
     rows = []
     for name in names:
         row = {"agent": name, "ratio to SAF": str(means[name].ratio)}
-        row |= {"longest wait": str(means[name].waits[1])}
+        row |= {"longest wait": f"{means[name].waits[1]:.3f}"}
         for column, head in (("waste", "wasted, %"), ("share_killed", "jobs killed, %")):
             row[head] = f"{100 * np.mean([one[column][name] for one in wasted]):.2f}"
         rows.append(row)
