@@ -19,7 +19,7 @@ them is in `hpcgym/trace/`. `python scripts/index_traces.py` writes this page.
 
 ## Bundled
 
-Each log lies beside a `.toml` that describes it.
+Each log lies beside a `.toml` that describes it, or is made at first use as that says.
 
 {bundled}
 

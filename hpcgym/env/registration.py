@@ -7,27 +7,52 @@ clients that pass no keywords: `hpcgym/BusyWeeks-index-train-v0` draws the train
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from gymnasium.envs.registration import register
 
 from hpcgym.errors import ScenarioError
 
-SCENARIOS = {"BusyWeeks": "synthetic-busy-weeks", "Price": "price-weeks"}
-"""What each family of ids plays."""
+PARTS = ("train", "validation", "test")
+"""Values of the keyword `weeks` that have ids, for every problem."""
 
-PRICE: dict[str, Any] = {"action": "price", "reward": "priced", "baseline": "SAF"}
-"""Keywords of the ids of `Price`, whose rewards sum to what SAF takes more."""
 
-PRICE_SOLVED = 0.4
-"""Sum of rewards of an agent that counts as solved there; the best rule known reaches less."""
+@dataclass(frozen=True)
+class Problem:
+    """What the ids of a problem fix.
 
-PROBLEMS = {"index": -0.9, "order": -0.95, "job": -0.95, "trials": -0.34}
-"""Kinds of action that have ids of their own, and the sum of rewards that counts as solved: minus
-the ratio to SAF. Of `trials` it is what zeros reach on the test weeks."""
+    Attributes:
+        scenario: The scenario.
+        solved: Sum of rewards that counts as solved: minus the ratio to SAF, but of `Price` what
+            SAF takes more.
+        keywords: Keywords of `HPCBatch-v0`, besides `weeks` and `observation`.
+        parts: Values of the keyword `weeks` that have ids.
+    """
 
-WEEKS = ("train", "validation", "test", "short")
-"""Values of the keyword `weeks` that have."""
+    scenario: str
+    solved: float
+    keywords: dict[str, Any]
+    parts: tuple[str, ...] = PARTS
+
+
+PROBLEMS = {
+    f"BusyWeeks-{action}": Problem(
+        "synthetic-busy-weeks", solved, {"action": action}, (*PARTS, "short")
+    )
+    for action, solved in {"index": -0.9, "order": -0.95, "job": -0.95, "trials": -0.34}.items()
+} | {
+    "Price": Problem(
+        "price-weeks", 0.4, {"action": "price", "reward": "priced", "baseline": "SAF"}
+    ),
+    "Windows-pick": Problem(
+        "windows-256",
+        -1.0,
+        {"action": "job", "backfill": "none", "expectations": "regression"},
+    ),
+}
+"""Problems that have ids. Of `trials` solved is what zeros reach on the test weeks, of `pick` what
+SAF reaches with backfilling, and of `Price` more than the best rule known."""
 
 OPEN = ("render_mode",)
 OPEN_OF_VECTORS = (*OPEN, "num_envs", "max_episode_steps", "threads", "autoreset_mode", "copy")
@@ -35,26 +60,21 @@ OPEN_OF_VECTORS = (*OPEN, "num_envs", "max_episode_steps", "threads", "autoreset
 
 
 def one_of(problem: str, **keywords: Any) -> Any:
-    """Return the environment of a problem.
+    """Return the environment of a problem, named with its part of the episodes.
 
     Raises:
         ScenarioError: A keyword that the problem fixes.
     """
     from hpcgym.env.scheduling import SchedulingEnv
 
-    return SchedulingEnv(SCENARIOS[problem.partition("-")[0]], **_fixed(problem, keywords, OPEN))
+    return SchedulingEnv(**_fixed(problem, keywords, OPEN))
 
 
 def many_of(problem: str, **keywords: Any) -> Any:
-    """Return a vector environment of a problem.
-
-    Raises:
-        ScenarioError: A keyword that the problem fixes.
-    """
+    """Return a vector environment of a problem; argument and error as of `one_of`."""
     from hpcgym.env.vector import SchedulingVectorEnv
 
-    scenario = SCENARIOS[problem.partition("-")[0]]
-    return SchedulingVectorEnv(scenario, **_fixed(problem, keywords, OPEN_OF_VECTORS))
+    return SchedulingVectorEnv(**_fixed(problem, keywords, OPEN_OF_VECTORS))
 
 
 def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
@@ -64,15 +84,15 @@ def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dic
     """
     from hpcgym.env.config import Keywords
 
-    family, *action, weeks = problem.split("-")
+    name, _, weeks = problem.rpartition("-")
     fixed = set(given) & {"scenario", *Keywords.__annotations__}
     if fixed:
         raise ScenarioError(
             f"hpcgym/{problem}-v0 fixes {', '.join(sorted(fixed))}, so that results can "
             f"be compared; it takes {', '.join(allowed)}. 'HPCBatch-v0' takes every keyword"
         )
-    chosen = PRICE if family == "Price" else {"action": action[0]}
-    return chosen | {"weeks": weeks, "observation": "flat"} | given
+    of = PROBLEMS[name]
+    return {"scenario": of.scenario, "weeks": weeks, "observation": "flat"} | of.keywords | given
 
 
 register(
@@ -80,20 +100,12 @@ register(
     entry_point="hpcgym.env.scheduling:SchedulingEnv",
     vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
 )
-for _action, _solved in PROBLEMS.items():
-    for _weeks in WEEKS:
+for _name, _problem in PROBLEMS.items():
+    for _part in _problem.parts:
         register(
-            id=f"hpcgym/BusyWeeks-{_action}-{_weeks}-v0",
+            id=f"hpcgym/{_name}-{_part}-v0",
             entry_point="hpcgym.env.registration:one_of",
             vector_entry_point="hpcgym.env.registration:many_of",
-            reward_threshold=_solved,
-            kwargs={"problem": f"BusyWeeks-{_action}-{_weeks}"},
+            reward_threshold=_problem.solved,
+            kwargs={"problem": f"{_name}-{_part}"},
         )
-for _weeks in ("train", "validation", "test"):
-    register(
-        id=f"hpcgym/Price-{_weeks}-v0",
-        entry_point="hpcgym.env.registration:one_of",
-        vector_entry_point="hpcgym.env.registration:many_of",
-        reward_threshold=PRICE_SOLVED,
-        kwargs={"problem": f"Price-{_weeks}"},
-    )

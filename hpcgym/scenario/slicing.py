@@ -233,10 +233,8 @@ def slice_workload(log: Workload, episode: spec.EpisodeSpec) -> Slices:
             }
             return Slices({number: f"week {number}" for number in workloads}, workloads)
         case spec.WindowEpisodes():
-            workloads = {
-                number: _with_history(part, episode.warm_history)
-                for number, part in enumerate(windows(log, episode.n_jobs), 1)
-            }
+            parts = windows(log, episode.n_jobs, warm=episode.warm_history)
+            workloads = dict(enumerate(parts, 1))
             return Slices({number: f"window {number}" for number in workloads}, workloads)
         case spec.RandomWindowEpisodes():
             labels = {number: f"window {number}" for number in range(1, episode.episodes + 1)}

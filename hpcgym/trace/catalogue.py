@@ -31,6 +31,7 @@ from hpcgym.errors import (
 )
 from hpcgym.output import make_folder, writing
 from hpcgym.progress import steps
+from hpcgym.trace.generated import checked, make_log
 from hpcgym.trace.swf import SwfLog, read_bytes, read_swf, unpacked_name
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
@@ -76,6 +77,7 @@ class TraceEntry:
         sha256: Digest of the uncompressed text, or None where the archive's own text is not held.
         notes: What to know before using it.
         folder: The shelf folder it is bundled in, or None.
+        generated: How it is made at first use, as `hpcgym.trace.generated` reads it, or None.
     """
 
     name: str
@@ -91,6 +93,7 @@ class TraceEntry:
     sha256: str | None = None
     notes: str = ""
     folder: Path | None = None
+    generated: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -144,11 +147,13 @@ def entry(name: str) -> TraceEntry:
 def find_trace(name_or_path: str | Path) -> Path:
     """Find the file of a log: a path, then `HPCGYM_TRACES`, the user's cache, the shelf.
 
-    A name with a separator, or ending as a file does, is a path only.
+    A log that the shelf says how to make is made in the cache, if it is nowhere. A name with a
+    separator, or ending as a file does, is a path only.
 
     Raises:
         TraceError: There is no such file, or it is a folder; for a known log the message says how
             to get it.
+        OutputError: A log is to be made, and the cache cannot be written to.
 
     Example:
         >>> find_trace("tiny").name
@@ -176,6 +181,9 @@ def find_trace(name_or_path: str | Path) -> Path:
         raise TraceError(f"{error}. As a file: {no_such_file(name)}") from None
     if path_here := _here(known.name):
         return path_here
+    if known.generated is not None:
+        assert known.jobs is not None and known.processors is not None
+        return make_log(cache_folder(), known.name, known.jobs, known.processors, **known.generated)
     where = ", ".join(str(folder) for folder in log_folders())
     get = f"; `hpcgym traces download {name}` fetches it from {known.url}" if known.url else ""
     raise TraceError(
@@ -282,7 +290,7 @@ def download(
     """
     known = entry(name)
     if known.url is None:
-        where = f"; it is bundled: {find_trace(known.name)}" if known.folder else ""
+        where = f"; it is here: {find_trace(known.name)}" if known.folder else ""
         raise TraceError(f"{known.name} is not published by the archive{where}")
     url = known.url if mirror is None else f"{mirror.rstrip('/')}/{known.name}.swf.gz"
     target = make_folder(cache_folder() if folder is None else folder) / f"{known.name}.swf.gz"
@@ -438,4 +446,9 @@ def _entry(path: Path, name: str, table: dict[str, Any], folder: Path | None = N
     for key in states:
         if key not in STATED:
             raise TraceError(f"{path}: {name}: states: {unknown_name('field', key, STATED)}")
-    return TraceEntry(name=name, folder=folder, **table | {"states": states})
+    read: dict[str, Any] = {"states": states}
+    if "generated" in table:
+        read["generated"] = checked(table["generated"], f"{path}: {name}")
+        if table.get("jobs") is None or table.get("processors") is None:
+            raise TraceError(f"{path}: {name}: a generated log needs jobs and processors")
+    return TraceEntry(name=name, folder=folder, **table | read)

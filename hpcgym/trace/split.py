@@ -118,17 +118,21 @@ def months(
 
 
 def windows(
-    workload: Workload, n_jobs: int, *, held_out: ArrayLike | None = None
+    workload: Workload, n_jobs: int, *, held_out: ArrayLike | None = None, warm: bool = True
 ) -> list[Workload]:
     """Cut a workload into consecutive windows of n jobs; a shorter rest is left out.
+
+    Args:
+        held_out: Jobs to leave out of histories.
+        warm: Whether windows have histories, which take most of the time; else these are empty.
 
     Raises:
         TraceError: The log has fewer than n_jobs jobs, or n_jobs is below 1.
     """
     _check_window(workload, n_jobs)
-    past = Past(workload, held_out)
+    past = Past(workload, held_out) if warm else None
     firsts = range(0, len(workload) - n_jobs + 1, n_jobs)
-    return [window(workload, first, n_jobs, past=past) for first in firsts]
+    return [_window(workload, first, n_jobs, past) for first in firsts]
 
 
 def window(
@@ -147,13 +151,17 @@ def window(
             f"{workload.name}: a window of {n_jobs} jobs may begin at job 0 to "
             f"{len(workload) - n_jobs}, not at {first_job}"
         )
+    return _window(workload, first_job, n_jobs, Past(workload) if past is None else past)
+
+
+def _window(workload: Workload, first_job: int, n_jobs: int, past: Past | None) -> Workload:
+    """Cut out n consecutive jobs, with a history where there is a past."""
     start = int(workload.submit_time[first_job])
-    past = Past(workload) if past is None else past
     return workload.select(
         np.arange(first_job, first_job + n_jobs),
         start=start,
         name=f"{workload.name} jobs {first_job + 1}-{first_job + n_jobs}",
-        past=past.until(start),
+        past=None if past is None else past.until(start),
     )
 
 

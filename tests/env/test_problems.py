@@ -13,13 +13,16 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
+import hpcgym
 from env_cases import check_with_stable_baselines
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 
 SIZE_OF = {"index": (5,), "order": (32,), "job": (), "trials": (8,)}
-"""Shape of an action of each problem."""
+"""Shape of an action of each problem of weeks."""
+
+PICK = [f"hpcgym/Windows-pick-{part}-v0" for part in ("train", "validation", "test")]
 
 NUMBERS = {"train": range(1, 11), "validation": range(11, 14), "test": range(15, 18)}
 """Weeks of `synthetic-busy-weeks` in each part: 1 to 17 are all, and 14 is in none."""
@@ -52,15 +55,68 @@ def test_each_id_is_one_problem(name: str) -> None:
         assert base.workload.submit_time[-1] < 86_400
 
 
+def test_windows_of_pick_are_apart_and_choose_one_job_at_a_time() -> None:
+    envs = [gymnasium.make(name).unwrapped for name in PICK]
+    numbers = [env.episodes.numbers for env in envs]
+    assert [len(part) for part in numbers] == [906, 302, 301]
+    assert len({*numbers[0], *numbers[1], *numbers[2]}) == 906 + 302 + 301
+    first, last = (envs[2].episodes.workload(place) for place in (0, 300))
+    assert first.name == "windows-256 jobs 309505-309760"
+    assert last.name == "windows-256 jobs 386305-386560"
+    env = envs[2]
+    assert (env.action, str(env.settings.backfill)) == ("job", "none")
+    assert env.action_space == gymnasium.spaces.Discrete(32)
+    assert len(first) == 256 and not first.history.completed.any()
+
+
+def test_a_picked_job_that_does_not_fit_is_asked_for_again_at_the_next_event() -> None:
+    """Nothing is backfilled: whatever is picked starts, or nothing does until something happens."""
+    env = gymnasium.make(PICK[2]).unwrapped
+    observation, info = env.reset(options={"episode": 1300})
+    slots, fits = env.n_slots, 6
+    waited = started = 0
+    for _ in range(60):
+        rows = observation[: slots * 18].reshape(slots, 18)
+        shown = np.flatnonzero(info["action_mask"])
+        others = shown[rows[shown, fits] == 0]
+        picked = int(others[0] if len(others) else shown[0])
+        now, before = env.now, (env.schedule().start_time >= 0).sum()
+        observation, _, is_over, _, info = env.step(picked)
+        if is_over:
+            break
+        after = (env.schedule().start_time >= 0).sum()
+        if len(others):
+            waited += 1
+            assert env.now > now  # another could have started, and did not
+        else:
+            started += 1
+            assert after > before
+    assert waited > 5 and started > 5
+    assert not env.schedule().backfilled.any()
+
+
+def test_the_first_slot_is_saf_without_backfilling() -> None:
+    env = gymnasium.make(PICK[2]).unwrapped
+    for episode in (1211, 1400):
+        _, is_over = env.reset(options={"episode": episode}), False
+        while not is_over:
+            _, _, is_over, _, info = env.step(0)
+        jobs = env.episodes.workload(env.episodes.position(episode))
+        alone = hpcgym.simulate(jobs, "SAF", backfill="none", threshold=200_000)
+        assert env.schedule().start_time.tolist() == alone.start_time.tolist()
+        easy = hpcgym.simulate(jobs, "SAF", threshold=200_000).metrics()["mean_bsld"]
+        assert info["ratio"] == pytest.approx(alone.metrics()["mean_bsld"] / easy)
+
+
 def test_no_other_id_is_registered() -> None:
     ours = [name for name in gymnasium.registry if name.startswith(("hpcgym/", "HPCBatch"))]
-    assert sorted(ours) == sorted(["HPCBatch-v0", *IDS])
+    assert sorted(ours) == sorted(["HPCBatch-v0", *IDS, *PICK])
     for gone in ("HPCBatch-order-v0", "HPCBatch-weights-flat-v0"):
         with pytest.raises(gymnasium.error.NameNotFound):
             gymnasium.make(gone)
 
 
-@pytest.mark.parametrize("name", [name for name in IDS if "short" in name])
+@pytest.mark.parametrize("name", [*PICK[:1], *(name for name in IDS if "short" in name)])
 def test_checkers_have_nothing_to_say(name: str) -> None:
     env = gymnasium.make(name)
     with warnings.catch_warnings():
@@ -69,7 +125,7 @@ def test_checkers_have_nothing_to_say(name: str) -> None:
     check_with_stable_baselines(env)
 
 
-@pytest.mark.parametrize("name", [name for name in IDS if "test" in name])
+@pytest.mark.parametrize("name", [*PICK[1:2], *(name for name in IDS if "test" in name)])
 def test_vectors_of_a_problem_play_it_as_single_environments_do(name: str) -> None:
     envs, alone = gymnasium.make_vec(name, num_envs=2), gymnasium.make(name)
     assert isinstance(envs, SchedulingVectorEnv)
