@@ -44,7 +44,7 @@ def test_entry_states_what_its_log_is(name):
     assert verify([name])[0].status == "ok"
     assert known.jobs == found.cleaning.jobs == found.cleaning.records
     assert known.processors == found.cleaning.machine_processors
-    assert is_table or found.lacks == ()
+    assert is_table or known.generated or found.lacks == ()  # what is generated has no waits
 
 
 def test_table_of_tiny_in_its_entry_is_tiny():
