@@ -23,6 +23,7 @@ SIZE_OF = {"index": (5,), "order": (32,), "job": (), "trials": (8,)}
 """Shape of an action of each problem of weeks."""
 
 PICK = [f"hpcgym/Windows-pick-{part}-v0" for part in ("train", "validation", "test")]
+PRICE = [f"hpcgym/Price-{part}-v0" for part in ("train", "validation", "test")]
 
 NUMBERS = {"train": range(1, 11), "validation": range(11, 14), "test": range(15, 18)}
 """Weeks of `synthetic-busy-weeks` in each part: 1 to 17 are all, and 14 is in none."""
@@ -110,7 +111,7 @@ def test_the_first_slot_is_saf_without_backfilling() -> None:
 
 def test_no_other_id_is_registered() -> None:
     ours = [name for name in gymnasium.registry if name.startswith(("hpcgym/", "HPCBatch"))]
-    assert sorted(ours) == sorted(["HPCBatch-v0", *IDS, *PICK])
+    assert sorted(ours) == sorted(["HPCBatch-v0", *IDS, *PICK, *PRICE])
     for gone in ("HPCBatch-order-v0", "HPCBatch-weights-flat-v0"):
         with pytest.raises(gymnasium.error.NameNotFound):
             gymnasium.make(gone)
