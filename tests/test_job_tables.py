@@ -171,6 +171,10 @@ WRONG = {
         f"{NEEDED},cpus\n1,2,3,4,1,1\n2,2,3,4,4503599627370496,4503599627370496\n",
         ":3: chunks is 4503599627370496, cpus is 4503599627370496; allowed: less than 90071992547",
     ),
+    "decimal comma": (
+        f"{NEEDED.replace(',', ';')}\n1;2;3,5;4;1\n",
+        ":2: run_time is '3,5', with a decimal comma, where a point is read; allowed: seconds",
+    ),
     "infinite": (f"{NEEDED}\n1,2,inf,4,1\n", ":2: run_time is 'inf'"),
     "after a blank line": (f"{NEEDED}\n\n1,2,3,4,0\n", ":3: chunks is '0'"),
     "truth": (f"{NEEDED},spread\n1,2,3,4,1,maybe\n", ":2: spread is 'maybe'; allowed: true, false"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from dataclasses import replace
@@ -168,7 +169,7 @@ def _refuse_for_shelf(name: str, folder: Path) -> None:
         card = folder / f"{name.casefold()}.toml"
         raise CardError(
             "the shelf can be written to in a clone of hpcgym only, and this is an installed "
-            f"package; without --shelf `hpcgym evaluate --agents {card}` runs the agent"
+            f"package; without --shelf `hpcgym evaluate --agents {shlex.quote(str(card))}` runs it"
         )
     if name.casefold() in TRAINERS:
         raise CardError(

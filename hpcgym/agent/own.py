@@ -8,6 +8,7 @@ a function without arguments, is called first. `hpcgym.plugins` finds the object
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -74,7 +75,7 @@ def load_policy(text: str) -> str | Policy:
         HpcgymError: The file or module cannot be imported.
     """
     if text.endswith(MODEL):
-        said = f"`hpcgym evaluate --agents {text}` runs it"
+        said = f"`hpcgym evaluate --agents {shlex.quote(text)}` runs it"
         raise PolicyError(f"{text} is a model, hence an agent: {said}")
     is_family = text.partition(":")[0].strip().casefold() in loaders.FAMILIES
     if is_family or not plugins.is_reference(text):

@@ -33,6 +33,7 @@ from hpcgym.core.constants import N_LAST, N_NETWORK
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.errors import HpcgymError, refuse_seed, unknown_name
+from hpcgym.packages import needing
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
@@ -131,6 +132,12 @@ class SearchTrainer:
                 `hpcgym.evaluation.kept_values`.
         """
         refuse_seed(seed)
+        needed = [
+            *(["torch"] if self.network else []),
+            *(["cma"] if self.strategy == "cma" and self.evaluations else []),
+        ]
+        with needing(f"the trainer {self.name}", *needed):
+            pass
         with steps(len(episodes) + 2 if self.network else 1, f"training {self.name}") as work:
             network, samples = None, []
             for log in episodes if self.network else ():

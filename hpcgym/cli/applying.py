@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -249,7 +250,7 @@ def _sentences(outcome: Outcome, path: Path) -> Iterator[str]:
         yield f"Left alone, {why}: {_jobs(jobs)}."
     yield (
         f"Changes hold until {until} unless a later cycle renews them; hpcgym advise --restore "
-        f"--journal {path} takes them back."
+        f"--journal {shlex.quote(str(path))} takes them back."
     )
 
 

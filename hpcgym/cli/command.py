@@ -1,4 +1,4 @@
-"""What every subcommand does before it begins: words for wrong numbers, inputs before outputs."""
+"""What every subcommand does before it begins: words for what is wrong, inputs before outputs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class HouseCommand(TyperCommand):
         """Read the arguments.
 
         Raises:
-            HpcgymError: The option of old that `--on` has replaced, or a number that is none.
+            HpcgymError: The option of old that `--on` has replaced, a number that is none, or
+                nothing where something is needed.
         """
         takes_on = any(parameter.name == "executor" for parameter in self.params)
         if takes_on and any(word.partition("=")[0] == "--processes" for word in args):
@@ -48,7 +49,8 @@ class HouseCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            if (said := _no_number(error, words)) is None:
+            said = _nothing_given(error, _typed(ctx)) or _no_number(error, words)
+            if said is None:
                 raise
             raise HpcgymError(said) from None
 
@@ -56,15 +58,15 @@ class HouseCommand(TyperCommand):
         """Run the subcommand.
 
         Raises:
-            HpcgymError: A package that it needs, or a file that it would read, is not there; it has
+            HpcgymError: A file that it would read, or a package that it needs, is not there; it has
                 written nothing.
             OutputError: It would write over what it reads.
         """
-        needed = missing_packages(f"hpcgym {self.name}", _modules_of(str(self.name), ctx.params))
-        if needed:
-            raise HpcgymError(needed)
         if any(name in OUTPUTS for name in ctx.params):
             _refuse_missing(ctx.params)
+        needed = missing_packages(_typed(ctx), _modules_of(str(self.name), ctx.params))
+        if needed:
+            raise HpcgymError(needed)
         with keeping_inputs(inputs_of(ctx.params)):
             return super().invoke(ctx)
 
@@ -147,6 +149,24 @@ def _refuse_missing(parameters: Mapping[str, object]) -> None:
             for word in [*parts, *(part.rpartition(":")[0] for part in parts)]:
                 if word.endswith(AGENT_FILES) and not os.path.exists(os.path.expanduser(word)):
                     raise HpcgymError(no_such_file(word))
+
+
+def _typed(ctx: Any) -> str:
+    """Return what is typed to run a subcommand, such as "hpcgym traces import"."""
+    return " ".join(["hpcgym", *ctx.command_path.split()[1:]])
+
+
+def _nothing_given(error: Any, typed: str) -> str | None:
+    """Return what a subcommand needs and did not get, and what for; None where it got all."""
+    if type(error).__name__ != "MissingParameter":  # of click, or of the copy that typer has
+        return None
+    asked = error.param
+    flags = " or ".join(flag for flag in asked.opts if flag.startswith("-"))
+    what = (getattr(asked, "help", None) or "").rstrip(".")
+    return (
+        f"{typed} needs {flags or asked.metavar or asked.name}{f' ({what})' if what else ''}; "
+        f"`{typed} --help` says more"
+    )
 
 
 def _no_number(error: Any, words: Sequence[str]) -> str | None:

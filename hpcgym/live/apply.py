@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import shlex
 import subprocess
 import tempfile
 import time
@@ -328,7 +329,7 @@ def _tell(told: Mapping[int, int], gone: Iterable[int], journal: Journal, outcom
     if complaints:
         raise LiveError(
             f"scontrol: {'; '.join(complaints)[:300]}; what was told stands in {journal.path}; "
-            "hpcgym advise --restore takes it back"
+            f"`hpcgym advise --restore --journal {shlex.quote(str(journal.path))}` takes it back"
         )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hpcgym.live.readings import printed
 from hpcgym.text_table import duration
 from hpcgym.trace.accounting import read_accounting
-from hpcgym.trace.accounting.held import held_processors
+from hpcgym.trace.accounting.charged import held_processors
 from hpcgym.trace.accounting.slurm import COMMAND
 
 IntArray = NDArray[np.int64]

@@ -12,7 +12,7 @@ import lzma
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as field_of
@@ -87,6 +87,9 @@ def packing_of(begin: bytes) -> Packing | None:
     """Return how a file is packed that begins so, None = not at all."""
     return next((each for each in PACKINGS.values() if begin.startswith(each.magic)), None)
 
+
+NAMED_BY: list[Callable[[str], str]] = []
+"""Say what a text is that is no log in SWF, "" = not known; `accounting.formats` adds its own."""
 
 GUESSED_SIZE = "the fewest on which the runs fit as recorded"
 """What a note in the header says of a MaxProcs that nobody stated."""
@@ -221,6 +224,15 @@ def may_be_swf(head: str) -> bool:
     return not first or 2 * len(numbers) > len(first) or _SWF_KEY.search(head) is not None
 
 
+def _what_else(head: str) -> str:
+    """Say what a text is that is no log in SWF."""
+    said = next(filter(None, (name(head) for name in NAMED_BY)), "")
+    return said or (
+        f"it begins with {begins_with(head)}, so it is no log in SWF; hpcgym.trace.read_log knows "
+        "other formats by their content"
+    )
+
+
 def begins_with(head: str) -> str:
     """Return the beginning of a text's first line, as messages show it."""
     return repr(_shortened(head.strip().partition("\n")[0]))
@@ -257,10 +269,7 @@ def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     if records is None:
         lines, bad_lines, n_fields = _sort_out(content)
         if not lines and not may_be_swf(head := content[:_HEAD].decode("latin-1")):
-            raise TraceError(
-                f"{path}: it begins with {begins_with(head)}, so it is no log in SWF; "
-                "hpcgym.trace.read_log knows other formats by their content"
-            )
+            raise TraceError(f"{path}: {_what_else(head)}")
         if n_fields > len(FIELDS):
             said = f"SWF of {n_fields} fields: those after field {len(FIELDS)} are not read"
         if bad_lines and on_bad_line == "raise":
@@ -531,18 +540,34 @@ def _sort_out(content: bytes) -> tuple[list[str], tuple[BadLine, ...], int]:
     """
     lines = content.decode("latin-1").split("\n")
     rows = [(number, line.partition(";")[0].split()) for number, line in enumerate(lines, start=1)]
-    lengths = {len(fields) for _, fields in rows if len(fields) >= len(FIELDS)} or {len(FIELDS)}
-    is_long = lengths.isdisjoint((len(FIELDS), GWF_FIELDS)) and not _advice(content)
-    is_long = is_long and max(lengths) < 2 * len(FIELDS)  # no two jobs in a line
+    lengths = {len(fields) for _, fields in rows if len(fields) >= len(FIELDS)}
+    most = most_fields(set() if _advice(content) else lengths)
     good: list[str] = []
     bad: list[BadLine] = []
     for number, fields in rows:
-        kept = fields[: len(FIELDS)] if is_long else fields
+        kept = fields[: len(FIELDS)] if most > len(FIELDS) else fields
         if kept and (reason := _fault(kept)):
             bad.append(BadLine(number, reason))
         elif kept:
             good.append(" ".join(kept))
-    return good, tuple(bad), max(lengths) if is_long else len(FIELDS)
+    return good, tuple(bad), most
+
+
+def most_fields(lengths: Collection[int]) -> int:
+    """Return how many fields a line may have, of the numbers that lines of 18 and more have.
+
+    Example:
+        >>> most_fields({20, 21}), most_fields({18, 20}), most_fields({36})
+        (21, 18, 18)
+    """
+    most = max(lengths, default=0)
+    is_long = len(FIELDS) < most < 2 * len(FIELDS)  # no two jobs in a line
+    return most if is_long and not {len(FIELDS), GWF_FIELDS} & {*lengths} else len(FIELDS)
+
+
+def wrong_length(n_fields: int) -> str:
+    """Say that a line has a wrong number of fields."""
+    return f"{n_fields} fields where the format has {len(FIELDS)}"
 
 
 def _fault(fields: list[str]) -> str | None:
@@ -557,6 +582,4 @@ def _fault(fields: list[str]) -> str | None:
         if abs(float(text)) >= LARGEST_NUMBER:
             shown = _shortened(text)
             return f"field {position} ({FIELDS[position - 1]}) is {shown}, beyond {LARGEST_NUMBER}"
-    if len(fields) != len(FIELDS):
-        return f"{len(fields)} fields where the format has {len(FIELDS)}"
-    return None
+    return wrong_length(len(fields)) if len(fields) != len(FIELDS) else None

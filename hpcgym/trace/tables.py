@@ -82,6 +82,7 @@ _NO_NAME = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
 """What pandas calls a column without a name."""
 
 _NO_VALUE = ("nan", "NaN", "NaT", "<NA>")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _SPAN = re.compile(r"(\d{1,9} days?)?,? ?\+?(\d{1,9}:\d\d:\d\d(\.\d+)?)?")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -249,7 +250,10 @@ def _parsed(frame: pd.DataFrame) -> tuple[dict[str, NDArray[Any]], dict[int, str
         else:
             columns[key], wrong, allowed = _default(key, len(frame)), np.zeros(0, dtype=int), ""
         for row in wrong.tolist():
-            came = "empty" if _is_empty(frame[key])[row] else repr(_text(frame[key].iloc[row]))
+            text = _text(frame[key].iloc[row])
+            came = "empty" if _is_empty(frame[key])[row] else repr(text)
+            if key in NUMBERS and _DECIMAL_COMMA.fullmatch(text.strip()):
+                came += ", with a decimal comma, where a point is read"
             faults.setdefault(row, f"{key} is {came}; allowed: {allowed}")
     return columns, faults
 

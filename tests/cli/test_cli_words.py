@@ -117,6 +117,49 @@ def test_a_number_that_is_none_is_answered_in_one_line_with_what_came(
     assert allowed in said
 
 
+@pytest.mark.parametrize(
+    ("words", "needs"),
+    [
+        ("plot tiny", "hpcgym plot needs --output or -o (The picture: .png, .svg or .pdf)"),
+        ("traces import a.txt", "hpcgym traces import needs --output or -o (Where to: .csv or"),
+        ("train", "hpcgym train needs --scenario or -s (A name or a .toml"),
+        ("simulate", "hpcgym simulate needs LOG (A file in SWF"),
+    ],
+)
+def test_what_a_command_needs_and_did_not_get_is_said_in_one_line(
+    refuse: Command, words: str, needs: str
+) -> None:
+    said = refuse(*words.split())
+    command = needs.partition(" needs ")[0]
+    assert said.startswith(f"hpcgym: {needs}") and f"; `{command} --help` says more" in said
+    assert said.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_said_before_a_package(
+    refuse: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert refuse("simulate", "no.parquet") == "hpcgym: no.parquet: no such file\n"
+
+
+def test_what_a_search_needs_is_named_at_once_before_it_begins(
+    refuse: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for module in ("torch", "cma"):
+        monkeypatch.setitem(sys.modules, module, None)
+    said = refuse("tune", "-s", "synthetic-256-weeks", "-o", tmp_path / "out")
+    assert "the trainer TUNED-NET needs torch and cma, which are not installed" in said
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.txt").touch()
+    said = refuse("traces", "import", tmp_path / "a.txt", "-o", tmp_path / "a.parquet")
+    assert said.startswith("hpcgym: hpcgym traces import needs pyarrow, which is not installed")
+
+
+def test_a_hint_names_a_file_as_a_shell_takes_it(refuse: Command) -> None:
+    said = refuse("simulate", "tiny", "-p", "my model.zip")
+    assert "`hpcgym evaluate --agents 'my model.zip'` runs it" in said
+
+
 def test_all_missing_packages_are_named_at_once_with_the_extras_that_have_them(
     refuse: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,6 +139,22 @@ def test_malformed_line_is_named_or_dropped(log_file, line, reason):
     assert reason in log.bad_lines[0].reason
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("JobID|State|Submit\n1|COMPLETED|5\n", "text of sacct, no log in SWF; hpcgym.trace."),
+        ("job_id,submit_time\n1,5\n", "table of jobs, no log in SWF; hpcgym.trace.read_log rea"),
+        ("NodeName=n1 CPUs=4\n", "it looks like a machine, as scontrol prints it"),
+        ("Once upon a time\n", "it begins with 'Once upon a time', so it is no log in SWF; hpcgy"),
+    ],
+)
+def test_what_is_no_log_in_swf_is_named_by_what_it_is(log_file, text, said):
+    path = log_file(text)
+    with pytest.raises(TraceError) as raised:
+        read_swf(path)
+    assert str(raised.value).startswith(f"{path}: {said}")
+
+
 def test_a_malformed_first_line_does_not_set_the_number_of_columns(log_file):
     log = read_swf(log_file(f"{GOOD} 1 2 3 4 5\n{GOOD}\n"), on_bad_line="drop")
     assert log.records.iloc[0].tolist() == [int(field) for field in GOOD.split()]

@@ -2,7 +2,7 @@
 
 `formats` names the formats, a file each. Each turns texts into blocks of rows (`rows`), with help
 of `cells` for single values and of `slurm` for what Slurm's fields mean. `runs` makes runs of the
-rows, by what `attempts` says of jobs and `held` of processors, `as_log` a log or a workload of
+rows, by what `attempts` says of jobs and `charged` of processors, `as_log` a log or a workload of
 these, and `write` writes them.
 """
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.trace.accounting.held import held_processors
+from hpcgym.trace.accounting.charged import held_processors
 from hpcgym.trace.accounting.rows import NAMES
 from hpcgym.trace.accounting.runs import Accounting
 from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, per_processor, unpacked_name

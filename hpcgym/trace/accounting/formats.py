@@ -20,7 +20,7 @@ from hpcgym.trace.accounting import (
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.lookalikes import no_log
 from hpcgym.trace.accounting.rows import HEAD, Block, Ledger, Source
-from hpcgym.trace.swf import begins_with, may_be_swf
+from hpcgym.trace.swf import NAMED_BY, begins_with, may_be_swf
 
 
 class Format(NamedTuple):
@@ -92,3 +92,12 @@ def is_log(source: Source) -> bool:
     """
     known = format_of(source)
     return known is TABLE or (known is SWF and not long_swf.has_names(source.head))
+
+
+def _named(head: str) -> str:
+    """Return what a text is, and what reads it; "" = not known."""
+    known = next((known.name for known in FORMATS if known.recognises(head)), None)
+    return f"{known}, no log in SWF; hpcgym.trace.read_log reads it" if known else no_log(head)
+
+
+NAMED_BY.append(_named)

@@ -15,7 +15,7 @@ from typing import Any
 
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.rows import UNKNOWN, Block, Ledger, Source, in_blocks, stated_kb
-from hpcgym.trace.swf import CANCELLED, GWF_FIELDS, NEVER_HELD
+from hpcgym.trace.swf import CANCELLED, GWF_FIELDS, NEVER_HELD, most_fields, wrong_length
 from hpcgym.trace.swf import FIELDS as SWF_FIELDS
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
@@ -64,11 +64,16 @@ def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
         ledger.machine_processors = _header_number(source, key) or ledger.machine_processors
     begin = _header_number(source, "UnixStartTime")
     is_first, says_held = True, any(map(_says_held, source.lines()))
+    # What simulate reads line by line has the same malformed lines here.
+    lengths = {len(line.partition(";")[0].split()) for _, line in source.lines()}
+    most = most_fields({each for each in lengths if each >= len(SWF_FIELDS)})
+    if has_names(source.head):
+        most = max(lengths, default=0)
     for number, line in source.lines():
         if fields := line.partition(";")[0].split():
             ledger.rows += 1
             try:
-                row = _row(fields, says_held=says_held)
+                row = _row(fields, most, says_held=says_held)
             except ValueError as error:
                 ledger.leave_out(str(error), source.path, number)
                 continue
@@ -98,10 +103,12 @@ def _says_held(line: tuple[int, str]) -> bool:
     return _NUMBER.fullmatch(held) is not None and float(held) > 0
 
 
-def _row(fields: list[str], *, says_held: bool) -> dict[str, Any]:
-    """Read a line; a ValueError says why it is no run."""
+def _row(fields: list[str], most: int, *, says_held: bool) -> dict[str, Any]:
+    """Read a line of 18 fields, or up to so many; a ValueError says why it is no run."""
     if len(fields) < len(SWF_FIELDS):
         raise ValueError("fewer than 18 fields")
+    if len(fields) > most:
+        raise ValueError(wrong_length(len(fields)))
     texts = dict(zip(SWF_FIELDS, fields, strict=False))
     numbers = {key: _number(key, text) for key, text in texts.items() if key not in NAMED}
     submit, wait, run_time = (numbers[key] for key in ("submit_time", "wait_time", "run_time"))

@@ -27,8 +27,8 @@ from hpcgym.trace.accounting.attempts import (
     repeats,
 )
 from hpcgym.trace.accounting.cells import Clock
+from hpcgym.trace.accounting.charged import fewest_processors, find_exclusive, hold_charges
 from hpcgym.trace.accounting.formats import format_of
-from hpcgym.trace.accounting.held import fewest_processors, find_exclusive, hold_charges
 from hpcgym.trace.accounting.rows import (
     FIELDS,
     NAMES,
@@ -194,7 +194,7 @@ def read_accounting(
     _fill_limits(table, machine, ledger)
     find_exclusive(table, machine, ledger)
     hold_charges(table, machine, ledger)
-    _warn_of_cut_starts(table, ledger)
+    _warn_of_cuts(table, ledger)
     late = (table["start"] != UNKNOWN) & (table["eligible"] > table["start"])
     ledger.note("eligible after its start: the start is taken", int(late.sum()))
     runs, lines = _runs(pd.DataFrame(table), counted_from)
@@ -346,11 +346,11 @@ def _set_clock(table: Block) -> None:
             table["start"][row], table["end"][row] = min(pairs, key=misfit)
 
 
-def _warn_of_cut_starts(table: Block, ledger: Ledger) -> None:
-    """Warn of starts that look as if `sacct -T` had put them to the begin of its window.
+def _warn_of_cuts(table: Block, ledger: Ledger) -> None:
+    """Warn of starts and ends that look as if `sacct -T` had put them to the edges of its window.
 
-    Nothing starts before them, they waited, and they were submitted at different times or start on
-    the hour.
+    Nothing starts before such starts, and the jobs waited; they came at different times, or the
+    start is on the hour. Nothing ends after such ends, and the jobs started at different times.
     """
     started = table["by_slurm"] & (table["start"] != UNKNOWN)
     if not started.any():
@@ -361,6 +361,15 @@ def _warn_of_cut_starts(table: Block, ledger: Ledger) -> None:
         ledger.note(
             "start in the first second of all, as where sacct -T cuts starts at its window: then "
             "they started before, and waited less; leave -T out",
+            int(cut.sum()),
+            ledger.warnings,
+        )
+    last = int(table["end"][started].max())
+    cut = started & (table["end"] == last) & (table["start"] < last)
+    if len(np.unique(table["start"][cut])) > 1:
+        ledger.note(
+            "end in the last second of all, as where sacct -T cuts ends at its window: then they "
+            "ran longer; leave -T out",
             int(cut.sum()),
             ledger.warnings,
         )

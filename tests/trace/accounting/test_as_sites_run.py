@@ -348,6 +348,14 @@ def test_starts_at_the_begin_of_a_window_are_told() -> None:
     assert "warning    2  start in the first second of all" in str(found)
 
 
+def test_ends_at_the_end_of_a_window_are_told(tmp_path: Path) -> None:
+    cut = (f"{n}|u|a|COMPLETED|{n}|{10 * n}|900|{900 - 10 * n}|4" for n in (1, 2, 3))
+    found = read(tmp_path, *cut, "4|u|a|COMPLETED|5|6|700|694|4")
+    assert "warning: 3 runs end in the last second of all, as where sacct -T cuts" in found.in_short
+    together = (f"{n}|u|a|COMPLETED|{n}|10|900|890|4" for n in (1, 2, 3))
+    assert not read(tmp_path, *together, "4|u|a|COMPLETED|5|6|700|694|4").ledger.warnings
+
+
 @pytest.mark.parametrize(
     ("rows", "told"),
     [

@@ -305,6 +305,10 @@ def test_lines_of_more_fields_are_malformed_beside_lines_of_18(tmp_path: Path) -
     path.write_text(f"{LINE}\n{LINE} 7\n")
     with pytest.raises(TraceError, match=r"log\.swf:2: 19 fields where the format has 18"):
         read_log(path)
+    found = read_accounting(path)
+    assert {reason: each.rows for reason, each in found.ledger.left_out.items()} == {
+        "19 fields where the format has 18": 1
+    }
     path.write_text(f"{LINE} 7\n{LINE[:-3]}\n")
     with pytest.raises(TraceError, match=r"log\.swf:2: 17 fields where the format has 18"):
         read_log(path)
