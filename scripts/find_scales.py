@@ -2,9 +2,9 @@
 
     python scripts/find_scales.py synthetic-busy-weeks index order job trials [--weeks N]
 
-What is static is searched on the training weeks, both ends are judged on the test weeks; `--weeks`
-takes the first N of each part. Clairvoyant weeks are kept in `--output`, so that the same command
-goes on from there. `--print` prints the table of docs/environment.md, of every file that there is.
+What is static is searched on the training weeks, both ends are judged on the test weeks; of both
+the first N are played, or all. What was found is kept in `--output`, so that the same command goes
+on from there. `--print` prints the table of docs/environment.md, of every file that there is.
 """
 
 import argparse
@@ -32,7 +32,8 @@ def main() -> int:
     parser.add_argument("scenario", nargs="?")
     parser.add_argument("actions", nargs="*", metavar="ACTION")
     parser.add_argument("--backfill", default="", metavar="MODE", help="that the problem states")
-    parser.add_argument("--weeks", type=int, default=0, metavar="N", help="at most, of each part")
+    parser.add_argument("--weeks", type=int, default=0, metavar="N", help="training weeks at most")
+    parser.add_argument("--test-weeks", type=int, default=0, metavar="N", help="at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("runs/scales"))
     parser.add_argument("--print", action="store_true", dest="prints")
@@ -58,14 +59,15 @@ def main() -> int:
 def write(given: argparse.Namespace, action: str, folder: Path) -> None:
     """Find one scale, and write its file."""
     words = ["python", "scripts/find_scales.py", given.scenario, action]
-    for option in ("backfill", "weeks", "seed"):
-        words += [f"--{option}", str(getattr(given, option))] if getattr(given, option) else []
+    for option in ("backfill", "weeks", "test-weeks", "seed"):
+        value = getattr(given, option.replace("-", "_"))
+        words += [f"--{option}", str(value)] if value else []
     table = find(
         given.scenario,
         action,
         given.backfill,
         folder,
-        weeks=given.weeks,
+        weeks=(given.weeks, given.test_weeks),
         seed=given.seed,
         command=shlex.join(words),
     )

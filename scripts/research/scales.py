@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.contest import contest_by, contest_of, mode_in_env
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_cards
+from hpcgym.core.workload import Workload
 from hpcgym.counterfactual import Future
 from hpcgym.env.scale import Scale, week_digest
 from hpcgym.env.vector import SchedulingVectorEnv
@@ -37,9 +40,13 @@ COPIES, JITTER_S = 3, 1_800
 """Futures on which a clairvoyant decision is chosen, and how far their jobs are moved, s."""
 
 KNOWING = ("KNOWS-SPF", "KNOWS-SAF", "KNOWS-SMITH")
-MODES = ("easy", "cost-benefit:kappa=0.25", "look-ahead", "conservative")
+MODES = ("easy", "cost-benefit:kappa=0.25")
 """Orders by run times, and modes, of which the clairvoyant one's base is the best on training
-weeks; the mode that the problem states counts in their place."""
+weeks; the mode that the problem states counts in their place. Branches of these modes merge with
+their base, so that a week takes seconds; those of conservative backfilling take minutes."""
+
+BASED_ON = 50
+"""Training weeks that choose the base."""
 
 KAPPAS = (0.0, 0.3, 0.5, 0.7, 1.0)
 INDEXES = {
@@ -102,6 +109,10 @@ class Player:
         space = self.envs.single_action_space
         return self(lambda n: np.array([action] * n, dtype=space.dtype))
 
+    def mean_of_constant(self, action: Any) -> float:
+        """Return the mean of these."""
+        return float(self.constant(action).mean())
+
     def at_random(self, seed: int = 0) -> Floats:
         """Return the value of each week under random actions, the mean of ten runs."""
         self.envs.action_space.seed(seed)
@@ -133,14 +144,14 @@ def rules_of(episodes: Episodes, contest: str, backfill: str) -> list[RuleAgent]
     return [rule for rule in rules if contest_of(rule, episodes.settings) in allowed]
 
 
-def values_of(agents: Sequence[RuleAgent], episodes: Episodes) -> pd.DataFrame:
-    """Return the ratio to SAF of each week, a column for each rule."""
-    runs = evaluate(agents, episodes).frame
+def values_of(agents: Sequence[RuleAgent], episodes: Episodes, folder: Path) -> pd.DataFrame:
+    """Return the ratio to SAF of each week, a column for each rule; runs are kept in the folder."""
+    runs = evaluate(agents, episodes, resume=folder / "rules.sqlite").frame
     bsld = runs.pivot(index="week", columns="agent", values="mean_bsld")
     return bsld.div(bsld["SAF"], axis=0)
 
 
-def knowing_of(episodes: Episodes, contest: str, backfill: str) -> RuleAgent:
+def knowing_of(episodes: Episodes, contest: str, backfill: str, folder: Path) -> RuleAgent:
     """Return the order by run times, with its mode, that is best on some weeks."""
     modes = {backfill} if backfill else {*MODES}
     if contest == "requeue" and not backfill:
@@ -149,44 +160,68 @@ def knowing_of(episodes: Episodes, contest: str, backfill: str) -> RuleAgent:
         RuleAgent(clairvoyant(name, episodes.settings).policy, backfill=mode, name=f"{name} {mode}")
         for name, mode in product(KNOWING, sorted(modes))
     ]
-    means = values_of(tried, episodes)[[agent.name for agent in tried]].mean()
+    means = values_of(tried, episodes, folder)[[agent.name for agent in tried]].mean()
     return tried[int(np.argmin(means))]
 
 
+class Kept:
+    """Values that were found before, in a file: a line each, so that nothing is found twice."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        self._known = {json.dumps(key): value for key, value in map(json.loads, lines)}
+
+    def value(self, key: Sequence[Any], find: Callable[[], float]) -> float:
+        """Return the value of a key, and find it where nobody has."""
+        text = json.dumps(key)
+        if text not in self._known:
+            self._known[text] = find()
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps([key, self._known[text]])}\n")
+        return float(self._known[text])
+
+
 def clairvoyant_values(
-    base: RuleAgent, episodes: Episodes, seed: int, kept: Path
+    base: RuleAgent, episodes: Episodes, seed: int, kept: Kept
 ) -> Iterator[float]:
-    """Yield the ratio to SAF of each week under the clairvoyant one; weeks are kept in a file."""
-    known = {}
-    if kept.exists():
-        lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
-        known = {tuple(line[:3]): line[3] for line in lines}
+    """Yield the ratio to SAF of each week under the clairvoyant one."""
     saf = load_cards()["SAF"].agent
     assert isinstance(saf, RuleAgent)
+    # Branches of modes that kill take no other future than the one that comes.
     draws = not base.settings(episodes.settings).requeues
     for position, number in enumerate(episodes.numbers):
         jobs = episodes.workload(position)
-        key = (base.name, seed, week_digest(jobs))
-        if key not in known:
-            futures = [Future()]
-            if draws:
-                seeds = (1_000_003 * seed + COPIES * number + copy for copy in range(COPIES))
-                futures = [Future("exact", JITTER_S, one) for one in seeds]
+        seeds = [1_000_003 * seed + COPIES * number + copy for copy in range(COPIES)]
+        futures = [Future("exact", JITTER_S, one) for one in seeds] if draws else [Future()]
+
+        def plan(jobs: Workload = jobs, futures: list[Future] = futures) -> float:
             (week,), (other,) = (
                 weeks_of([jobs], agent, episodes.settings) for agent in (base, saf)
             )
-            known[key] = planned(week, futures) / other.base
-            with kept.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([*key, known[key]]) + "\n")
-        yield known[key]
+            return planned(week, futures) / other.base
+
+        yield kept.value([base.name, seed, week_digest(jobs)], plan)
 
 
 def find(
-    scenario: str, action: str, backfill: str, folder: Path, *, weeks: int, seed: int, command: str
+    scenario: str,
+    action: str,
+    backfill: str,
+    folder: Path,
+    *,
+    weeks: tuple[int, int] = (0, 0),
+    seed: int = 0,
+    command: str = "",
 ) -> dict[str, Any]:
-    """Return what the file of a problem's scale holds; at most so many weeks of each part."""
-    every = Episodes(scenario)
-    training, test = (first_of(every.select(part), weeks) for part in ("train", "test"))
+    """Return what the file of a problem's scale holds.
+
+    `weeks` are how many are played of training and of test weeks at most, 0 = all.
+    """
+    every, kept = Episodes(scenario), Kept(folder / "kept.jsonl")
+    training, test = (
+        first_of(every.select(part), n) for part, n in zip(("train", "test"), weeks, strict=True)
+    )
     contest = contest_by(
         mode_in_env({"action": action, "backfill": backfill}, str(every.settings.backfill))
     )
@@ -194,11 +229,13 @@ def find(
     tried = constants_of(player.envs.single_action_space, action)
     with steps(len(tried), f"{scenario} {action}", "constants") as work:
         reached = []
+        played = [week_digest(training.workload(place)) for place in range(len(training))]
         for one in tried:
-            reached.append(float(player.constant(one).mean()))
+            key = [action, backfill, one, sha256("".join(played).encode()).hexdigest()]
+            reached.append(kept.value(key, partial(player.mean_of_constant, one)))
             work.advance()
     constant = tried[int(np.argmin(reached))]
-    by_rule = values_of(rules_of(every, contest, backfill), training).mean()
+    by_rule = values_of(rules_of(every, contest, backfill), training, folder).mean()
     rule = str(by_rule.idxmin())
     static = "rule" if by_rule[rule] < min(reached) else "constant"
     judge = Player(test, action, backfill, "ratio")
@@ -209,12 +246,12 @@ def find(
         "zeros": judge.constant(zeros),
         "SAF": np.ones(len(test)),
         "constant": judge.constant(constant),
-        "rule": values_of([chosen], test)[rule].to_numpy(),
+        "rule": values_of([chosen], test, folder)[rule].to_numpy(),
     }
-    base = knowing_of(first_of(training, 60), contest, backfill)
+    base = knowing_of(first_of(training, BASED_ON), contest, backfill, folder)
     knowing = []
     with steps(len(test), f"{scenario} {action}", "clairvoyant weeks") as work:
-        for value in clairvoyant_values(base, test, seed, folder / "clairvoyant.jsonl"):
+        for value in clairvoyant_values(base, test, seed, kept):
             knowing.append(value)
             work.advance()
     values["clairvoyant"] = np.array(knowing)

@@ -36,8 +36,12 @@ class Index(Action):
     USUAL_DECIDE = 14_400  # 42 times a week
     ON_NODES = False
     USUAL_SLOTS = 8  # it names none of the jobs, and what a network may learn by heart is less
-    # SAF, SMITH-REG and what is halfway between, each with several values of kappa.
-    KNOWN = tuple((0, x, x, x, y) for x in (0, 0.5, 1) for y in (0, 0.3, 0.5, 0.7, 1))
+    # SAF, SMITH-REG, what is halfway between, and SAF-REG, each with several values of kappa.
+    KNOWN = tuple(
+        (0, *order, y)
+        for order in ((0, 0, 0), (0.5, 0.5, 0.5), (1, 1, 1), (0, 1, 0))
+        for y in (0, 0.3, 0.5, 0.7, 1)
+    )
 
     def policies_of(self, names: Sequence[str] | None) -> list[Policy]:
         """Return the index whose weights are set, and what it is where none is."""
