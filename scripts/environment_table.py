@@ -3,8 +3,8 @@
     python scripts/environment_table.py [ID ...] [--weeks N] [--pick]
 
 A score is the mean of `info["ratio"]` over the test weeks, or over their first N. Random actions
-play each week ten times. Rules run as by `hpcgym evaluate`, actions in the environment. Which
-decisions matter is drawn: one random action among zeros, at 48 decisions of each week.
+play each week once. Rules run as by `hpcgym evaluate`, actions in the environment. Which decisions
+matter is drawn: one random action among zeros, at 48 decisions of every sixtieth week.
 With --pick it prints the table of `hpcgym/Windows-pick-test-v0` alone, on N windows.
 """
 

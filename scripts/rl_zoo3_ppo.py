@@ -1,6 +1,6 @@
 """Hyper-parameters of PPO for RL Baselines3 Zoo, on hpcgym's problems with action `index`.
 
-    python -m rl_zoo3.train --algo ppo --env hpcgym/BusyWeeks-index-train-v0 \\
+    python -m rl_zoo3.train --algo ppo --env hpcgym/ManyWeeks-index-train-v0 \\
         --gym-packages hpcgym --conf-file scripts/rl_zoo3_ppo.py
 
 An episode has some 42 decisions, and all of it counts: no discount. `docs/learning.md` has what
@@ -22,5 +22,5 @@ _INDEX = {
 }
 
 hyperparams = {
-    f"hpcgym/BusyWeeks-index-{weeks}-v0": dict(_INDEX) for weeks in ("train", "validation", "short")
+    f"hpcgym/ManyWeeks-index-{weeks}-v0": dict(_INDEX) for weeks in ("train", "validation", "short")
 }

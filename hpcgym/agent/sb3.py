@@ -47,7 +47,7 @@ class HPCBatchVecEnv(VecEnv):
 
     def __init__(
         self,
-        scenario: AnyScenario | Sequence[AnyScenario] = "synthetic-256-weeks",
+        scenario: AnyScenario | Sequence[AnyScenario] = "many-weeks",
         *,
         num_envs: int = 8,
         threads: int | None = None,

@@ -220,7 +220,7 @@ of the schedule |
     @takes(EnvConfig)
     def __init__(
         self,
-        scenario: AnyScenario = "synthetic-256-weeks",
+        scenario: AnyScenario = "many-weeks",
         *,
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],

@@ -99,7 +99,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
     @takes(EnvConfig)
     def __init__(
         self,
-        scenario: AnyScenario | Sequence[AnyScenario] = "synthetic-256-weeks",
+        scenario: AnyScenario | Sequence[AnyScenario] = "many-weeks",
         *,
         num_envs: int = 1,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,

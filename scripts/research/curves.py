@@ -40,7 +40,8 @@ ZOO = Path(__file__).resolve().parents[1] / "rl_zoo3_ppo.py"
 MOST_STEPS = 2**40
 """More than any training takes: they end by time."""
 
-BUSY_ID = "hpcgym/BusyWeeks-index-train-v0"
+ZOO_ID = "hpcgym/ManyWeeks-index-train-v0"
+"""Id of these hyper-parameters."""
 
 BY_RULE: dict[str, Any] = {
     "action": "policy",
@@ -149,9 +150,7 @@ def by_sb3(
 
     settings: dict[str, Any] = dict(parameters)
     n_envs, normalises = settings.pop("n_envs", 1), settings.pop("normalize", False)
-    envs: Any = make_vec_env(
-        *id_of(scenario), n_envs=n_envs, seed=seed, env_kwargs=own_of(scenario)
-    )
+    envs: Any = make_vec_env("HPCBatch-v0", n_envs=n_envs, seed=seed, env_kwargs=own_of(scenario))
     if normalises:
         envs = VecNormalize(envs, norm_obs=False, gamma=settings.get("gamma", 0.99))
     judge, points = Judge(scenario, "test"), list[Point]()
@@ -187,7 +186,7 @@ def by_sb3(
 
 def by_zoo(scenario: str, seed: int, seconds: float) -> list[Point]:
     """Train PPO of Stable-Baselines3 with the hyper-parameters for RL Baselines3 Zoo."""
-    given = dict(run_path(str(ZOO))["hyperparams"][BUSY_ID])
+    given = dict(run_path(str(ZOO))["hyperparams"][ZOO_ID])
     del given["n_timesteps"]
     return by_sb3(scenario, seed, seconds, **given)
 
@@ -292,9 +291,10 @@ def by_cleanrl(
     """
     import torch
 
-    (name,) = id_of(scenario)
+    name, env = "Curves-v0", "hpcgym.env.scheduling:SchedulingEnv"
+    gymnasium.register(id=name, entry_point=env, kwargs=own_of(scenario))  # no keywords pass
     sys.path.insert(0, str(folder))
-    sys.argv = ["ppo", "--env-id", f"hpcgym:{name}", "--seed", str(seed), "--no-cuda"]
+    sys.argv = ["ppo", "--env-id", name, "--seed", str(seed), "--no-cuda"]
     sys.argv += ["--total-timesteps", str(steps)]
     wrapper = gymnasium.wrappers.TransformObservation
     begun = time.process_time()
@@ -326,13 +326,6 @@ LEARNERS: dict[str, Callable[..., list[Point]]] = {
 """Functions of scenario, seed and seconds, by name."""
 
 
-def id_of(scenario: str) -> tuple[str]:
-    """Return the id that a learner makes its environment by."""
-    return (BUSY_ID if scenario == "synthetic-busy-weeks" else "HPCBatch-v0",)
-
-
 def own_of(scenario: str) -> dict[str, Any]:
-    """Return the keywords with that id: none where the id says everything."""
-    if scenario == "synthetic-busy-weeks":
-        return {}
+    """Return the keywords of `HPCBatch-v0` that a learner makes its environment by."""
     return {"scenario": scenario, "weeks": "train", "observation": "flat"}

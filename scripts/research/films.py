@@ -69,7 +69,8 @@ def film_environment(path: Path) -> None:
     """Film an episode in which SAF decides, a frame whenever some hours have passed."""
     from PIL import Image
 
-    env: Any = gymnasium.make("HPCBatch-v0", action="weights", render_mode="rgb_array")
+    week: dict[str, Any] = {"scenario": "synthetic-256-weeks", "action": "weights"}
+    env: Any = gymnasium.make("HPCBatch-v0", **week, render_mode="rgb_array")
     env.reset(seed=EPISODE_SEED)
     frames: list[Image.Image] = []
     while len(frames) < EPISODE_FRAMES:

@@ -349,13 +349,16 @@ def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
     return table
 
 
+_DICT = {"scenario": "synthetic-256-weeks"}
+_FLAT = {"scenario": "synthetic-busy-weeks", "observation": "flat"}
+
 LOSING: dict[str, tuple[str, dict[str, Any]]] = {
     "CartPole-v1": ("CartPole-v1", {}),
-    "HPCBatch-v0": ("HPCBatch-v0", {}),
-    "HPCBatch-v0, job": ("HPCBatch-v0", {"action": "job"}),
-    "BusyWeeks-job-train-v0": ("hpcgym/BusyWeeks-job-train-v0", {}),
-    "BusyWeeks-job-test-v0": ("hpcgym/BusyWeeks-job-test-v0", {}),
-    "BusyWeeks-index-train-v0": ("hpcgym/BusyWeeks-index-train-v0", {}),
+    "index": ("HPCBatch-v0", _DICT),
+    "job": ("HPCBatch-v0", _DICT | {"action": "job"}),
+    "job, flat, train": ("HPCBatch-v0", _FLAT | {"action": "job", "weeks": "train"}),
+    "job, flat, test": ("HPCBatch-v0", _FLAT | {"action": "job", "weeks": "test"}),
+    "index, flat, train": ("HPCBatch-v0", _FLAT | {"action": "index", "weeks": "train"}),
 }
 """Id and keywords of environments that are compared with the first."""
 

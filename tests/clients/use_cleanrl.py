@@ -25,7 +25,7 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1]).resolve()
     sys.path.insert(0, str(folder))
     for program, (action, arguments, networks) in PROGRAMS.items():
-        name = f"hpcgym:hpcgym/BusyWeeks-{action}-short-v0"
+        name = f"hpcgym:hpcgym/ManyWeeks-{action}-short-v0"
         sys.argv = [program, "--env-id", name, "--no-cuda"]
         sys.argv += arguments
         made = runpy.run_path(str(folder / f"{program}.py"), run_name="__main__")

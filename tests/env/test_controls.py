@@ -127,7 +127,9 @@ def test_constant_controls_start_as_the_rule_that_they_name(workload, mode, thre
 @pytest.mark.parametrize("mode", [CONTROLLED, OPEN])
 def test_zeros_are_the_agent_on_the_shelf(mode):
     name = "URGENT-OPEN" if mode == OPEN else "URGENT-BENEFIT"
-    env = SchedulingEnv(action="controls", backfill=None if mode == CONTROLLED else mode)
+    env = SchedulingEnv(
+        "synthetic-256-weeks", action="controls", backfill=None if mode == CONTROLLED else mode
+    )
     env.reset(options={"episode": 1})
     settings = load_agent(name).settings(env.settings)
     expected = hpcgym.simulate(env.workload, **vars(settings)).start_time.tolist()

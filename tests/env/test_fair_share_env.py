@@ -315,7 +315,9 @@ def test_unfairness_by_hand():
 def test_user_ratio_takes_no_baseline_and_may_be_cut_short():
     with pytest.raises(HpcgymError, match="'user_ratio' compares users, and takes no baseline"):
         gymnasium.make("HPCBatch-v0", reward="user_ratio", baseline="SAF")
-    env = gymnasium.make("HPCBatch-v0", reward="user_ratio", max_episode_steps=3)
+    env = gymnasium.make(
+        "HPCBatch-v0", scenario="synthetic-256-weeks", reward="user_ratio", max_episode_steps=3
+    )
     env.reset(seed=1)
     assert [env.step(env.action_space.sample())[3] for _ in range(3)] == [False, False, True]
 

@@ -19,7 +19,6 @@ from hpcgym.registry import shelf_entries
 from hpcgym.scenario.episodes import Episodes
 
 SCENARIO = "synthetic-busy-weeks"
-TEST = "hpcgym/BusyWeeks-index-test-v0"
 STATIC, CLAIRVOYANT = (0.9, 0.8, 1.0), (0.4, 0.3, 0.45)
 SHIPPED = [(name, scale.name) for name in shelf_entries("scenarios") for scale in scales_of(name)]
 
@@ -60,6 +59,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def of_weeks(weeks: str, **keywords: Any) -> Any:
+    """Make the environment of a part of the weeks."""
+    return gymnasium.make("HPCBatch-v0", scenario=SCENARIO, weeks=weeks, **keywords)
+
+
 def last_info(env: Any, number: int) -> dict[str, Any]:
     """Return the info that ends a week under zeros."""
     info, is_over = env.reset(options={"episode": number})[1], False
@@ -71,7 +75,7 @@ def last_info(env: Any, number: int) -> dict[str, Any]:
 
 def test_the_mean_over_the_test_weeks_is_the_gap_closed(folder: Path) -> None:
     written(folder)
-    env = gymnasium.make(TEST)
+    env = of_weeks("test")
     infos = [last_info(env, number) for number in (15, 16, 17)]
     share = gap_closed(STATIC, [info["ratio"] for info in infos], CLAIRVOYANT)
     assert np.mean([info["gap_closed"] for info in infos]) == pytest.approx(share.value)
@@ -108,21 +112,21 @@ def test_vectors_say_it_as_single_environments_do(folder: Path, mode: str) -> No
 @pytest.mark.parametrize("gap", [(0.5, -0.1, 1.1), (0.5, 0.0, 1.0)])
 def test_where_there_is_no_gap_infos_say_nothing(folder: Path, gap: tuple[float, ...]) -> None:
     written(folder, gap=gap)
-    assert "gap_closed" not in last_info(gymnasium.make(TEST), 15)
+    assert "gap_closed" not in last_info(of_weeks("test"), 15)
 
 
 def test_of_other_jobs_or_part_of_a_week_infos_say_nothing(folder: Path) -> None:
     written(folder)
-    cut = last_info(gymnasium.make(TEST, max_episode_steps=3), 15)
+    cut = last_info(of_weeks("test", max_episode_steps=3), 15)
     assert cut["complete"] == 0 and "gap_closed" not in cut
-    assert "gap_closed" not in last_info(gymnasium.make("hpcgym/BusyWeeks-index-train-v0"), 1)
+    assert "gap_closed" not in last_info(of_weeks("train"), 1)
     other = gymnasium.make("HPCBatch-v0", scenario=SCENARIO, backfill="cost-benefit:cap=0.97")
     assert "gap_closed" not in last_info(other, 15)  # another problem: the file states no mode
 
 
 def test_a_week_whose_jobs_have_changed_is_not_known(folder: Path) -> None:
     written(folder, digest="0" * 12)
-    assert "gap_closed" not in last_info(gymnasium.make(TEST), 15)
+    assert "gap_closed" not in last_info(of_weeks("test"), 15)
 
 
 def test_a_file_that_is_no_scale_is_named(folder: Path) -> None:

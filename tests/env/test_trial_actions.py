@@ -154,7 +154,7 @@ def test_zeros_are_the_mode_itself(workload, mode, threshold, decide):
 
 @pytest.mark.parametrize("episode", [1, 2])
 def test_zeros_are_the_agent_on_the_shelf(episode):
-    env = SchedulingEnv(action="trials")
+    env = SchedulingEnv("synthetic-256-weeks", action="trials")
     env.reset(options={"episode": episode})
     over = False
     while not over:
