@@ -52,8 +52,8 @@ from hpcgym.scenario.episodes import Episodes
 if TYPE_CHECKING:
     from hpcgym.scenario.spec import Scenario
 
-KEPT_JOBS = 400_000
-"""Jobs of the episodes that stay prepared for their next draw: enough for the weeks of a log."""
+KEPT_JOBS = 600_000
+"""Jobs of the episodes that stay prepared for their next draw: enough for 400 busy weeks."""
 
 MOST_SLOTS = 2**20
 """Largest number of visible jobs; the observation has some 70 MB then."""

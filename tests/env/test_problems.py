@@ -55,6 +55,19 @@ def test_each_id_is_one_problem(name: str) -> None:
         assert base.workload.submit_time[-1] < 86_400
 
 
+@pytest.mark.parametrize("name", PRICE)
+def test_ids_with_a_price_draw_their_weeks_and_decide_by_the_hour(name: str) -> None:
+    base = gymnasium.make(name).unwrapped
+    assert isinstance(base, SchedulingEnv)
+    assert base.action_space.shape == (2,)
+    assert base.observation_space.shape == (38,)
+    assert (base.action, base.episodes.scenario.name) == ("price", "price-weeks")
+    assert base.episodes.numbers == tuple(NUMBERS[name.split("-")[1]])
+    base.reset(seed=1)
+    base.step(np.zeros(2, dtype=np.float32))
+    assert base.now == 3600
+
+
 def test_windows_of_pick_are_apart_and_choose_one_job_at_a_time() -> None:
     envs = [gymnasium.make(name).unwrapped for name in PICK]
     numbers = [env.episodes.numbers for env in envs]

@@ -1,0 +1,112 @@
+"""Agents of action `price`: rules of the hour's price, and networks.
+
+Source: Specification, section 17, "Hourly decisions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.actions.price import CAP_SPAN, KAPPA_SPAN, USUAL, USUAL_CAP
+from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
+from hpcgym.errors import CardError
+
+Single = NDArray[np.float32]
+
+
+class PriceAgent:
+    """What agents of the price share: they choose by the 38 numbers alone, and keep nothing."""
+
+    def choose(self, shown: Single) -> Single:
+        """Return an action for each row of observations, (n, 38) to (n, 2)."""
+        raise NotImplementedError
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[Single, tuple[NDArray[Any], ...] | None]:
+        """Choose; arguments and results as of `hpcgym.agent.base.Agent.predict`."""
+        shown = observation["cluster"] if isinstance(observation, Mapping) else observation
+        shown = np.asarray(shown, dtype=np.float32)
+        chosen = self.choose(shown.reshape(-1, N_PRICE_FIELDS))
+        return (chosen if shown.ndim > 1 else chosen[0]), state
+
+
+@dataclass(frozen=True)
+class PriceRule(PriceAgent):
+    """Kappa by what waits, and a cap that is another one in hours that are not cheap.
+
+    Attributes:
+        kappa: Of the event `price`, as `power`.
+        power: The same.
+        cap: Share of the machine that may be busy once a long job has started, in cheap hours.
+        cheap: An hour is cheap if at most this share of a day is cheaper, of the 23 h behind it.
+        dear: The cap of other hours.
+    """
+
+    kappa: float
+    power: float = 0
+    cap: float = 1
+    cheap: float = 1
+    dear: float = 1
+
+    def choose(self, shown: Single) -> Single:
+        """Return an action for each row of observations."""
+        one_and_work = np.exp(2.0 * shown[:, PriceField.WORK].astype(np.float64))
+        kappa = self.kappa / USUAL["kappa"] * one_and_work ** (self.power - USUAL["power"])
+        cheaper = 12.0 * (shown[:, PriceField.RANK] + 1.0)
+        cap = np.where(cheaper > 24.0 * self.cheap + 0.5, self.dear, self.cap)
+        action = np.stack([np.log10(kappa) / KAPPA_SPAN, (cap - USUAL_CAP) / CAP_SPAN], axis=1)
+        chosen: Single = np.clip(action, -1.0, 1.0).astype(np.float32)
+        return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class PriceNet(PriceAgent):
+    """A network of two layers of tanh, on observations less their mean over their deviation.
+
+    Attributes:
+        arrays: "mean" and "deviation", shape (38,), "limit", a number; weights "w0", "w1", "w2",
+            (inputs, outputs), and biases "b0", "b1", "b2".
+
+    Raises:
+        CardError: An array that is not there, or of another shape.
+    """
+
+    arrays: Mapping[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that make no network."""
+        width = np.shape(self.arrays.get("w1", np.empty((0, 0))))[0]
+        shapes = {
+            "mean": (N_PRICE_FIELDS,),
+            "deviation": (N_PRICE_FIELDS,),
+            "limit": (),
+            "w0": (N_PRICE_FIELDS, width),
+            "w1": (width, width),
+            "w2": (width, 2),
+            "b0": (width,),
+            "b1": (width,),
+            "b2": (2,),
+        }
+        for name, shape in shapes.items():
+            if name not in self.arrays or np.shape(self.arrays[name]) != shape:
+                raise CardError(f"a network of action 'price' needs {name} of shape {shape}")
+
+    def choose(self, shown: Single) -> Single:
+        """Return an action for each row of observations."""
+        limit, arrays = float(self.arrays["limit"]), self.arrays
+        hidden = np.clip((shown - arrays["mean"]) / arrays["deviation"], -limit, limit)
+        for layer in "01":
+            hidden = np.tanh(hidden @ arrays[f"w{layer}"] + arrays[f"b{layer}"])
+        last = hidden @ arrays["w2"] + arrays["b2"]
+        chosen: Single = np.clip(last, -1.0, 1.0).astype(np.float32)
+        return chosen
