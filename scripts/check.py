@@ -1,17 +1,21 @@
 """Check the whole project: lint, types, documentation, tests, doctests, kernels uncompiled.
 
     python3 scripts/check.py
+    python3 scripts/check.py --quick
 
 Needs Python 3.11 or newer with pip and venv, and nothing else: it installs hpcgym with all that
 the tests need into `.venv` (or into the virtual environment it is started in). Every step runs,
 also after one that failed. Where HPCGYM_TRACES names a folder of real logs, they are tested too.
-Most kernels are compiled while the short steps run, by one process that translates what they share
-once, and not by every worker of the long ones.
+One process compiles most kernels for all workers while the short steps run.
+
+`--quick` takes three minutes on two cores: lint, types, all tests that are not marked `long`, with
+few drawn cases and without real logs, and the pages that a change since main touches.
 
 HPCGYM_CHECK_MINUTES bounds the time on slow machines: the tests come before all that has not begun
 in its first quarter, and what it leaves no time for is named as left out.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -21,16 +25,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 BEGAN = time.time()
 EXTRAS = "dev,docs,render,report,train"
 TESTS = ["pytest", "-q", "-m", "not slow"]
+NOT_LONG = ["pytest", "-q", "-m", "not slow and not long"]
 APART = ["-n", "2", "--dist", "worksteal"]
 FEW = "golden or larger_state or refused or a_few_drawn"
 BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "HPCGYM_TRACES": ""}
 BOUNDS["HYPOTHESIS_PROFILE"] = "quick"
-SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/policies/test_dynp.py"]
-NO_BOUNDS = [
-    "--ignore=tests/core/test_jit.py",  # its processes say themselves what is checked
-    "--deselect=tests/core/test_long_logs.py::test_a_long_log_is_generated_replayed_and_summed_up"
-    "_in_some_bytes_a_job",  # of memory, in kernels that the tests beside it run
-]
+SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/env/test_twin.py"]
+SIMULATOR += ["tests/policies/test_dynp.py"]
 NODES = "tests/core/test_nodes_parity.py"
 SPHINX = ["sphinx", "--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
 SHORT_STEPS = [
@@ -46,12 +47,19 @@ SHORT_STEPS = [
 ]
 LONG_STEPS = [
     ("tests and doctests", [*TESTS, *APART], {"OMP_NUM_THREADS": "1"}),
-    ("kernels with bounds checked", [*TESTS, *APART, *NO_BOUNDS, *SIMULATOR], BOUNDS),
+    ("kernels with bounds checked", [*NOT_LONG, *APART, *SIMULATOR], BOUNDS),
 ]
+FEW_CASES = {"HYPOTHESIS_PROFILE": "few", "HPCGYM_TRACES": "", "OMP_NUM_THREADS": "1"}
+QUICK_STEPS = [*SHORT_STEPS[:3], ("quick tests", [*NOT_LONG, *APART], FEW_CASES)]
 
 
 def main():
     """Install, run every step, and sum up."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="an answer in three minutes")
+    short, (tests, *last) = SHORT_STEPS, LONG_STEPS
+    if parser.parse_args().quick:
+        *short, tests, last = *QUICK_STEPS, []
     seconds = 60 * float(os.environ.get("HPCGYM_CHECK_MINUTES", "inf"))
     install = [sys.executable, os.path.join(ROOT, "scripts", "install.py"), EXTRAS]
     ready = subprocess.run(install, stdout=subprocess.PIPE)
@@ -60,18 +68,15 @@ def main():
     python = ready.stdout.decode().strip()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would parse all anew
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # threads that wait would keep the other worker out
-    for_tests, for_bounds = compile_aside(python, {}), compile_aside(python, BOUNDS)
-    tests, *last = LONG_STEPS
-    runs = [(step, run(python, step, seconds / 4, seconds)) for step in SHORT_STEPS]
-    for_tests.wait()
+    aside = [compile_aside(python, variables) for variables in ({}, *(step[2] for step in last))]
+    runs = [(step, run(python, step, seconds / 4, seconds)) for step in short]
+    aside[0].wait()
     runs.append((tests, run(python, tests, seconds, seconds)))
-    for_bounds.wait()
+    aside[-1].wait()
     later = [step for step, code in runs if code is None and step is not tests] + last
     runs += [(step, run(python, step, seconds, seconds)) for step in later]
     codes = {title: code for (title, *_), code in runs}
-    failed = [
-        title for title, code in codes.items() if code or (code is None and title == tests[0])
-    ]
+    failed = [name for name, code in codes.items() if code or (code is None and name == tests[0])]
     left_out = [title for title, code in codes.items() if code is None and title not in failed]
     print(f"check: {'FAILED: ' + ', '.join(failed) if failed else 'all passed'}", flush=True)
     if left_out:

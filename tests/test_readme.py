@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import pytest
 
+from changed import changed_files, pages_of
 from warm_python import WarmPython
 
 ROOT = Path(__file__).parents[1]
@@ -82,6 +83,12 @@ def session(document):
 
 
 BASH = [b for document in DOCUMENTS for b in blocks(document) if b.language == "bash"]
+TOUCHED = pages_of(changed_files(ROOT), DOCUMENTS, ROOT)
+
+
+def of_page(document, *run):
+    """Return a case of a page, which is long unless a change touches the page."""
+    return pytest.param(*run or [document], marks=() if document in TOUCHED else pytest.mark.long)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +154,7 @@ def test_index_counts_what_there_is():
         assert f" {count} {what}" in text, (count, what)
 
 
+@pytest.mark.long
 def test_tutorial_shows_what_the_quickstart_prints(place):
     (shown,) = (block for block in blocks(TUTORIAL) if block.language == "text")
     done = typed("-e", QUICKSTART)
@@ -155,7 +163,7 @@ def test_tutorial_shows_what_the_quickstart_prints(place):
     assert printed[2:] == shown.text.splitlines()
 
 
-@pytest.mark.parametrize("document", [one for one in DOCUMENTS if session(one)])
+@pytest.mark.parametrize("document", [of_page(one) for one in DOCUMENTS if session(one)])
 def test_python_blocks_run_one_after_the_other(document, place, programs):
     lines = []
     for block in session(document):
@@ -167,7 +175,7 @@ def test_python_blocks_run_one_after_the_other(document, place, programs):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("block", BASH, ids=label)
+@pytest.mark.parametrize("block", [of_page(one.document, one) for one in BASH], ids=label)
 def test_bash_block_runs_to_its_end(block, place, programs):
     done = typed("-e" if can_run(block) else "-n", block.text, programs)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -115,11 +115,13 @@ def test_without_a_threshold_there_is_no_contest() -> None:
     assert contest_of(RuleAgent("SAF"), SchedulerSettings()) == "-"
 
 
+@pytest.mark.long
 def test_cards_are_open_where_their_agents_are() -> None:
     for name, card in load_cards().items():
         assert card.contest == contest_of(card.agent, THRESHOLD), name
 
 
+@pytest.mark.long
 def test_contest_of_a_card_by_its_results_is_that_by_its_mode() -> None:
     for card in parse_cards():
         mode = mode_in_env(card.environment, "easy")

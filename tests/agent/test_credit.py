@@ -39,6 +39,7 @@ def labels(env: SchedulingEnv):
     return credit.CreditTrainer(n_slots=16)._labels_of(env, WEEK)
 
 
+@pytest.mark.long
 def test_what_was_played_beside_the_branches_is_saf(env, labels) -> None:
     expected = hpcgym.simulate(env.workload, **SAF)
     assert env.schedule().start_time.tolist() == expected.start_time.tolist()
@@ -53,6 +54,7 @@ def test_the_first_job_changes_nothing_and_only_jobs_are_tried(labels) -> None:
     assert (tried.sum(axis=1) == np.minimum(seen, 1 + credit.N_OPTIONS)).all()
 
 
+@pytest.mark.long
 def test_a_label_is_what_the_environment_finds_where_an_option_lasts_one_pass(env, monkeypatch):
     """The picked job goes first at one decision; SAF, by the first slot, takes all others."""
     monkeypatch.setattr(credit, "DURATION_S", 0)
@@ -81,6 +83,7 @@ def played(env: SchedulingEnv, jobs: np.ndarray, slot: int) -> float:
     return float(info["mean_bsld"])
 
 
+@pytest.mark.long
 def test_a_network_learns_what_the_labels_say(labels) -> None:
     """Fitted to the labels of one week, it expects a gain there."""
     trainer = credit.CreditTrainer(n_slots=16, epochs=40)
@@ -105,6 +108,7 @@ def test_a_network_learns_what_the_labels_say(labels) -> None:
     assert credit._loss(scorer, labels, change, rows).item() < min(before, 0) - 1e-4
 
 
+@pytest.mark.long
 def test_its_agent_has_a_card_and_is_the_same_for_one_seed(tmp_path: Path) -> None:
     weeks = Episodes("synthetic-busy-weeks").select("1-3")
     trainer = credit.CreditTrainer(n_slots=16, epochs=2, copies=0)

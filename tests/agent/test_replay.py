@@ -112,6 +112,7 @@ def test_the_future_changes_no_choice() -> None:
     assert agent.in_week(weeks_of(jobs), 3) == before
 
 
+@pytest.mark.long
 def test_an_evaluation_gives_each_week_the_rows_of_its_rule() -> None:
     weeks = weeks_of(columns(0))
     agent = ReplayAgent(RULES, name="ANY")

@@ -59,6 +59,7 @@ def agent(request: pytest.FixtureRequest) -> RuleAgent:
     return rule(request.param)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", ["tiny", "synthetic-256-weeks"])
 def test_schedule_is_that_of_simulate_to_the_second(agent: RuleAgent, scenario: str) -> None:
     episodes = Episodes(scenario)

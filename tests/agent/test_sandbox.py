@@ -139,6 +139,7 @@ def read(pid, address):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_succeeds_outside_and_fails_in_the_sandbox(
     attack: str, mine: Path, targets: dict[str, object], monkeypatch: pytest.MonkeyPatch
@@ -150,6 +151,7 @@ def test_an_attack_succeeds_outside_and_fails_in_the_sandbox(
     assert load_agent(given).predict(SHOWN)[0] == 1
 
 
+@pytest.mark.long
 def test_a_log_in_the_agents_folder_cannot_be_read(
     mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +168,7 @@ def test_a_log_in_the_agents_folder_cannot_be_read(
     assert load_sandboxed(given).predict(SHOWN)[0] == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
@@ -200,6 +203,7 @@ def test_what_an_agent_does_wrong_is_said_in_a_line(
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["np.zeros(400_000)", "'SAF'", "{}", "float('nan')", "2**70"])
 def test_what_is_no_action_is_refused(action: str, mine: Path) -> None:
     given = written(mine, "return 0")
@@ -209,6 +213,7 @@ def test_what_is_no_action_is_refused(action: str, mine: Path) -> None:
         load_sandboxed(given).predict(SHOWN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("keywords", "said"),
     [
@@ -231,6 +236,7 @@ def test_keywords_that_would_run_code_here_are_refused(
     assert said in str(error.value)
 
 
+@pytest.mark.long
 def test_the_code_never_runs_in_this_process(mine: Path) -> None:
     given = written(mine, "return 0")
     mine.write_text("import os\nx = os.getpid()\n" + mine.read_text("utf-8"), encoding="utf-8")
@@ -250,6 +256,7 @@ def processes() -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_what_an_agent_starts_ends_with_it(mine: Path) -> None:
     before = processes()
     agent = load_sandboxed(
@@ -265,6 +272,7 @@ def test_what_an_agent_starts_ends_with_it(mine: Path) -> None:
     pytest.fail(f"left: {processes()}")
 
 
+@pytest.mark.long
 def test_an_agent_plays_as_it_does_outside_and_remembers_nothing(mine: Path) -> None:
     """Its memory of an episode is kept; the next one begins with the agent as it was loaded."""
     chosen = "return int(observation['cluster'][0] < 0.5) if calls % 3 else 1"
@@ -282,6 +290,7 @@ def test_an_agent_plays_as_it_does_outside_and_remembers_nothing(mine: Path) -> 
     assert np.array_equal(of_sandbox, outside)
 
 
+@pytest.mark.long
 def test_workers_play_it_in_sandboxes_of_their_own(mine: Path) -> None:
     agent = load_sandboxed(written(mine, "return int(calls % 2)"))
     once, shared = (

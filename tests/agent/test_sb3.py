@@ -159,6 +159,7 @@ def test_pictures_are_tiled() -> None:
     assert env.render().shape[2] == 3
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("learner", [sb3.PPO, sb3.A2C], ids=["PPO", "A2C"])
 def test_learners_run_under_normalisation_and_monitor(learner: Any) -> None:
@@ -202,6 +203,7 @@ RULES = {"action": "policy", "reward": "bsld", "policies": ["FCFS", "LCFS", "SPF
 ROLLOUT = {"n_steps": 32, "batch_size": 512, "n_epochs": 4}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
     ("learner", "kind", "best", "keywords"),

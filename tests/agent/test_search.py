@@ -436,6 +436,7 @@ def interrupted_search(folder, *options):
     return done.stderr
 
 
+@pytest.mark.long
 def test_a_search_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
     whole, cut_off = tmp_path / "whole", tmp_path / "cut_off"
     tune(*BRIEF, "-o", whole)
@@ -454,6 +455,7 @@ def test_a_search_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
     assert len(computed) == n_generations > 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", [("--seed", 1), ("--evaluations", 50)])
 def test_another_search_is_not_gone_on_with(tmp_path, other):
     interrupted_search(tmp_path)
@@ -470,6 +472,7 @@ def test_a_search_that_was_not_begun_begins(tmp_path):
     assert card_but_seconds(tmp_path) == card_but_seconds(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_a_search_goes_on_among_the_files_that_it_had_written(tmp_path):
     """As when it is killed between its card and the end."""
     whole = tmp_path / "whole"

@@ -106,6 +106,7 @@ def test_every_other_card_is_of_what_was_trained() -> None:
             assert card.agent.name == name
 
 
+@pytest.mark.long
 def test_what_was_trained_has_the_last_block_of_each_log_to_be_judged_on() -> None:
     checked = 0
     logs = cache(Episodes)  # the same few logs on many cards

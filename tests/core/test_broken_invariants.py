@@ -49,6 +49,7 @@ def test_a_start_before_the_submission_is_found():
         simulator.run()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("promised, found", [(10, 0), (9, HEAD_DELAYED)])
 def test_a_first_job_that_starts_later_than_promised_is_found(promised, found):
     simulator = paused()

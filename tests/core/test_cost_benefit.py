@@ -88,6 +88,7 @@ def test_jobs_that_outlive_predictions_start_as_the_reference_says(
     assert not first_difference(workload, backfill=str(mode), **given)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["SAF", "SMITH-URGENT"])
 @pytest.mark.parametrize("mode", ["easy:cap=0.5,long=600", "cost-benefit:kappa=1,cap=0.7,long=600"])
 def test_long_queues_start_as_the_reference_says(mode, policy):

@@ -158,6 +158,7 @@ def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
         twin.restore(ours.copy())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mode", "semantics"),
     [

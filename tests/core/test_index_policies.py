@@ -113,6 +113,7 @@ def test_an_index_of_predicted_estimates_starts_every_job_as_the_reference_does(
     assert not first_difference(data.draw(users), **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("correction", [name for name in CORRECTIONS if name != "none"])
 @pytest.mark.parametrize("policy", [name for name in BY_NAME if name.startswith("SMITH-")])
 def test_an_index_starts_jobs_as_the_reference_does_under_corrections(policy, correction):
@@ -247,6 +248,7 @@ def test_the_regression_learns_the_hour(unix_start):
     assert by_records[0] < by_records[1]
 
 
+@pytest.mark.long
 def test_the_regression_begins_half_way_to_the_records():
     simulator = Simulator(saturated(30, 30), SchedulerSettings("SMITH-REG"), decide="event")
     assert simulator.run()
@@ -309,6 +311,7 @@ COPIED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", COPIED, ids=str)
 @pytest.mark.parametrize("backfill", ["easy", "conservative:compress=shift"])
 def test_copy_and_pickle_in_the_middle_end_like_the_original(backfill, policy):

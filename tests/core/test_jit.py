@@ -96,12 +96,14 @@ def run(package, program=PROGRAM, **variables):
     return done.stdout.split(), done.stderr
 
 
+@pytest.mark.long
 def test_edited_callee_in_another_file_changes_the_answer_of_its_caller(first_run, compiled):
     assert first_run[1][0] == ["7", "0"]
     (compiled / "callee.py").write_text(CALLEE.replace("3 * x", "5 * x"))
     assert run(compiled)[0] == ["11", "0"]
 
 
+@pytest.mark.long
 def test_second_process_takes_the_kernel_from_the_cache_and_says_nothing(first_run, compiled):
     _, first = first_run[1]
     printed, second = run(compiled)
@@ -110,11 +112,13 @@ def test_second_process_takes_the_kernel_from_the_cache_and_says_nothing(first_r
     assert second == ""
 
 
+@pytest.mark.long
 def test_code_with_bounds_checks_and_code_without_are_kept_apart(compiled):
     assert run(compiled, NUMBA_BOUNDSCHECK="1")[0] == ["7", "0"]
     assert run(compiled)[0] == ["7", "1"]
 
 
+@pytest.mark.long
 def test_without_a_writable_cache_folder_kernels_compile_in_every_process(package, tmp_path):
     (tmp_path / "blocked").touch()
     for _ in range(2):
@@ -128,6 +132,7 @@ def kept_kernels(package):
     return sorted((package.parent.parent / "cache").glob("kernels-*/*.kernel"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["cut", "emptied", "flipped", "foreign", "other pickle"])
 def test_a_damaged_file_is_compiled_again_and_said_once(compiled, damage):
     (file,) = kept_kernels(compiled)
@@ -152,6 +157,7 @@ def test_a_damaged_file_is_compiled_again_and_said_once(compiled, damage):
 ANOTHER = "from copied.core.callee import triple\nprint(triple(5), *triple.stats.cache_hits)\n"
 
 
+@pytest.mark.long
 def test_a_kernel_under_the_name_of_another_is_not_loaded(package):
     run(package, program=PROGRAM + ANOTHER)
     one, other = kept_kernels(package)
@@ -161,6 +167,7 @@ def test_a_kernel_under_the_name_of_another_is_not_loaded(package):
     assert said.count(f"{other} is damaged; it is compiled again") == 1
 
 
+@pytest.mark.long
 def test_a_damaged_file_that_cannot_be_removed_is_said_once(compiled):
     (file,) = kept_kernels(compiled)
     file.write_bytes(b"")
@@ -170,12 +177,14 @@ def test_a_damaged_file_that_cannot_be_removed_is_said_once(compiled):
     assert file.read_bytes() == b""
 
 
+@pytest.mark.long
 def test_another_copy_of_the_same_sources_takes_the_kernels_of_the_first(compiled, tmp_path):
     other = tmp_path / "elsewhere" / "copied" / "core"
     shutil.copytree(compiled.parent, other.parent)
     assert run(other, NUMBA_CACHE_DIR=str(tmp_path / "cache"))[0] == ["7", "1"]
 
 
+@pytest.mark.long
 def test_two_processes_at_once_compile_a_kernel_once(package):
     said = []
     with ThreadPoolExecutor(2) as pool:
@@ -186,6 +195,7 @@ def test_two_processes_at_once_compile_a_kernel_once(package):
     assert len(kept_kernels(package)) == 1
 
 
+@pytest.mark.long
 def test_a_full_disk_means_that_kernels_are_not_kept(package):
     full = "import os; os.replace = lambda *_: (_ for _ in ()).throw(OSError(28, 'disk full'))\n"
     printed, said = run(package, program=full + PROGRAM)
@@ -205,6 +215,7 @@ os.access = lambda *_: False
 """Makes every folder one that cannot be written, for the root user, too."""
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_written_is_read(compiled):
     (file,) = kept_kernels(compiled)
     assert file.stat().st_mode & 0o777 == 0o666 & ~umask()
@@ -224,12 +235,14 @@ def umask():
     return mask
 
 
+@pytest.mark.long
 def test_a_process_that_has_loaded_a_kernel_compiles_another(compiled):
     printed, said = run(compiled, program=PROGRAM + ANOTHER)
     assert printed == ["7", "1", "15"]
     assert "compiling kernels for triple" in said
 
 
+@pytest.mark.long
 def test_cache_folders_nobody_has_opened_for_a_month_are_removed(package, tmp_path):
     unused = tmp_path / "cache" / "kernels-0123456789abcdef"
     unused.mkdir(parents=True)
@@ -276,6 +289,7 @@ def test_division_by_zero_follows_ieee_754():
     assert ratio(np.float64(1.0), np.float64(0.0)) == np.inf
 
 
+@pytest.mark.long
 def test_user_without_a_home_compiles_in_every_process(package):
     """Such as an arbitrary user id in a container: no folder called `~` appears."""
     program = f"import os; os.path.expanduser = lambda path: path\n{PROGRAM}"

@@ -95,6 +95,7 @@ def written(log, settings, **extra):
     return {key: int(places.sum()) for key, places in touched.items() if key not in PER_JOB}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", SETTINGS, ids=label)
 def test_a_log_four_times_as_long_touches_no_more_of_the_state(once, settings):
     assert written(again_and_again(once, 4), settings) == written(once, settings)
@@ -149,6 +150,7 @@ def test_a_copy_of_what_is_in_use_ends_like_its_original(once, settings):
     np.testing.assert_array_equal(twin.start_time, ours.start_time)
 
 
+@pytest.mark.long
 def test_a_long_log_is_generated_replayed_and_summed_up_in_some_bytes_a_job():
     n_jobs = 1_000_000
     command = [sys.executable, benchmark.__file__, str(n_jobs), "1"]

@@ -42,6 +42,7 @@ ENGINES = pytest.mark.parametrize("engine", [by_reference, by_package])
 # --- The reference --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=1"])
 @pytest.mark.parametrize("policy", ["SAF", "WFP3"])
 def test_long_queues_start_as_the_reference_says(mode, policy):

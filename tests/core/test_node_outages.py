@@ -192,6 +192,7 @@ def test_a_trial_that_a_node_ends_is_not_one_in_vain():
     assert rows == [(0, 5, "node down"), (6, 15, "completed")]
 
 
+@pytest.mark.long
 def test_drawn_cases_take_jobs_off_look_ahead_and_lose_jobs():
     """So that the tests above compare what they say."""
     reasons, lost, ahead = [], 0, 0

@@ -235,6 +235,7 @@ def test_every_attempt_of_many_drawn_cases_is_that_of_the_reference(block):
         check(draw_hit(Random(seed), YOUNG))
 
 
+@pytest.mark.long
 def test_drawn_cases_end_attempts_in_every_way():
     """So that the tests above compare what they say."""
     reasons = Counter(row[4] for seed in range(60) for row in check(draw_hit(Random(seed), YOUNG)))

@@ -158,6 +158,7 @@ def test_every_attempt_where_trials_share_nodes_is_that_of_the_reference(random)
         check(tried)
 
 
+@pytest.mark.long
 def test_drawn_cases_promote_and_end_trials_in_every_way():
     """So that the tests above compare what they say."""
     reasons, promoted = set(), 0

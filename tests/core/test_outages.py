@@ -290,6 +290,7 @@ def test_agents_are_not_compared_where_jobs_can_be_lost():
     refuse_lost(hpcgym.simulate(jobs_of((0, 1, 1, 1)), events=[Outage(1, 2, 1)]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["gantt", "usage", "distribution", "hours", "sizes"])
 def test_pictures_of_schedules_with_lost_jobs_are_drawn(kind):
     assert losing().plot(kind) is not None

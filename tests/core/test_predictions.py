@@ -289,6 +289,7 @@ def test_invariants_hold_and_full_passes_change_nothing(correction, data):
 # --- A predictor in Python ------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_function_that_does_what_recent_does_predicts_the_same():
     workload = hpcgym.load_workload("synthetic-256")
 

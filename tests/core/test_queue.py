@@ -123,6 +123,7 @@ class Twin:
                 assert (bound[classes] <= self.workload.requested_time[held]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", [s.BASE_ORDER, s.BACKFILL_ORDER])
 @pytest.mark.parametrize("order", ["in order", "backwards", "by chance", "with ties"])
 def test_queue_keeps_its_order_and_its_bounds_as_it_grows_and_shrinks(which, order):
@@ -173,6 +174,7 @@ def test_queue_that_is_emptied_from_one_end_keeps_its_bounds(forwards):
     twin.assert_equal()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["by area", "by width", "by submission", "by chance"])
 def test_summaries_of_nodes_are_those_of_their_jobs(order):
     generator = np.random.default_rng(2)

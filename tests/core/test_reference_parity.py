@@ -54,6 +54,7 @@ def test_jobs_of_any_length_start_as_the_reference_does(data):
     assert not first_difference(workload, policy=data.draw(policies), **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [
@@ -69,6 +70,7 @@ def test_thousands_of_waiting_jobs_start_as_the_reference_does(settings):
     assert not first_difference(saturated(2_000, 500), **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [

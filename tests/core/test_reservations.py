@@ -23,6 +23,7 @@ SHIFT = "conservative:compress=shift"
 MODES = ("conservative", SHIFT, "depth:k=1", "depth:k=2", "depth:k=5", "depth:k=inf")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("policy", ["SAF", "WFP3"])
 def test_long_queues_start_as_the_reference_says(mode, policy):

@@ -117,6 +117,7 @@ def test_wrappers_of_gymnasium_take_the_environment(action: str) -> None:
     assert info["episode"]["r"] == pytest.approx(-info["ratio"])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("strict")
 def test_vectors_of_gymnasium_run_environments_in_their_own_processes() -> None:
     """Each as it would run alone."""
@@ -142,6 +143,7 @@ def test_vectors_of_gymnasium_run_environments_in_their_own_processes() -> None:
         envs.close()
 
 
+@pytest.mark.long
 def test_name_works_without_importing_hpcgym_first() -> None:
     code = (
         "import sys, gymnasium\n"
@@ -157,6 +159,7 @@ def test_name_works_without_importing_hpcgym_first() -> None:
 # --- Learners -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ACTIONS)
 def test_ppo_learns_a_few_steps(action: str) -> None:
     sb3 = pytest.importorskip("stable_baselines3")
@@ -196,6 +199,7 @@ def test_maskable_ppo_never_picks_an_empty_slot() -> None:
     assert -8 < mean < -1
 
 
+@pytest.mark.long
 def test_maskable_ppo_learns_which_policy_to_choose() -> None:
     contrib = pytest.importorskip("sb3_contrib")
     env = make(scenario="tiny", action="policy", policies=["SAF", "SPF", "LCFS"], n_slots=8)

@@ -287,6 +287,7 @@ def test_an_episode_can_be_drawn_at_any_time(rows, kind):
         is_over = env.step(env.action_space.sample())[2]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not IS_COMPILED, reason="takes minutes uncompiled")
 @pytest.mark.parametrize("kind", ["start", "feedback"])
 def test_a_whole_log_with_drawn_dependencies_is_played_as_it_is_simulated(kind):

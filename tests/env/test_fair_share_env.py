@@ -141,6 +141,7 @@ def test_jobs_that_limits_hold_are_out_of_sight_as_in_the_twin(action, data):
     play_within(*data.draw(limited(action=action, expectations=None)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["order", "job"])
 def test_long_queues_of_which_limits_hold_most(action):
     workload = busy_workload(4, n=150)
@@ -213,6 +214,7 @@ KINDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", KINDS)
 @pytest.mark.parametrize("action", ["weights", "job"])
 def test_fields_of_shares_are_those_of_plain_python(policy, action):

@@ -118,6 +118,7 @@ def test_drawn_episodes_have_decisions_in_several_components_and_on_exclusive_no
     assert any(job.exclusive for case in split for job in case.table)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("action", "backfill", "placement"),
     [
@@ -201,6 +202,7 @@ def test_run_times_of_jobs_that_have_not_ended_change_nothing_seen_before(random
         assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("policy", "backfill", "placement"),
     [

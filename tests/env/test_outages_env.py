@@ -92,6 +92,7 @@ def shown_of(env, made, horizons):
     return now, [free_at(now + ahead) for ahead in horizons], free_at
 
 
+@pytest.mark.long
 def test_what_is_shown_counts_known_outages():
     env = gymnasium.make("HPCBatch-v0", scenario=scenario(), action="policy")
     observation, _ = env.reset(options={"episode": "week 4"})

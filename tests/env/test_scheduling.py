@@ -155,6 +155,7 @@ def test_environment_that_has_not_begun_can_be_copied() -> None:
     assert sum(play(env, 0)) < -1
 
 
+@pytest.mark.long
 def test_spawned_process_sees_and_earns_the_same() -> None:
     """Also without having imported hpcgym: the name alone finds it."""
     plans = [

@@ -92,6 +92,7 @@ def test_every_step_is_that_of_the_twin(action: str, data: st.DataObject) -> Non
     play_both(data.draw(cases(action=action)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backfill_order", [None, "SPF"])
 @pytest.mark.parametrize(
     ("action", "decide"),
@@ -117,6 +118,7 @@ def test_every_step_is_that_of_the_twin_with_a_long_queue(
     play_both(Case(workload, rules, seed=1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("action", "backfill"),
     [pair for pair in itertools.product(ACTIONS, RESERVING) if pair != ("job", KEEPING)],

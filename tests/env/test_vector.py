@@ -151,6 +151,7 @@ def longest(env: VectorEnv) -> int:
     raise AssertionError("no episode ended")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=() if kind in EVERYDAY else pytest.mark.slow) for kind in KINDS],
@@ -176,6 +177,7 @@ MANY = AutoresetMode.SAME_STEP, 2
 """How 64 environments are reset and how many threads step them every day; all under `slow`."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("num_envs", "mode", "threads"),
     [

@@ -61,6 +61,7 @@ for num_envs in (1, 2, 5, 7, 11):
 """
 
 
+@pytest.mark.long
 def test_any_number_of_threads_shares_any_number_of_environments() -> None:
     """With an odd number of threads the last one has a part of its own."""
     assert run(SHARED, NUMBA_NUM_THREADS="5").split() == ["1"] * 5
@@ -91,6 +92,7 @@ print(len(seen), len(set(seen)), numba.threading_layer())
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
 def test_python_threads_may_meet_on_every_threading_layer(layer: str) -> None:
     """The work queue of numba aborts where two threads enter it at once; ours take turns."""
@@ -116,6 +118,7 @@ if child:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
 def test_forked_process_goes_on_as_its_parent_does(layer: str, tmp_path: Path) -> None:
@@ -126,11 +129,13 @@ def test_forked_process_goes_on_as_its_parent_does(layer: str, tmp_path: Path) -
     assert np.count_nonzero(parent) > 10
 
 
+@pytest.mark.long
 def test_spawned_processes_step_vectors() -> None:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert pool.submit(played, 2).result() == played(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
 def test_subprocesses_of_stable_baselines_run_the_scalar_environment(method: str) -> None:
     sb3 = pytest.importorskip("stable_baselines3.common.vec_env")

@@ -76,6 +76,7 @@ def test_easy_plans_with_requests_though_the_order_knows_run_times() -> None:
     assert simulate(workload, **vars(settings)).start_time.tolist() == [0, 90, 140]
 
 
+@pytest.mark.long
 def test_w_star_is_searched_by_week_and_seed_and_no_worse_than_any_pure_policy() -> None:
     episodes = Episodes("synthetic-256-weeks")
     agent = best_of_week(episodes, 3, seed=0)

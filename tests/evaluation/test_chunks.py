@@ -33,6 +33,7 @@ def alone() -> Any:
     return evaluate(AGENTS, SCENARIO, **COMPARED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_reordered_repeated_dropped_and_killed_is_as_in_one_process(
     alone: Any, tmp_path: Path, seed: int
@@ -56,6 +57,7 @@ def test_any_executor_of_the_standard_library_will_do(alone: Any) -> None:
     assert found.frame.equals(alone.frame)
 
 
+@pytest.mark.long
 def test_only_what_is_missing_is_done_when_it_is_resumed(tmp_path: Path) -> None:
     path = tmp_path / "kept.sqlite"
     evaluate(AGENTS[:2], SCENARIO, resume=path, **COMPARED)

@@ -43,6 +43,7 @@ def evaluated(file: Path, resume: Path | None = None) -> pd.DataFrame:
     return evaluate([f"{file}:rule"], "tiny", resume=resume, progress=False).frame
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("edited", ["mine_of_content.py", "helper.py"])
 def test_agent_whose_file_was_edited_is_run_again(own, tmp_path, edited):
     path = tmp_path / "kept.sqlite"
@@ -65,6 +66,7 @@ def in_another_process(own: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.long
 def test_every_process_makes_the_same_digest_until_a_file_changes(own):
     before = in_another_process(own)
     assert in_another_process(own) == before

@@ -25,6 +25,7 @@ def task(name: str, train: Callable[[], object]) -> TrainingTask:
 TASKS = [task(name, partial(load_agent, name)) for name in ("SPF", "SAF", "F1")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("executor", [None, "local:2"])
 def test_agents_are_made_once_and_taken_from_the_store_then(
     tmp_path: Path, executor: str | None
@@ -44,6 +45,7 @@ def test_agents_are_made_once_and_taken_from_the_store_then(
     }
 
 
+@pytest.mark.long
 def test_process_that_makes_agents_keeps_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
@@ -63,6 +65,7 @@ def end_from_outside() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_process_that_is_ended_from_outside_is_an_error_and_all_others_are_kept(
     tmp_path: Path,
 ) -> None:

@@ -59,6 +59,7 @@ def replay(data, about):
         assert len(told) > 10 and known["ratio"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("agents", "options"),
     [
@@ -79,6 +80,7 @@ def test_recorded_actions_give_the_recorded_episode(agents, options, tmp_path):
     assert made.frame["decisions"].tolist() == [len(one.actions) for one in data]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["policy", "order"])
 def test_a_rule_s_episode_is_its_schedule_where_all_jobs_are_visible(action, tmp_path):
     made = record(["SPF"], BUSY, "spf-v0", weeks=LIGHT, action=action, n_slots=512, folder=tmp_path)
@@ -197,6 +199,7 @@ def interrupted(folder, **options):
             record(["SAF", "FCFS"], BUSY, "busy-v0", weeks="1-2", folder=folder, **options)
 
 
+@pytest.mark.long
 def test_a_recording_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
     given = {"agents": ["SAF", "FCFS"], "scenario": BUSY, "name": "busy-v0", "weeks": "1-2"}
     given |= {"epsilon": 0.1}
@@ -220,6 +223,7 @@ def test_a_recording_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
     assert os.listdir(cut_off) == ["busy-v0"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_workers_that_reorder_repeat_and_die_record_the_same_files(seed, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "INTERRUPT_S", 0.0)
@@ -233,6 +237,7 @@ def test_workers_that_reorder_repeat_and_die_record_the_same_files(seed, tmp_pat
     assert files_in(made.path) == files_in(whole.path)
 
 
+@pytest.mark.long
 def test_an_episode_that_is_gone_is_played_again(tmp_path, monkeypatch):
     given = {"agents": ["SAF", "FCFS"], "scenario": BUSY, "name": "busy-v0", "weeks": "1-2"}
     interrupted(tmp_path)
@@ -274,6 +279,7 @@ def test_a_recording_that_another_process_has_made_meanwhile_is_not_replaced(tmp
         record(["FCFS"], "tiny", "tiny-v0", folder=tmp_path)
 
 
+@pytest.mark.long
 def test_a_recording_that_was_cut_off_begins_anew_only_on_request(tmp_path, monkeypatch):
     interrupted(tmp_path)
     played = stop_at(monkeypatch, 100)

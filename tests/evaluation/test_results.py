@@ -25,6 +25,7 @@ def printed(evaluation: Evaluation, width: int) -> str:
     return console.file.getvalue()
 
 
+@pytest.mark.long
 def test_table_shows_every_figure_whole_in_80_columns(evaluation: Evaluation) -> None:
     text = printed(evaluation, 80)
     assert "…" not in text

@@ -170,6 +170,7 @@ def test_a_rule_of_the_shelf_is_known_by_what_it_is_and_not_by_where_it_was_made
             refuse_namesake(RuleAgent(other), settings)
 
 
+@pytest.mark.long
 def test_one_seed_gives_one_result_and_spawned_processes_the_same(
     evaluation: Evaluation, episodes: Episodes
 ) -> None:
@@ -200,6 +201,7 @@ class Killed:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_process_that_is_ended_from_outside_is_a_clear_error(episodes: Episodes) -> None:
     with pytest.raises(EvaluationError, match=r"ended from outside.*fewer processes"):
         evaluate(
@@ -220,6 +222,7 @@ class FailsLate:
         raise ValueError("failed late")
 
 
+@pytest.mark.long
 def test_runs_behind_one_that_fails_later_are_kept(episodes: Episodes, tmp_path: Path) -> None:
     path = tmp_path / "kept.sqlite"
     late = NamedAgent("late", FailsLate())
@@ -229,6 +232,7 @@ def test_runs_behind_one_that_fails_later_are_kept(episodes: Episodes, tmp_path:
     assert {row["agent"] for rows in kept for row in rows} == {"SAF"}
 
 
+@pytest.mark.long
 def test_agent_that_is_no_rule_plays_through_the_environment(episodes: Episodes) -> None:
     """A rule inside a wrapper is no rule to the protocol, and must score as the rule does."""
     rule = RuleAgent("SPF")
@@ -266,6 +270,7 @@ def test_agent_gets_its_state_back_within_an_episode_and_none_at_its_start(
     assert len(agent.starts) > 20
 
 
+@pytest.mark.long
 def test_model_of_stable_baselines_is_evaluated_as_it_is(episodes: Episodes) -> None:
     sb3 = pytest.importorskip("stable_baselines3")
     from hpcgym.env.scheduling import SchedulingEnv

@@ -34,6 +34,7 @@ def said(found: Evaluation, *agents: str) -> str:
     return verdict([kept], kept.ranked())
 
 
+@pytest.mark.long
 def test_five_columns_have_hours_and_the_ratio(found: Evaluation) -> None:
     table = overview(found)
     assert [column.label for column in table.columns] == [
@@ -88,6 +89,7 @@ def test_the_best_guarded_agent_is_named_beside_one_that_kills(found: Evaluation
     )
 
 
+@pytest.mark.long
 def test_agents_that_no_scheduler_can_be_do_not_win() -> None:
     done = cross_validate(
         ["SMITH"],

@@ -175,6 +175,7 @@ def test_what_is_kept_again_replaces_what_was_there(tmp_path: Path) -> None:
     assert not other.keeps_others_only("a")
 
 
+@pytest.mark.long
 def test_altered_bytes_are_refused_or_run_again_and_never_taken(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     store = Store(path)
@@ -232,6 +233,7 @@ def writing(path: Path, name: str, most: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_a_process_killed_at_any_instant_loses_at_most_what_it_was_writing(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     said: list[str] = []
@@ -249,6 +251,7 @@ def test_a_process_killed_at_any_instant_loses_at_most_what_it_was_writing(tmp_p
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.long
 def test_two_processes_that_write_at_once_keep_all(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     writers = [writing(path, name, 20) for name in "ab"]

@@ -65,6 +65,7 @@ class Importing(LocalExecutor):
         return ProcessPoolExecutor(len(self.shares), _Context(), partial(begin, *given))
 
 
+@pytest.mark.long
 def test_a_process_that_is_interrupted_while_it_imports_prints_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -99,11 +100,13 @@ def test_ctrl_c_within_a_start_is_raised_once_the_process_has_all_it_reads(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.long
 def test_ctrl_c_reaches_a_process_that_has_begun() -> None:
     with pytest.raises(BrokenProcessPool), LocalExecutor(1) as pool:
         pool.submit(press).result()
 
 
+@pytest.mark.long
 def test_a_process_that_was_killed_is_replaced() -> None:
     with LocalExecutor(1) as pool:
         first = pool.submit(os.getpid).result()

@@ -88,6 +88,7 @@ def test_full_information_finds_the_better_arm_at_once(log):
     assert sum(rule == "SAF" for _, rule in chosen[1:]) > 0.8 * len(chosen[1:])
 
 
+@pytest.mark.long
 def test_exp3_with_full_information_leans_towards_the_better_arm(log):
     _, simulator = played(log, Bandit(("LAF", "SAF"), "exp3", "full", exploration=0.3))
     weight = simulator._chooser_run.log_weight

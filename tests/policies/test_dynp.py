@@ -66,6 +66,7 @@ def test_whole_logs_start_as_the_reference_says(real_log, log):
     assert not difference and switches > 500
 
 
+@pytest.mark.long
 def test_a_single_candidate_gives_the_schedule_of_that_policy():
     log = hpcgym.load_workload("synthetic-256")
     ours = hpcgym.simulate(log, policy_of(["SAF"]), threshold=100_000)
@@ -73,6 +74,7 @@ def test_a_single_candidate_gives_the_schedule_of_that_policy():
     np.testing.assert_array_equal(ours.start_time, alone.start_time)
 
 
+@pytest.mark.long
 def test_copies_and_pickles_choose_as_their_original():
     settings = SchedulerSettings(policy="DYNP")
     check_copies_go_on_alike(Simulator(hpcgym.load_workload("synthetic-256"), settings))

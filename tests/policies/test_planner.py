@@ -88,6 +88,7 @@ def test_the_first_jobs_of_real_logs_start_as_the_reference_says(real_log, log, 
     assert not difference and (moves > 5 or samples > 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("correction", CORRECTIONS)
 def test_where_run_times_are_predicted_jobs_start_as_the_reference_says(correction):
     part = hpcgym.load_workload("synthetic-256").select(np.arange(700))
@@ -95,6 +96,7 @@ def test_where_run_times_are_predicted_jobs_start_as_the_reference_says(correcti
     assert not first_difference(part, {"rollouts": 8}, **settings)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["SAF", "FCFS", "SMITH-HISTORY", "SPF-HISTORY"])
 def test_a_single_candidate_without_moves_gives_the_schedule_of_that_policy(policy):
     log = hpcgym.load_workload("synthetic-256")
@@ -103,6 +105,7 @@ def test_a_single_candidate_without_moves_gives_the_schedule_of_that_policy(poli
     np.testing.assert_array_equal(ours.start_time, alone.start_time)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("samples", [0, 2])
 def test_copies_and_pickles_choose_as_their_original(samples):
     log = hpcgym.load_workload("synthetic-256").select(np.arange(2_000))
@@ -110,6 +113,7 @@ def test_copies_and_pickles_choose_as_their_original(samples):
     check_copies_go_on_alike(Simulator(log, settings))
 
 
+@pytest.mark.long
 def test_another_seed_draws_other_jobs_to_come():
     log = hpcgym.load_workload("synthetic-256").select(np.arange(2_000))
     starts = [
@@ -119,6 +123,7 @@ def test_another_seed_draws_other_jobs_to_come():
     assert (starts[0] != starts[1]).any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("samples", [0, 2])
 def test_nothing_is_known_of_what_has_not_happened(samples):
     log = hpcgym.load_workload("synthetic-256").select(np.arange(1_500))
@@ -134,6 +139,7 @@ def test_nothing_is_known_of_what_has_not_happened(samples):
     assert (again.start_time[~before] > now).all() and (~ended[: len(known)]).sum() > 5
 
 
+@pytest.mark.long
 def test_no_move_is_tried_once_the_time_is_spent():
     log = hpcgym.load_workload("synthetic-256").select(np.arange(1_500))
     at_once = hpcgym.simulate(log, policy_of(rollouts=500, milliseconds=1e-6))

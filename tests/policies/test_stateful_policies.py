@@ -108,6 +108,7 @@ def test_what_is_told_adds_up_and_the_order_is_that_of_the_scores(workload, **se
         assert kind != "ended" or time == ends[job_id]
 
 
+@pytest.mark.long
 def test_each_run_begins_with_what_the_policy_was_given(fair_share):
     workload = hpcgym.load_workload("synthetic-256")
     policy = fair_share()

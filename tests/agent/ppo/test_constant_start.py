@@ -129,6 +129,7 @@ def test_a_constant_that_is_worse_on_all_weeks_is_left(monkeypatch: pytest.Monke
     assert not trained.agent.weights["output.bias"].any()
 
 
+@pytest.mark.long
 def test_a_training_cut_off_in_its_search_goes_on_to_the_bit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
     assert np.allclose(theirs, ours, atol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("network", ["kernel", "attention"])
 def test_every_action_trains_from_saf_and_writes_a_card(
@@ -192,6 +193,7 @@ def test_two_jobs_alike_are_drawn_evenly_at_any_temperature(
     assert likelihood == pytest.approx([-np.log(2)] * 4, rel=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
     action: str, training: list[Episodes], validation: list[Episodes]
@@ -248,6 +250,7 @@ def test_tensorboard_is_told_of_schedules(tmp_path: Path) -> None:
     assert told["schedule/mean_bsld"][0] == pytest.approx(saf, rel=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["order", "job", "index"])
 def test_a_training_cut_off_goes_on_to_the_bit(
     action: str, training: list[Episodes], validation: list[Episodes], tmp_path: Path
@@ -264,6 +267,7 @@ def test_a_training_cut_off_goes_on_to_the_bit(
     assert gone_on.history == whole.history
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["steps", "minutes"])
 def test_a_training_ended_between_validations_goes_on_to_the_bit(
     limit: str, training: list[Episodes], validation: list[Episodes], tmp_path: Path
@@ -309,6 +313,7 @@ def test_progress_shows_the_nearer_limit_and_validation_at_the_start_and_now(
     assert callback.told() == f"{told}, start 0.940, now 0.970 (SAF = 1)"
 
 
+@pytest.mark.long
 def test_lines_of_a_training_by_the_clock_name_no_number_of_decisions(
     validation: list[Episodes], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -322,6 +327,7 @@ def test_lines_of_a_training_by_the_clock_name_no_number_of_decisions(
     assert "decisions" not in said
 
 
+@pytest.mark.long
 def test_a_seed_decides_everything(training: list[Episodes], validation: list[Episodes]) -> None:
     config = ppo.preset("order", **SMALL | {"steps": 128})
     first, again, other = (
@@ -331,6 +337,7 @@ def test_a_seed_decides_everything(training: list[Episodes], validation: list[Ep
     assert not same_weights(first, other)
 
 
+@pytest.mark.long
 def test_a_training_gives_an_average_of_its_networks(
     training: list[Episodes], validation: list[Episodes]
 ) -> None:
@@ -344,6 +351,7 @@ def test_a_training_gives_an_average_of_its_networks(
         assert np.array_equal(array, np.float32(0.5) * start[name] + np.float32(0.5) * last[name])
 
 
+@pytest.mark.long
 def test_a_training_gives_its_best_average_or_its_last(
     training: list[Episodes], validation: list[Episodes]
 ) -> None:
@@ -358,6 +366,7 @@ def test_a_training_gives_its_best_average_or_its_last(
     assert last.ratio == last.history[-1][1] > best.ratio
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["order", "job"])
 def test_a_training_begins_at_the_start_that_is_best_on_the_weeks_of_validation(
     action: str, training: list[Episodes], validation: list[Episodes], tmp_path: Path
@@ -506,6 +515,7 @@ def test_windows_grow_with_the_training_and_groups_stay_together(
     assert lengths == [3_600, 3_600, round(3_600 * 12 ** (4 / 7)), lengths[2], 43_200]
 
 
+@pytest.mark.long
 def test_a_training_with_windows_that_grow_goes_on_to_the_bit(
     training: list[Episodes], validation: list[Episodes], tmp_path: Path
 ) -> None:
@@ -552,6 +562,7 @@ def test_weeks_of_validation_may_be_named_and_are_not_played() -> None:
         validation_split.split_validation(episodes, 0.2, "1-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("action", "start"), [*STARTS[:1], *STARTS[3:4], *STARTS[-3:]])
 def test_cloning_finds_its_start_from_anywhere(
     action: str, start: str, training: list[Episodes]

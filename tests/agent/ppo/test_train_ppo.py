@@ -80,6 +80,7 @@ def test_weeks_are_set_apart_from_the_last_block_or_from_all_that_are_not_named(
         chosen_weeks([SCENARIO], ["1-5", "6"], [], 0.2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["job", "index"])
 def test_a_training_goes_on_as_it_began_and_its_card_says_how(
     action: str, run: Run, tmp_path: Path
@@ -212,6 +213,7 @@ def test_the_script_is_the_command(
     assert f"hpcgym {command} [OPTIONS]" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_card_states_the_options_that_were_given(tmp_path: Path) -> None:
     sets = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
     words = ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "64"]
@@ -227,6 +229,7 @@ def test_the_card_states_the_options_that_were_given(tmp_path: Path) -> None:
     assert again.exit_code == 0, again.output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("patience", "advice"), [(2, ", --set patience=0"), (9, "")])
 def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     patience: int, advice: str, tmp_path: Path

@@ -106,6 +106,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return interrupt
 
 
+@pytest.mark.long
 def test_nothing_is_logged_twice_and_all_at_the_steps_it_was_learned_from(
     whole: tuple[Logs, dict[str, bytes]],
 ) -> None:
@@ -117,6 +118,7 @@ def test_nothing_is_logged_twice_and_all_at_the_steps_it_was_learned_from(
     assert all(len(dict(told)) == len(told) for told in logs.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("where", "n", "signals", "kept"),
     [
@@ -158,6 +160,7 @@ def test_ctrl_c_waits_for_the_rollout_loses_nothing_and_the_training_goes_on_to_
     assert result_of(tmp_path) == whole
 
 
+@pytest.mark.long
 def test_the_second_ctrl_c_does_not_wait_and_says_what_is_lost(
     interrupt: Callable[..., None],
     whole: tuple[Logs, dict[str, bytes]],
@@ -189,6 +192,7 @@ def test_without_a_folder_ctrl_c_does_not_wait(interrupt: Callable[..., None]) -
         ppo.train(ppo.preset("order", **SETS, steps=STEPS), TINY, validation=TINY)
 
 
+@pytest.mark.long
 def test_a_training_that_is_kept_is_neither_lost_nor_used_unasked(
     interrupt: Callable[..., None], whole: tuple[Logs, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -225,6 +229,7 @@ def run_and_kill(folder: Path, *more: str, when: Callable[[float], bool]) -> boo
     return running.wait() == -signal.SIGKILL
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_to_the_bit(
     whole: tuple[Logs, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -258,6 +263,7 @@ def test_a_training_killed_at_any_instants_goes_on_to_the_bit(
     assert n_killed > 1
 
 
+@pytest.mark.long
 def test_a_full_disk_ends_a_training_in_one_line_and_loses_no_checkpoint(
     whole: tuple[Logs, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,6 +345,7 @@ def test_a_training_that_cannot_remove_an_earlier_one_ends_in_one_line(
         assert f"hpcgym: {stuck}: writing failed: " in said.stderr
 
 
+@pytest.mark.long
 def test_resume_begins_a_training_that_has_no_checkpoint_yet(
     whole: tuple[Logs, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -350,6 +357,7 @@ def test_resume_begins_a_training_that_has_no_checkpoint_yet(
     assert result_of(tmp_path) == whole
 
 
+@pytest.mark.long
 def test_resume_begins_nothing_over_the_files_of_others(tmp_path: Path) -> None:
     for name, words in (("trained.npz", "exists already"), ("checkpoint.pt", "not a checkpoint")):
         file = tmp_path / name
@@ -361,6 +369,7 @@ def test_resume_begins_nothing_over_the_files_of_others(tmp_path: Path) -> None:
         file.unlink()
 
 
+@pytest.mark.long
 def test_a_training_killed_while_it_wrote_its_results_writes_them_again_and_is_then_finished(
     whole: tuple[Logs, dict[str, bytes]], tmp_path: Path
 ) -> None:
