@@ -42,7 +42,7 @@ def gap_of(rows: pd.DataFrame, scenario: str) -> str:
     by_place = values.groupby("week")["value"].mean()
     known = [
         (value, ends)
-        for place, value in by_place.items()
+        for place, value in zip(by_place.index.astype(int), by_place, strict=True)
         if scale and (ends := scale.ends(weeks.numbers[place], weeks.workload(place)))
     ]
     if not known:

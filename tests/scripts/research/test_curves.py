@@ -1,12 +1,16 @@
 """Learning curves: what the judge says of constants, and that a learner's points go on in time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from hpcgym.env.scale import scale_of
 from hpcgym.evaluation import evaluate
+from hpcgym.evaluation.gap import gap_closed
 from hpcgym.scenario.episodes import Episodes
-from research import curves
+from research import curves, curves_drawn
 from research.curves_drawn import draw, judged_of, rows_of, table_of
 
 BUSY = "synthetic-busy-weeks"
@@ -57,8 +61,29 @@ def test_table_and_picture_are_made_of_what_is_kept(judge: curves.Judge, tmp_pat
     assert table.loc["sb3", "at its end"] == str(ended.ratio)
     assert table.loc["sb3", "at its start"] == f"{begun.ratio.value:.3f}"
     assert table.loc["sb3", "steps"] == "99"
+    assert set(table["gap closed"]) == {"no gap"}  # three test weeks show none
     draw(tmp_path, BUSY, ["sb3"])
     assert (tmp_path / f"{BUSY}.png").stat().st_size > 5_000
+
+
+def test_the_gap_closed_is_of_the_weeks_themselves_and_of_all_seeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = scale_of(BUSY, "index")
+    assert known is not None
+    ends = {
+        number: end._replace(static=static, clairvoyant=0.4)
+        for (number, end), static in zip(known.weeks.items(), (0.9, 0.8, 1.0), strict=True)
+    }
+    monkeypatch.setattr(curves_drawn, "scale_of", lambda *_: replace(known, weeks=ends))
+    saf = np.full((3, 2), 10.0)
+    # The second column is of copies, which do not count.
+    seeds = [np.array([[8.0, 99.0], [6.0, 99.0], [9.0, 99.0]]), np.full((3, 2), 7.0)]
+    rows = [
+        rows_of("net", seed, 1.0, 1, curves.Judged(bsld, saf)) for seed, bsld in enumerate(seeds)
+    ]
+    expected = gap_closed([0.9, 0.8, 1.0], [0.75, 0.65, 0.8], [0.4] * 3)
+    assert curves_drawn.gap_of(pd.concat(rows), BUSY) == str(expected)
 
 
 def test_rows_give_back_what_was_judged(judge: curves.Judge) -> None:
