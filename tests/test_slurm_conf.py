@@ -136,6 +136,10 @@ def test_what_of_a_cluster_is_not_simulated_is_named(tmp_path: Path) -> None:
     assert reading(tmp_path, "TopologyPlugin=topology/default\n" + conf).notes == ()
     read = reading(tmp_path, conf + "SwitchName=s1 Nodes=c[1-3]\n")
     assert read.notes == ("1 on no switch that is listed: c4",)
+    read = reading(tmp_path, conf + "SwitchName=s1 Nodes=c[1-5]\n")
+    assert read.notes == ("1 on a switch, and no node that is listed: c5",)
+    read = reading(tmp_path, "TopologyPlugin=topology/tree\n" + conf, topology_conf="# none\n")
+    assert f"1 no switch with nodes there: one switch: {tmp_path / 'topology.conf'}" in read.notes
 
 
 @pytest.mark.parametrize(

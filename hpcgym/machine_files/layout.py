@@ -86,6 +86,8 @@ def _types(records: Records, names: list[str]) -> tuple[NodeType, ...]:
             records.nodes[name] = replace(records.nodes[name], group=records.leaves.get(name, ""))
             if name not in records.leaves:
                 records.note("on no switch that is listed", name)
+        for host in filter(lambda host: host not in records.nodes, records.leaves):
+            records.note("on a switch, and no node that is listed", host)
     nodes = [records.nodes[name] for name in names]
     keyed = groupby(nodes, key=lambda node: (node.cpus, node.gpus, node.memory_mb, node.group))
     return tuple(NodeType(len(list(alike)), *key) for key, alike in keyed)

@@ -213,6 +213,8 @@ class _Configuration:
             self.records.note("file of switches read beside it", str(beside))
             for where, keys in _lines(text_of(beside), str(beside), {}):
                 self.add(keys, where)
+            if not self.records.leaves:
+                self.records.note("no switch with nodes there: one switch", str(beside))
 
 
 def _read(keys: Keys, key: str, read: Callable[[str], int], where: str) -> int:

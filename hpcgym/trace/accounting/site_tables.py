@@ -16,7 +16,7 @@ from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.rows import BLOCK_ROWS, Block, Ledger, Source
 
 SECONDS = "timelimitseconds"
-_NUMBERS = ("reqnodes", "reqcpus", "reqgpus", "elapsedraw", SECONDS, "jobid")
+_NUMBERS = ("reqnodes", "reqcpus", "reqgpus", "elapsedraw", SECONDS, "jobid", "submit", "waited")
 
 
 class Layout(NamedTuple):
@@ -26,6 +26,7 @@ class Layout(NamedTuple):
         optional: Columns that may be missing.
         shared_ids: Whether tasks of an array share one id, so that each row is a job of its own.
         note: What is worth saying of every row.
+        states: Slurm's state for each of theirs, where they have other words.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Layout(NamedTuple):
     optional: frozenset[str] = frozenset()
     shared_ids: bool = False
     note: str = ""
+    states: Mapping[str, str] = {}
 
 
 LAYOUTS = (
@@ -76,8 +78,25 @@ LAYOUTS = (
         frozenset({"user", "account", "name"}),
         note="no cpus: processors are nodes",
     ),
+    Layout(
+        "jobs of Lumos",
+        {
+            "jobid": "job",
+            "user": "user",
+            "account": "project",
+            SECONDS: "wall_time",
+            "reqnodes": "node_num",
+            "reqcpus": "node_num",
+            "submit": "submit_time",
+            "waited": "wait_time",
+            "elapsedraw": "run_time",
+            "state": "new_status",
+        },
+        note="processors are nodes",
+        states={"Pass": "COMPLETED", "Failed": "FAILED", "Killed": "CANCELLED"},
+    ),
 )
-"""Of NREL's eagle-jobs, and of what the loader of ExaDigiT's RAPS reads."""
+"""Of NREL's eagle-jobs, of what the loader of ExaDigiT's RAPS reads, and of DIR-LAB's Lumos."""
 
 
 def recognises(head: str) -> bool:
@@ -123,6 +142,9 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
         cells |= {key: list(map(_whole, cells[key])) for key in _NUMBERS if key in cells}
         if "reqgpus" in cells:
             cells["reqtres"] = [f"gres/gpu={count}" if count else "" for count in cells["reqgpus"]]
+        if "waited" in cells:
+            cells["start"] = list(map(_start, cells["submit"], cells.pop("waited")))
+        cells["state"] = [layout.states.get(state, state) for state in cells["state"]]
         cells["line"] = [number for number, _ in kept]
         block = slurm.block_of(cells, source.path, clock, ledger)
         if layout.note:
@@ -146,3 +168,8 @@ def _numbered(source: Source) -> Iterator[tuple[int, list[str]]]:
 def _whole(text: str) -> str:
     """Return a number that a table may show as a decimal, without its zeros."""
     return text.strip().removesuffix(".0")
+
+
+def _start(submit: str, waited: str) -> str:
+    """Return when a job started that waited so long, as a text; "" where that is not known."""
+    return str(int(submit) + int(waited)) if submit.isdecimal() and waited.isdecimal() else ""

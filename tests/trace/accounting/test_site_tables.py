@@ -1,8 +1,11 @@
 """Tables of jobs that sites publish with columns of their own, as CSV and as Parquet."""
 
+import os
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from hpcgym.errors import OutputError, TraceError
@@ -26,6 +29,16 @@ job_id,account,node_count,state_current,name,time_submission,time_start,time_end
 5,p1,128,COMPLETED,a,2024-01-18 00:00:00+00:00,2024-01-18 00:10:00+00:00,\
 2024-01-18 01:10:00+00:00,7200
 6,p1,2,RUNNING,b,2024-01-18 00:00:00+00:00,2024-01-18 00:10:00+00:00,,7200
+"""
+
+
+LUMOS = """\
+,job,user,project,state,gpu_num,cpu_num,node_num,submit_time,wait_time,run_time,wall_time,\
+node_hour,new_status
+0,35,77,45,0,0,32.0,2.0,1535348017.0,60,300.0,900.0,1.0,Pass
+1,36,78,45,0,0,16.0,1.0,1535348020.0,0,40.0,900.0,1.0,Killed
+2,37,77,45,228,0,64.0,4.0,1535348030.0,5,50.0,900.0,1.0,Failed
+3,38,77,45,0,0,64.0,4.0,1535348030.0,,50.0,900.0,1.0,Pass
 """
 
 
@@ -55,6 +68,31 @@ def test_jobs_of_frontier_count_nodes_as_processors(tmp_path: Path) -> None:
     assert (run["chunks"], run["cpus"], run["wait_time"], run["run_time"]) == (128, 1, 600, 3600)
     assert found.ledger.notes["no cpus: processors are nodes"] == 1
     assert found.ledger.left_out["still running"].rows == 1
+
+
+def test_jobs_of_lumos_count_nodes_as_processors_and_state_their_waits(tmp_path: Path) -> None:
+    path = tmp_path / "lumos.csv"
+    path.write_text(LUMOS)
+    found = read_accounting(path)
+    shown = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "charged"]
+    assert found.runs[shown].to_numpy().tolist() == [
+        [35, 1535348017, 60, 300, 900, 2],
+        [36, 1535348020, 0, 40, 900, 1],
+        [37, 1535348030, 5, 50, 900, 4],
+        [38, 1535348030, -1, 50, 900, 4],
+    ]
+    assert found.runs["status"].tolist() == [1, 5, 0, 1]
+    assert found.runs["user"].tolist() == ["77", "78", "77", "77"]
+
+
+@pytest.mark.skipif("HPCGYM_MODERN" not in os.environ, reason="no logs of today")
+def test_the_table_of_mira_is_read_to_the_digit() -> None:
+    path = Path(os.environ["HPCGYM_MODERN"], "alcf", "data_mira.csv.gz")
+    runs = read_accounting(path).runs
+    table = pd.read_csv(path).sort_values("job")
+    theirs = ["job", "submit_time", "wait_time", "run_time", "wall_time", "node_num"]
+    ours = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "charged"]
+    assert np.array_equal(runs.sort_values("job_id")[ours], table[theirs])
 
 
 @pytest.mark.parametrize("text", [EAGLE, RAPS])
