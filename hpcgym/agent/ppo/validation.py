@@ -33,13 +33,17 @@ class Score(NamedTuple):
     mean_bsld: float
 
 
+ENOUGH = 100
+"""Weeks of a scenario that say enough without copies."""
+
+
 class Validation:
     """Weeks held back, and SAF's bounded slowdown on them.
 
     Args:
         episodes: Weeks of one or more scenarios.
         keywords: Keywords of the environment that the agent needs.
-        copies: Jittered copies of each week, besides the original.
+        copies: Jittered copies of each week, besides the original; none of `ENOUGH` weeks and more.
 
     Attributes:
         n_weeks: Weeks, without copies.
@@ -105,6 +109,7 @@ def _mean_bslds(
 def _weeks_of(episodes: Episodes, copies: int) -> list[Workload]:
     """Return every week and its jittered copies, the same at every call."""
     weeks = []
+    copies = copies if len(episodes) < ENOUGH else 0
     for position, number in enumerate(episodes.numbers):
         week = episodes.workload(position)
         weeks.append(week)
