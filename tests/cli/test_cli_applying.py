@@ -30,6 +30,7 @@ def slurm(tmp_path, monkeypatch):
     return made
 
 
+@pytest.mark.long
 def test_jobs_of_the_partition_stand_in_the_order_and_restoring_takes_it_back(run, slurm, tmp_path):
     rows = json.loads(run(*APPLY, "--format", "json"))
     moved = set(slurm.told())
@@ -64,6 +65,7 @@ def test_no_job_is_moved_beyond_its_points(run, slurm):
     assert 0 < max(abs(site) for site in slurm.sites().values()) <= 700
 
 
+@pytest.mark.long
 def test_a_day_without_takes_changes_back_and_is_noted(run, slurm, monkeypatch, tmp_path):
     monkeypatch.setattr(days, "is_on", lambda day: True)
     run(*APPLY, "--alternate", "days")
@@ -123,6 +125,7 @@ def test_days_are_compared_by_the_journal_and_accounting(run, tmp_path):
     assert "Mean wait, s, with - without: -120.00 (one pair: no interval)." in shown
 
 
+@pytest.mark.long
 def test_the_shipped_units_call_what_there_is(run, slurm, tmp_path):
     shipped = files("hpcgym.live")
     service = shipped.joinpath("hpcgym-restore.service").read_text()

@@ -32,6 +32,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_one_command_makes_the_whole_table_and_its_files(
     run: Command, refuse: Command, quick: Path, tmp_path: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_help_names_every_trainer(run: Command) -> None:
     assert set(TRAINERS) <= set(re.findall(r"[a-z-]+", run("cross-validate", "--help")))
 
 
+@pytest.mark.long
 def test_families_are_compared_over_several_logs(
     run: Command, refuse: Command, quick: Path, tmp_path: Path
 ) -> None:
@@ -83,6 +85,7 @@ def test_families_are_compared_over_several_logs(
     assert "six-weeks and synthetic-256-weeks cut one log" in message
 
 
+@pytest.mark.long
 def test_interrupted_cross_validation_goes_on_with_resume(
     run: Command, refuse: Command, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +131,7 @@ def test_what_cannot_be_cross_validated_is_one_line(
     assert message in refuse("cross-validate", *mistake)
 
 
+@pytest.mark.long
 def test_trained_card_is_refused_where_it_was_trained(
     run: Command, refuse: Command, quick: Path, tmp_path: Path
 ) -> None:

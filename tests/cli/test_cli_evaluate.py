@@ -65,6 +65,7 @@ def test_weights_are_agents(run: Command) -> None:
     assert "wait=-" in printed
 
 
+@pytest.mark.long
 def test_runs_and_summary_and_figure_are_written(
     run: Command, refuse: Command, tmp_path: Path
 ) -> None:
@@ -100,6 +101,7 @@ def test_missing_matplotlib_costs_the_figure_only(
     assert "pip install 'hpcgym[report]'" in printed
 
 
+@pytest.mark.long
 def test_own_log_is_cut_into_weeks(run: Command, log: Path, tmp_path: Path) -> None:
     printed = run(
         *("evaluate", "--log", log, "--processors", 10, "--agents", "FCFS", "--weeks", "1-2"),
@@ -150,6 +152,7 @@ def test_scenario_whose_log_loses_jobs_says_which(
     assert "jobs kept" not in run("evaluate", "--scenario", "tiny", "--agents", "FCFS")
 
 
+@pytest.mark.long
 def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: Path) -> None:
     counts = {}
     for threshold in ("none", 0, 5000):

@@ -100,6 +100,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_says_alike_what_is_no_log(command: str, refuse: Command) -> None:
     for name, (_, said) in FILES.items():

@@ -69,6 +69,7 @@ def test_a_log_in_swf_explains_its_numbers_and_says_that_its_machine_is_a_guess(
     assert log.header_values("Note") == ["MaxProcs is the fewest on which the runs fit as recorded"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sacct-allocations.txt", "sacct.json.gz"])
 def test_commands_that_take_a_log_take_accounting_and_nodes_as_slurm_prints_them(
     name: str, run: Command, tmp_path: Path
@@ -105,6 +106,7 @@ def test_jobs_of_a_partition_that_the_machine_lacks_are_counted(
     assert workload.source is not None and "debug" in workload.source.named("partition")
 
 
+@pytest.mark.long
 def test_a_machine_that_nobody_stated_is_called_a_guess(run: Command, tmp_path: Path) -> None:
     guess = "a guess: the fewest on which the runs fit as recorded"
     text = SLURM / "sacct-allocations.txt"

@@ -86,6 +86,7 @@ def test_a_log_by_name_is_not_replaced(
     assert log.read_bytes() == before
 
 
+@pytest.mark.long
 def test_standard_input_is_not_replaced(log: Path) -> None:
     command = [sys.executable, "-m", "hpcgym", "simulate", "-", "-o", "mine.swf", "--force"]
     before = log.read_bytes()

@@ -58,6 +58,7 @@ def interrupt(*arguments: object, stop_at: int) -> str:
     return result.stderr
 
 
+@pytest.mark.long
 def test_interrupted_run_keeps_its_finished_weeks_and_goes_on_from_them(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +75,7 @@ def test_interrupted_run_keeps_its_finished_weeks_and_goes_on_from_them(
         assert (cut_off / name).read_text() == (tmp_path / "whole" / name).read_text()
 
 
+@pytest.mark.long
 def test_what_an_interrupted_run_kept_is_neither_lost_nor_used_unasked(
     run: Command, refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +90,7 @@ def test_what_an_interrupted_run_kept_is_neither_lost_nor_used_unasked(
     assert UNFINISHED not in names_in(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("written", [[], ["runs.csv"], ["runs.csv", "summary.csv"]])
 def test_a_run_killed_while_it_writes_or_draws_goes_on(
     run: Command, tmp_path: Path, written: list[str]
@@ -108,6 +111,7 @@ def test_the_journal_of_a_killed_process_goes_with_its_store(run: Command, tmp_p
     assert names_in(tmp_path) == sorted(FILES)
 
 
+@pytest.mark.long
 def test_a_finished_run_has_nothing_to_resume(
     run: Command, refuse: Command, tmp_path: Path
 ) -> None:
@@ -142,6 +146,7 @@ EVALUATED = "evaluate --scenario synthetic-256-weeks --agents FCFS --weeks"
 VALIDATED = "cross-validate --no-baselines --jitter 0 --replicas 0"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "before", "after", "instant"),
     [
@@ -189,6 +194,7 @@ def test_a_run_killed_at_any_instant_gives_the_same_files_when_resumed(
         assert (cut_off / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.long
 def test_resuming_where_nothing_is_kept_runs_everything(run: Command, tmp_path: Path) -> None:
     run(*COMMAND, "--output", tmp_path, "--resume")
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
@@ -245,6 +251,7 @@ def start_two_processes(folder: Path) -> subprocess.Popen[str]:
     return running
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_all_processes_in_one_line_and_keeps_what_had_finished(tmp_path: Path) -> None:
     """Ctrl-C in a terminal reaches the command and the processes it has spawned alike."""
     running = start_two_processes(tmp_path)
@@ -259,6 +266,7 @@ def test_ctrl_c_ends_all_processes_in_one_line_and_keeps_what_had_finished(tmp_p
     assert names_in(tmp_path) == [UNFINISHED]
 
 
+@pytest.mark.long
 def test_processes_whose_command_is_killed_end_too(tmp_path: Path) -> None:
     running = start_two_processes(tmp_path)
     running.kill()

@@ -129,6 +129,7 @@ def test_progress_prints_names_as_escapes(
     assert f"reading {SHOWN}" in said and is_harmless(said)
 
 
+@pytest.mark.long
 def test_pictures_and_text_of_a_machine_show_names_as_escapes(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_scenario_says_its_settings(run: Command) -> None:
     assert re.search(r"settings: scenario tiny, backfill easy, threshold none, .*seed 0\n", shown)
 
 
+@pytest.mark.long
 def test_the_scheduler_of_an_own_log_reaches_the_runs(
     run: Command, weeks: Path, tmp_path: Path
 ) -> None:

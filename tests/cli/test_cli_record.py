@@ -18,6 +18,7 @@ def test_episodes_are_listed_and_the_data_set_is_named(run: Command, tmp_path: P
     assert (tmp_path / "new" / "tiny-v0" / "data" / "metadata.json").is_file()
 
 
+@pytest.mark.long
 def test_observations_are_one_array_where_asked(run: Command, tmp_path: Path) -> None:
     """As learners want them that know no dicts, d3rlpy's among them."""
     minari = pytest.importorskip("minari")

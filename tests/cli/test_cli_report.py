@@ -17,6 +17,7 @@ Command = Callable[..., str]
 SLURM = Path(__file__).parents[1] / "data" / "slurm"
 
 
+@pytest.mark.long
 def test_accounting_of_a_real_slurm_becomes_a_page(run: Command, tmp_path: Path) -> None:
     page = tmp_path / "site.html"
     said = run("report", SLURM / "sacct-allocations.txt", "--timezone", "UTC", "-o", page)
@@ -72,6 +73,7 @@ def test_no_file_is_written_over_unless_it_is_forced(
     assert (tmp_path / "site.md").read_text() != "mine"
 
 
+@pytest.mark.long
 def test_folders_of_the_command_are_told_with_names_only(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +88,7 @@ def test_folders_of_the_command_are_told_with_names_only(
         assert json.loads((tmp_path / "site.json").read_text())["command"] == command
 
 
+@pytest.mark.long
 def test_a_report_that_was_cut_off_goes_on_and_is_the_same(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def test_every_command_explains_itself(command: list[str]) -> None:
     assert "Usage" in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_an_example_whose_options_it_has(command: list[str]) -> None:
     shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "120"}).stdout
@@ -69,6 +70,7 @@ def test_every_command_has_an_example_whose_options_it_has(command: list[str]) -
         assert not word.startswith("-") or word in (every or shown)
 
 
+@pytest.mark.long
 def test_help_shows_the_ten_options_that_people_use_and_all_where_asked() -> None:
     few, every = (
         set(re.findall(r"--[a-z-]+", CliRunner().invoke(app, ["evaluate", word]).stdout))
@@ -147,6 +149,7 @@ def test_bug_is_not_dressed_up_as_an_error_of_the_user() -> None:
     assert isinstance(result.exception, ZeroDivisionError)
 
 
+@pytest.mark.long
 def test_command_starts_without_loading_what_only_some_commands_need() -> None:
     heavy = ["numba", "pandas", "matplotlib", "torch", "stable_baselines3", "pygame"]
     code = f"""
@@ -183,6 +186,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", TABLES, ids=" ".join)
 def test_every_table_can_be_read_by_programs(command: list[str]) -> None:
     as_json = CliRunner().invoke(app, [*command, "--format", "json"])
@@ -204,6 +208,7 @@ REPORTS = (["simulate", "tiny"], ["traces", "check", "tiny"])
 """What prints a report of the log besides."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [one for one in TABLES if one not in REPORTS], ids=" ".join)
 @pytest.mark.parametrize("columns", [40, 80])
 def test_no_table_is_wider_than_the_terminal(
@@ -228,6 +233,7 @@ def test_a_full_disk_elsewhere_is_not_blamed_on_standard_output() -> None:
     assert (said.exit_code, said.stderr) == (2, "hpcgym: No space left on device\n")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device on this system")
 def test_a_full_disk_behind_standard_output_is_one_line() -> None:
     with open("/dev/full", "w") as full:
@@ -241,6 +247,7 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
     assert done.stderr == "hpcgym: standard output: No space left on device\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "closed", "said"),
     [

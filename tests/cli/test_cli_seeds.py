@@ -36,6 +36,7 @@ def weights_of(card: Path) -> dict[str, np.ndarray]:
         return {name: found[name] for name in found if name != "digest"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", [(), ("--on", "local:2")], ids=["here", "two processes"])
 def test_each_seed_is_trained_as_by_a_command_of_its_own(
     where: tuple[str, ...], tmp_path: Path

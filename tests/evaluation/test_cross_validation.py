@@ -28,6 +28,8 @@ from hpcgym.scenario.load import load_scenario
 from hpcgym.trace.split import logged_end_time
 from stores import keys_in
 
+pytestmark = pytest.mark.long
+
 WEEK_S = 604_800
 FIRST_REQUEST = 5_000_000
 """As of the log in conftest.py: job i asks for so many seconds and i more."""
@@ -145,7 +147,6 @@ def test_histories_of_weeks_that_are_not_set_apart_do_hold_the_block(
     assert not jobs_reached(apart) & block
 
 
-@pytest.mark.long
 def test_each_fold_is_trained_once_per_seed_and_run_on_its_block(marked_weeks: Episodes) -> None:
     handed: list[tuple[list[Episodes], int]] = []
     options = {"jitter": 600, "replicas": 2, "seed": 3, "progress": False}
@@ -190,7 +191,6 @@ def table(marked_weeks: Episodes) -> CrossValidationResult:
         )
 
 
-@pytest.mark.long
 def test_table_has_every_baseline_and_says_which_could_be_had(table: CrossValidationResult) -> None:
     assert dict(table.kinds) == {
         **dict.fromkeys(("SPF", "FCFS", "SAF", "F1", "EASY-PLUS-PLUS"), "achievable"),
@@ -242,7 +242,6 @@ def test_trainings_say_how_many_steps_an_agent_has_learned_from(marked_weeks: Ep
     assert steps.tolist() == [100, 101, pd.NA, pd.NA]
 
 
-@pytest.mark.long
 def test_trainings_say_which_of_them_ended_where_they_began(
     marked_weeks: Episodes, tmp_path: Path
 ) -> None:
@@ -274,7 +273,6 @@ def test_printed_table_names_kinds_and_seeds(table: CrossValidationResult) -> No
     assert "w*train: trained without the block; ratio by training seed" in text
 
 
-@pytest.mark.long
 def test_interrupted_cross_validation_trains_and_runs_nothing_twice(
     marked_weeks: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,7 +318,6 @@ def count_calls(patch: pytest.MonkeyPatch, name: str) -> list[object]:
     return called
 
 
-@pytest.mark.long
 def test_processes_change_nothing(marked_weeks: Episodes) -> None:
     options: dict[str, Any] = {"folds": 2, "seeds": 1, "jitter": 600, "replicas": 1}
     options |= {"baselines": ["KNOWS-SAF"], "progress": False}

@@ -20,6 +20,8 @@ from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes
 
+pytestmark = pytest.mark.long
+
 RULES = ("FCFS", "SPF")
 
 
@@ -65,7 +67,6 @@ def found(
     return cross_validate([Noting(handed), "SMITH"], logs, baselines=["w*", "KNOWS-SAF"], **QUICK)
 
 
-@pytest.mark.long
 def test_each_fold_is_trained_once_on_what_it_leaves_of_every_log(
     found: CrossValidationResult, handed: list[Any], marked_weeks: Episodes, other_weeks: Episodes
 ) -> None:
@@ -83,7 +84,6 @@ def test_each_fold_is_trained_once_on_what_it_leaves_of_every_log(
     assert rows.groupby(["fold", "seed"])["seconds"].nunique().unique().tolist() == [1]
 
 
-@pytest.mark.long
 def test_each_log_has_the_figures_it_would_have_alone(
     found: CrossValidationResult, marked_weeks: Episodes, other_weeks: Episodes
 ) -> None:
@@ -142,7 +142,6 @@ def test_printed_tables_are_one_per_log_and_one_over_all(found: CrossValidationR
         _ = found.evaluation
 
 
-@pytest.mark.long
 def test_weights_of_several_logs_are_one_agent_and_kept_whoever_makes_them(
     marked_weeks: Episodes, other_weeks: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

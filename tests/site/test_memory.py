@@ -149,6 +149,7 @@ def test_what_was_not_measured_is_not_told(
     assert all(line.startswith(why) for line in said)
 
 
+@pytest.mark.long
 def test_a_page_says_that_memory_cannot_be_told(fcfs_report: dict[str, Any]) -> None:
     assert fcfs_report["requests"]["memory"] is None
     assert NOT_TOLD in page_html(fcfs_report)

@@ -52,6 +52,7 @@ def waits_h(file: Path, policy: str, **settings: Any) -> dict[int, float]:
     return dict(zip(jobs.job_id.tolist(), (made.wait_time / 3600).tolist(), strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("policy", "settings", "text"),
     [
@@ -150,6 +151,7 @@ def test_a_change_that_is_smaller_than_the_misfit_cannot_be_told(
     assert "cannot be told from today's" in report["answer"][1]
 
 
+@pytest.mark.long
 def test_the_answer_names_the_best_order_of_the_first_half(
     site_log: Callable[..., Path],
 ) -> None:
@@ -170,6 +172,7 @@ def test_the_answer_names_the_best_order_of_the_first_half(
     assert f"Under {row['name']} they would wait" in report["answer"][1]
 
 
+@pytest.mark.long
 def test_names_are_hashed_unless_they_are_asked_for(tmp_path: Path, fcfs_log: Path) -> None:
     text = fcfs_log.read_text().splitlines()
     lines = ["JobID|User|Account|Partition|JobName|State|Submit|Start|End|TimelimitRaw|NCPUS"]
@@ -202,6 +205,7 @@ def test_a_table_of_jobs_says_what_the_accounting_that_it_was_made_of_says(tmp_p
         assert named[0] == named[1]
 
 
+@pytest.mark.long
 def test_a_machine_of_nodes_is_simulated_as_such(site_log: Callable[..., Path]) -> None:
     machine = Machine((NodeType(16, cpus=8),))
     file = site_log("FCFS", machine=machine)

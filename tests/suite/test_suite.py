@@ -24,6 +24,8 @@ from hpcgym.suite.definition import Suite, SuiteLog, episodes_of, jobs_digest
 from hpcgym.suite.record import METRICS, Player
 from hpcgym.suite.record_file import Record, record_of
 
+pytestmark = pytest.mark.long
+
 SUITE = load_suite()
 ROOT = Path(__file__).parents[2]
 
