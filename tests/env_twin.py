@@ -649,6 +649,32 @@ class EnvTwin:
             min(math.log(most) / math.log(E * M), 1.0),
         ]
 
+    def show_small(self) -> list[float]:
+        """Return the 24 numbers of a small observation."""
+        sim, M = self.sim, self.rules.processors
+        seen = list(filter(sim.is_seen, sim.waiting()))
+        releases = [(end - sim.now, sim.jobs[j].processors) for end, j in sim.releases]
+        classes: list[list[int]] = [[] for _ in range(5)]
+        for j in seen:
+            classes[sum(sim.estimate[j] > 3600 * h for h in (1 / 4, 1, 4, 12))].append(j)
+        waits = [sim.now - sim.jobs[j].submit_time for j in seen]
+        since = [sim.now - job.submit_time for job in sim.jobs[: sim.arrived]]
+        turns = [2 * math.pi * (self.week_start + sim.now) / span for span in (DAY_S, WEEK_S)]
+        areas = [sum(sim.estimate[j] * sim.jobs[j].processors for j in each) for each in classes]
+        return [
+            1 - sim.free / M,
+            *((sim.free + sum(q for d, q in releases if d <= 3600 * h)) / M for h in (1, 4, 12)),
+            squash(sum(sim.jobs[j].processors for j in seen), M),
+            *(squash(len(each), 10) for each in classes),
+            *(squash(area, HOUR_S * M) for area in areas),
+            max((sim.jobs[j].processors for j in seen), default=0) / M,
+            month_share(max(waits, default=0)),
+            month_share(sum(waits) / max(len(waits), 1)),
+            squash(sum(d < HOUR_S for d in since), 10),
+            squash(sum(d < DAY_S for d in since), 100),
+            *(f(math.remainder(turn, 2 * math.pi)) for turn in turns for f in (math.sin, math.cos)),
+        ]
+
 
 def squash(x: float, half: float) -> float:
     """Map what is not bounded into [0, 1)."""

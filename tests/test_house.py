@@ -209,6 +209,7 @@ def test_a_reward_is_named_in_one_list_and_where_it_is_a_default():
 STORED_IN = {
     "JobField": "kernels/env/observation.py",
     "ClusterField": "kernels/env/observation.py",
+    "SmallField": "kernels/env/observation.py",
     "NodesField": "kernels/nodes/observation.py",
     "ControlsField": "parts/cost_benefit.py",
     "TrialField": "parts/trials.py",

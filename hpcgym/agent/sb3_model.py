@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent, Observation, batch_size
 from hpcgym.core import loaders
 from hpcgym.core.action import kind_of
+from hpcgym.core.observation_fields import SmallField
 from hpcgym.env.observation import fields_of, flat_space, observation_space
 from hpcgym.errors import CardError, no_such_file
 from hpcgym.packages import needing
@@ -100,7 +101,7 @@ def keywords_of(model: Any, where: str) -> dict[str, Any]:
         CardError: The spaces are not those of `HPCBatch-v0`, or fit several kinds of action.
     """
     shown, fields = _shown(model.observation_space, where)
-    kinds = _kinds(model.action_space, shown["n_slots"], fields)
+    kinds = _kinds(model.action_space, shown.get("n_slots", 0), fields)
     if len(kinds) == 1:
         return {"action": kinds[0], **shown}
     what = f"several kinds of action, {' and '.join(kinds)}" if kinds else "no kind of action"
@@ -138,6 +139,9 @@ def _shown(space: Any, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     The second value tells whether it shows what actions of controls, and about trials, need.
     """
+    plain: dict[str, Any] = {"controls": False, "trials": False}
+    if space == flat_space(0, only=SmallField):
+        return {"observation": "small"}, plain
     for which in product((False, True), repeat=2):
         fields: dict[str, Any] = dict(zip(("controls", "trials"), which, strict=True))
         n_job, n_cluster = map(len, fields_of(**fields))

@@ -272,6 +272,35 @@ N_PRICE_FIELDS = len(PriceField)
 """Numbers shown with action `price`."""
 
 
+class SmallField(ObservationField):
+    """What is shown with `observation="small"`, in place of jobs and cluster."""
+
+    BUSY_PROCESSORS = "x, processors that are not free", "x / M"
+    FREE_IN_1_H = "free processors in 1 h, by estimate", "x / M"
+    FREE_IN_4_H = "in 4 h", "as free_in_1_h"
+    FREE_IN_12_H = "in 12 h", "as free_in_1_h"
+    WAITING_PROCESSORS = "x, processors of the waiting jobs", "squash(x, M)"
+    JOBS_TO_15_MIN = "x, waiting jobs of an estimate up to 15 min", "squash(x, 10)"
+    JOBS_TO_1_H = "of more, up to 1 h", "as jobs_to_15_min"
+    JOBS_TO_4_H = "of more, up to 4 h", "as jobs_to_15_min"
+    JOBS_TO_12_H = "of more, up to 12 h", "as jobs_to_15_min"
+    JOBS_BEYOND = "of more", "as jobs_to_15_min"
+    AREA_TO_15_MIN = "x, area of those up to 15 min, processor-s", "squash(x, 3600 M)"
+    AREA_TO_1_H = "of more, up to 1 h", "as area_to_15_min"
+    AREA_TO_4_H = "of more, up to 4 h", "as area_to_15_min"
+    AREA_TO_12_H = "of more, up to 12 h", "as area_to_15_min"
+    AREA_BEYOND = "of more", "as area_to_15_min"
+    WIDEST = "processors q of the widest waiting job", "q / M"
+    LOG_LONGEST_WAIT_TIME = "longest wait, s", "as log_wait_time of `jobs`"
+    LOG_MEAN_WAIT_TIME = "mean wait of the waiting jobs, s", "as log_wait_time of `jobs`"
+    SUBMITTED_LAST_HOUR = "x, submissions in the last hour", "squash(x, 10)"
+    SUBMITTED_LAST_DAY = "x, submissions in the last day", "squash(x, 100)"
+    HOUR_OF_DAY_SIN = "h, hour of the day, as of the week in `cluster`", "sin(2 pi h / 24)", -1, 1
+    HOUR_OF_DAY_COS = "the same", "cos(2 pi h / 24)", -1, 1
+    HOUR_OF_WEEK_SIN = "h, hour of the week, likewise", "sin(2 pi h / 168)", -1, 1
+    HOUR_OF_WEEK_COS = "the same", "cos(2 pi h / 168)", -1, 1
+
+
 SHOWN_RUNNING = 16
 """Running jobs that are shown one by one."""
 

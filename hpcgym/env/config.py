@@ -20,7 +20,7 @@ from hpcgym.core.actions.index import Index
 from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import Event, as_events
-from hpcgym.core.observation_fields import OwnField
+from hpcgym.core.observation_fields import OwnField, SmallField
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import (
     checked_keys,
@@ -129,7 +129,7 @@ class EnvConfig:
         policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
             newer than this version of the environment.
         n_slots: Visible jobs; None = 8 for `index`, 32 for the others.
-        observation: `"dict"` or `"flat"`; see Observation Space.
+        observation: `"dict"`, `"flat"` or `"small"`; see Observation Space.
         expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user,
             "regression", which learns from all jobs, or "urgency", the same with SMITH-URGENT's
             score. A step then takes up to twice as long. None = these fields are 0.
@@ -232,13 +232,14 @@ class EnvConfig:
         divisor = unit_divisors(processors, largest, self.settings.threshold)
         self.action_spec = partial(action_spec_of, action, base, divisor, kept.row())
         self.action_spec()  # refuses policies that a step cannot run
-        space_of = flat_space if self.observation == "flat" else observation_space
+        space_of = observation_space if self.observation == "dict" else flat_space
+        self.shows_small = self.observation == "small"
         if self.machine is not None:
             kind.refuse_on_nodes()
         self._kind, self.controls = kind, kind.SHOWS_CONTROLS
         if kind.FIELDS is not None and self.own_fields:
             raise ScenarioError(f"action {self.action!r} shows fields of its own; leave fields out")
-        shows = kind.SHOWS_TRIALS, kind.FIELDS
+        shows = kind.SHOWS_TRIALS, SmallField if self.shows_small else kind.FIELDS
         shown = self.slots, self.machine, self.controls, self.own_fields, *shows
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
@@ -289,6 +290,8 @@ class EnvConfig:
         if self.observation not in get_args(ObservationKind):
             kinds = get_args(ObservationKind)
             raise ScenarioError(unknown_name("observation", str(self.observation), kinds))
+        if self.observation == "small":
+            self._refuse_beside_small(kind)
         known = (None, *EXPECTATIONS)
         if not isinstance(self.expectations, (str, type(None))) or self.expectations not in known:
             raise ScenarioError(unknown_name("expectations", str(self.expectations), EXPECTATIONS))
@@ -297,6 +300,24 @@ class EnvConfig:
             if is_given and key not in kind.TAKES:
                 takers = _listed(name for name in loaders.ACTIONS if key in kind_of(name).TAKES)
                 raise ScenarioError(f"{key!r} belongs to action {takers}, not to {self.action!r}")
+
+    def _refuse_beside_small(self, kind: type[Action]) -> None:
+        """Refuse what a small observation does not show, or what names what it does not show."""
+        shows_more = kind.SHOWS_CONTROLS or kind.SHOWS_TRIALS or kind.FIELDS is not None
+        if kind.SIZE == "n_slots" or shows_more:
+            raise ScenarioError(
+                f"action {self.action!r} needs what observation 'small' does not show; choose "
+                "'flat', or action 'index', 'weights' or 'policy'"
+            )
+        needless = {"n_slots": self.n_slots, "expectations": self.expectations}
+        needless["fields"] = self.own_fields or None
+        for key, given in needless.items():
+            if given is not None:
+                raise ScenarioError(f"observation 'small' shows no {key}; leave {key} out")
+        if self.episodes.scenario.machine.nodes is not None:
+            raise ScenarioError(
+                "observation 'small' counts processors; a machine of nodes takes 'dict' or 'flat'"
+            )
 
     def _baseline_settings(self) -> SchedulerSettings | None:
         """Return the baseline's scheduler, None without one; refuse a reward that lacks it."""
@@ -436,6 +457,7 @@ class EnvConfig:
             table = prepared.table._replace(reward_charge=cost.charge)
             prepared = replace(prepared, table=table)
         prepared.setting.show_event = int(self._kind.FIELDS is not None)
+        prepared.setting.show_small = int(self.shows_small)
         prepared.setting.keep_users = int(self.pays_by_user)
         if self._base.constant is not None:
             prepared.table.keys[:, 0] = checked_keys(workload, self._base)  # SAF has none

@@ -50,7 +50,7 @@ AnyField: TypeAlias = ObservationField | OwnField
 Own: TypeAlias = Sequence[OwnField]
 Only: TypeAlias = type[ObservationField] | None
 
-ObservationKind = Literal["dict", "flat"]
+ObservationKind = Literal["dict", "flat", "small"]
 
 Expectations = Literal["records", "regression", "urgency"]
 EXPECTATIONS: dict[Expectations, int] = {
@@ -74,7 +74,7 @@ def fields_of(
 ) -> tuple[list[AnyField], list[AnyField]]:
     """Return what is shown of each visible job, and of the cluster; fields of your own come last.
 
-    Where an action shows fields of its own `only`, these are all.
+    Where a list of fields stands in place of jobs and cluster, `only` these are shown.
 
     Example:
         >>> [len(fields) for fields in fields_of(controls=True)]
@@ -142,9 +142,8 @@ def flat_space(
         ((57,), array([ 0.,  0.,  0.,  0.,  0., -1.], dtype=float32))
     """
     of_job, of_cluster = fields_of(machine, controls, own, trials, only)
-    shares = (n_slots + machine_fields(machine)) * (
-        only is None
-    )  # of the partitions and the mask lie in [0, 1]
+    # Shares of the partitions, and the mask, lie in [0, 1].
+    shares = 0 if only is not None else n_slots + machine_fields(machine)
     low, high = (
         [getattr(field, end) for field in (*of_job * n_slots, *of_cluster)] + [limit] * shares
         for end, limit in (("low", 0), ("high", 1))

@@ -138,6 +138,11 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
+        With `observation="small"`, for actions `index`, `weights` and `policy`, all of that is one
+        Box of 24 numbers of queue and machine. The classes are of estimates.
+
+        TABLE OF SmallField
+
         Fields that the keyword `fields` names come last in each row, or last in `cluster`. Beside
         your own there are three of the job's user, as of the begin of the period of the policy that
         goes by usage; without one, of 300 s with a half-life of usage of a week.
@@ -514,13 +519,13 @@ of the schedule |
         n_before = mask.start
         flat = np.zeros(mask.stop, dtype=np.float32)
         parts = flat[:n_jobs], flat[n_jobs:n_before], flat[n_before:]
-        if self._config.observation == "flat":
+        if self._config.observation != "dict":
             return flat, parts
         jobs = parts[0].reshape(self.n_slots, -1)
         shown = {"jobs": jobs, "cluster": parts[1], "action_mask": parts[2]}
         if "machine" in self._places:
             shown |= {part: flat[self._places[part]] for part in ("cluster", "machine")}
-        if self._places["jobs"].stop == 0:  # an event shows what there is
+        if self._places["jobs"].stop == 0:  # these are all fields
             return {"cluster": parts[1]}, parts
         return shown, parts
 

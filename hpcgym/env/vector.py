@@ -139,7 +139,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
                 )
         self._reader, self._terms = first.reader, first.shown_terms
         self._names_slots = first.names_slots
-        self._is_flat = first.observation == "flat"
+        self._is_flat = first.observation != "dict"
         self.single_action_space = first.reader.space
         self.single_observation_space = first.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)

@@ -180,6 +180,7 @@ class Sim(Columned):
     show_controls: Setting  # 1 = observations show what an action of controls needs
     show_event: Setting  # 1 = observations show what an event shows, and nothing else
     show_trials: Setting  # 1 = observations show what an action about trials needs
+    show_small: Setting  # 1 = observations show `SmallField` only
     keep_users: Setting  # 1 = what waiting costs is added up by user, too
 
     # What moves, in whole numbers.

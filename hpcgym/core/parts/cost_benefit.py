@@ -42,7 +42,7 @@ from hpcgym.core.engine.life import (
     start_waiting,
 )
 from hpcgym.core.engine.moments import ask_ahead
-from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
+from hpcgym.core.kernels.env.observation import log_time, squash
 from hpcgym.core.kernels.passes.easy import kept_backfill_order, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
 from hpcgym.core.kernels.queue.entries import is_overdue
@@ -510,14 +510,6 @@ def cost_benefit_pass(jobs: Jobs, sim: CostBenefitSim, contested: bool) -> bool:
             which = kept_backfill_order(sim)
         start_paying(jobs, sim, head, which, n, kappa, rate, benefit)
     return head != s.PICK_STARTED
-
-
-@kernel
-def log_time(seconds: float) -> np.float32:
-    """Map a time >= 0 s into [0, 1], a month to 1."""
-    if seconds == 0.0:
-        return np.float32(0.0)
-    return np.float32(min(math.log(1.0 + seconds / 60.0) / LOG_MONTH, 1.0))
 
 
 @kernel

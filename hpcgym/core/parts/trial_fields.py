@@ -18,12 +18,12 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.history import RING_JOBS
+from hpcgym.core.kernels.env.observation import log_time
 from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import JobTrialField, RunningField, TrialField
-from hpcgym.core.parts.cost_benefit import log_time
 from hpcgym.core.parts.young_jobs import JOB, PROCESSORS, age_at, may_be_killed, put_rows_by_area
 
 N_CLASSES = s.SIZE_CLASSES

@@ -52,6 +52,7 @@ from hpcgym.core.engine.life import (
     take_back,
 )
 from hpcgym.core.engine.moments import more_ahead
+from hpcgym.core.kernels.env.observation import log_time
 from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.selection import take_first
@@ -226,7 +227,7 @@ def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
             sim.begun_job[sim.n_begun] = job
             sim.n_begun += 1
     if sim.show_trials == 1:
-        sim.log_request[job] = cost_benefit.log_time(float(jobs.requested_time[job]))
+        sim.log_request[job] = log_time(float(jobs.requested_time[job]))
     add_row(jobs, sim, job, begins_at(sim, job))
     return cost_benefit.on_start(jobs, sim, job)
 

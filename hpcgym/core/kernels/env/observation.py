@@ -44,6 +44,7 @@ from hpcgym.core.observation_fields import (
     ControlsField,
     JobField,
     JobTrialField,
+    SmallField,
 )
 
 N_FIELDS = len(JobField)
@@ -60,6 +61,12 @@ N_CONTROLS, N_TRIALS, N_JOB_TRIALS = len(ControlsField), N_TRIAL_FIELDS, len(Job
 
 N_WITH_TRIALS = N_FIELDS + N_JOB_TRIALS
 """Numbers shown of each visible job where those about trials are the only further ones."""
+
+SMALL_HORIZONS_S = (3_600, 14_400, 43_200)
+"""How far ahead a small observation shows the free processors, s."""
+
+CLASSES_S = (900, 3_600, 14_400, 43_200)
+"""Largest estimates of the classes by which it counts waiting jobs, s; the last has no bound."""
 
 OLDEST_SHARE = 4
 """One slot in this many shows a job that has waited longest."""
@@ -285,22 +292,24 @@ def first_since(jobs: Jobs, sim: Sim, first: int, span: int) -> int:
 
 
 @kernel
-def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
-    """Write the fraction of the machine that is free now and, by estimates, at each horizon."""
+def show_free(jobs: Jobs, sim: Sim, shown: Floats, first: int, horizons: tuple[int, ...]) -> None:
+    """Write the fraction of the machine that is free, by estimates, at each horizon, s.
+
+    The first is written to place `first`.
+    """
     machine = sim.machine_processors
     free = sim.free
-    shown[ClusterField.FREE_PROCESSORS] = np.float32(free / machine)
     position = sim.n_releases - 1  # the soonest release is last
-    for ahead in range(len(HORIZONS_S)):
-        until = sim.now + HORIZONS_S[ahead]
+    for ahead in range(len(horizons)):
+        until = sim.now + horizons[ahead]
         while position >= 0 and sim.release_time[position] <= until:
             free += jobs.processors[sim.release_job[position]]
             position -= 1
-        shown[ClusterField.FREE_PROCESSORS_IN_300_S + ahead] = np.float32(free / machine)
+        shown[first + ahead] = np.float32(free / machine)
     if sim.looks_ahead > 0:  # jobs that are to be taken off make it less than none
-        for ahead in range(len(HORIZONS_S)):
-            free = max(ask_ahead(jobs, sim, s.FREE_AHEAD, sim.now + HORIZONS_S[ahead]), 0)
-            shown[ClusterField.FREE_PROCESSORS_IN_300_S + ahead] = np.float32(free / machine)
+        for ahead in range(len(horizons)):
+            free = max(ask_ahead(jobs, sim, s.FREE_AHEAD, sim.now + horizons[ahead]), 0)
+            shown[first + ahead] = np.float32(free / machine)
 
 
 @kernel
@@ -337,22 +346,90 @@ def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, li
 
 
 @kernel
+def show_submitted(jobs: Jobs, sim: Sim, shown: Floats, first: int) -> None:
+    """Write how many jobs were submitted in the last hour and day, from place `first` on."""
+    sim.hour_ago = first_since(jobs, sim, sim.hour_ago, HOUR_S)
+    sim.day_ago = first_since(jobs, sim, sim.day_ago, DAY_S)
+    shown[first] = squash(float(sim.next_job - sim.hour_ago), 10.0)
+    shown[first + 1] = squash(float(sim.next_job - sim.day_ago), 100.0)
+
+
+@kernel
+def show_angle(sim: Sim, shown: Floats, first: int, period: int) -> None:
+    """Write sine and cosine of where in a day or week of `period` s now is, from `first` on."""
+    angle = 2.0 * math.pi * ((sim.week_start + sim.now) % period) / period
+    shown[first] = np.float32(math.sin(angle))
+    shown[first + 1] = np.float32(math.cos(angle))
+
+
+@kernel
+def log_time(seconds: float) -> np.float32:
+    """Map a time >= 0 s into [0, 1], a month to 1."""
+    if seconds == 0.0:
+        return np.float32(0.0)
+    return np.float32(min(math.log(1.0 + seconds / 60.0) / LOG_MONTH, 1.0))
+
+
+@kernel
+def show_waiting(jobs: Jobs, sim: Sim, shown: Floats, listed: int) -> None:
+    """Write what `SmallField` says of the waiting jobs, as listed in `scratch`.
+
+    Costs a step for each of them and each class of estimates.
+    """
+    machine, processors, widest, waited, longest = sim.machine_processors, 0, 0, 0, 0
+    least = 0  # estimate of a class, s, exclusive
+    for size in range(len(CLASSES_S) + 1):
+        most = CLASSES_S[size] if size < len(CLASSES_S) else s.NEVER
+        count, area = 0, 0
+        for position in range(listed):
+            job = sim.scratch[position]
+            if least < jobs.estimate[job] <= most:
+                q, wait = int(jobs.processors[job]), int(sim.now - jobs.submit_time[job])
+                count += 1
+                area += q * int(jobs.estimate[job])
+                processors += q
+                waited += wait
+                widest, longest = max(widest, q), max(longest, wait)
+        shown[SmallField.JOBS_TO_15_MIN + size] = squash(float(count), 10.0)
+        shown[SmallField.AREA_TO_15_MIN + size] = squash(float(area), float(machine * HOUR_S))
+        least = most
+    shown[SmallField.WAITING_PROCESSORS] = squash(float(processors), float(machine))
+    shown[SmallField.WIDEST] = np.float32(widest / machine)
+    shown[SmallField.LOG_LONGEST_WAIT_TIME] = log_time(float(longest))
+    shown[SmallField.LOG_MEAN_WAIT_TIME] = log_time(waited / max(listed, 1))
+
+
+@kernel
+def show_small(jobs: Jobs, sim: Sim, shown: Floats) -> None:
+    """Write a small observation, shape (N_SMALL,).
+
+    Writes `scratch`, `hour_ago`, `day_ago` and what `list_within` writes.
+    """
+    if has_limits(sim):
+        listed = list_within(jobs, sim)
+    else:
+        listed = list_jobs(sim, s.BASE_ORDER, sim.scratch)
+    show_waiting(jobs, sim, shown, listed)
+    machine = sim.machine_processors
+    shown[SmallField.BUSY_PROCESSORS] = np.float32((machine - sim.free) / machine)
+    show_free(jobs, sim, shown, SmallField.FREE_IN_1_H, SMALL_HORIZONS_S)
+    show_submitted(jobs, sim, shown, SmallField.SUBMITTED_LAST_HOUR)
+    show_angle(sim, shown, SmallField.HOUR_OF_DAY_SIN, DAY_S)
+    show_angle(sim, shown, SmallField.HOUR_OF_WEEK_SIN, WEEK_S)
+
+
+@kernel
 def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
     """Write the state of the cluster, shape (N_CLUSTER,)."""
     machine = sim.machine_processors
-    show_free(jobs, sim, shown)
+    shown[ClusterField.FREE_PROCESSORS] = np.float32(sim.free / machine)
+    show_free(jobs, sim, shown, ClusterField.FREE_PROCESSORS_IN_300_S, HORIZONS_S)
     processors = sim.waiting_processors - sim.withheld_processors
     area = sim.waiting_area - sim.withheld_area
     shown[ClusterField.QUEUED_PROCESSORS] = squash(float(processors), float(machine))
     shown[ClusterField.QUEUED_AREA] = squash(float(area), float(machine * HOUR_S))
-    sim.hour_ago = first_since(jobs, sim, sim.hour_ago, HOUR_S)
-    sim.day_ago = first_since(jobs, sim, sim.day_ago, DAY_S)
-    shown[ClusterField.SUBMITTED_LAST_HOUR] = squash(float(sim.next_job - sim.hour_ago), 10.0)
-    shown[ClusterField.SUBMITTED_LAST_DAY] = squash(float(sim.next_job - sim.day_ago), 100.0)
-    moment = (sim.week_start + sim.now) % WEEK_S
-    angle = 2.0 * math.pi * moment / WEEK_S
-    shown[ClusterField.HOUR_OF_WEEK_SIN] = np.float32(math.sin(angle))
-    shown[ClusterField.HOUR_OF_WEEK_COS] = np.float32(math.cos(angle))
+    show_submitted(jobs, sim, shown, ClusterField.SUBMITTED_LAST_HOUR)
+    show_angle(sim, shown, ClusterField.HOUR_OF_WEEK_SIN, WEEK_S)
     show_hidden(jobs, sim, slot, shown, listed)
 
 
@@ -461,12 +538,16 @@ def observe(
     and `mask`, 1 where a slot holds a job, have shape (n_slots,). A job that keeps its slot keeps
     its unchanging fields, and slots behind the last job keep their zeros. So the cost depends on
     what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
-    `day_ago`, and what `expect_now` and `list_within` write.
+    `day_ago`, and what `expect_now` and `list_within` write. Where observations are small, all is
+    in `shown_cluster`, and slots are empty.
     """
     if sim.show_event == 1:
         tell_events(jobs, sim, s.SHOW, 0)
         for column in range(len(shown_cluster)):
             shown_cluster[column] = sim.shown_event[column]
+        return
+    if sim.show_small == 1:
+        show_small(jobs, sim, shown_cluster)
         return
     listed = list_within(jobs, sim) if has_limits(sim) else list_shown(sim, len(slot))
     before = count_visible(slot)

@@ -127,7 +127,7 @@ def copy_out(batch: Batch, env: int, jobs: Jobs) -> None:
         return
     n_numbers = batch.shown_jobs.shape[1]
     n_slots = batch.slot.shape[1]
-    if n_numbers == 0:  # an event shows what there is
+    if n_numbers == 0:  # these are all fields
         address = batch.shown_cluster[env].ctypes.data
         copy_part(batch, OUT_CLUSTER, env, address, batch.shown_cluster.shape[1])
         return
