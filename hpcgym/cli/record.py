@@ -36,7 +36,7 @@ def record_episodes(
         typer.Option("--slots", help="Visible jobs; default the agent's, or the environment's."),
     ] = None,
     observation: Annotated[
-        str, typer.Option(metavar="dict|flat", help="Kind of observation.")
+        str, typer.Option(metavar="dict|flat|small", help="Kind of observation.")
     ] = "dict",
     epsilon: Annotated[float, typer.Option(help="Share of decisions taken at random.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the first episode's random decisions.")] = 0,

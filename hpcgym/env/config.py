@@ -309,7 +309,7 @@ class EnvConfig:
                 f"action {self.action!r} needs what observation 'small' does not show; choose "
                 "'flat', or action 'index', 'weights' or 'policy'"
             )
-        needless = {"n_slots": self.n_slots, "expectations": self.expectations}
+        needless: dict[str, Any] = {"n_slots": self.n_slots, "expectations": self.expectations}
         needless["fields"] = self.own_fields or None
         for key, given in needless.items():
             if given is not None:
@@ -443,7 +443,7 @@ class EnvConfig:
             settings,
             decide=self._epochs,
             extra_policies=self._extra_policies,
-            keep_history=True,
+            keep_history=not self.shows_small,
             largest_request=largest,
             reward_rate=cost.rate,
             reward_onset=np.ascontiguousarray(cost.onset),

@@ -82,7 +82,7 @@ class Shown(TypedDict, total=False):
 
     Attributes:
         n_slots: Visible jobs; default the agents', or the environment's.
-        observation: "dict", the default, or "flat".
+        observation: "dict", the default, "flat" or "small".
     """
 
     n_slots: int | None

@@ -92,7 +92,7 @@ def parts(scenarios: Sequence[str], threads: int) -> dict[str, float]:
     callback, size = ConvertCallback(lambda *_: True), config.n_steps * config.n_envs
     model.learn(ROLLOUTS * size, callback=callback, log_interval=None)
     spent: dict[str, float] = defaultdict(float)
-    timed = _timer(spent)
+    timed = timer(spent)
     timed(env, "step_wait", "environment")
     timed(model.policy, "forward", "networks, in rollouts")
     timed(model.policy, "evaluate_actions", "networks, in updates")
@@ -109,7 +109,7 @@ def parts(scenarios: Sequence[str], threads: int) -> dict[str, float]:
     return {part: 1e6 * seconds / (ROLLOUTS * size) for part, seconds in spent.items()}
 
 
-def _timer(spent: dict[str, float]) -> Callable[[Any, str, str], None]:
+def timer(spent: dict[str, float]) -> Callable[[Any, str, str], None]:
     """Return a function that adds the CPU time of a method to a part from then on."""
 
     def timed(owner: Any, name: str, part: str) -> None:

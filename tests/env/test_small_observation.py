@@ -11,7 +11,8 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env_cases import Case, busy_workload, cases, env_of, random_action, rules_for, twin_of
+from env_cases import Case, busy_workload, cases, env_of, random_action, rules_for, slowed, twin_of
+from hpcgym.agent.sb3_model import keywords_of
 from hpcgym.core.observation_fields import SmallField
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ScenarioError
@@ -56,8 +57,8 @@ def test_every_number_is_that_of_the_twin(action: str, data: st.DataObject) -> N
 
 
 def test_every_number_is_that_of_the_twin_with_a_long_queue() -> None:
-    workload = busy_workload(9)
-    rules = rules_for(workload, action="weights", decide=3_600, reward="ratio", n_slots=1)
+    workload = slowed(busy_workload(9), 8)  # up to 16 h
+    rules = rules_for(workload, action="weights", decide=28_800, reward="ratio", n_slots=1)
     assert (play_both(Case(workload, rules, 1)) > 0).all()
 
 
@@ -115,3 +116,9 @@ def test_starts_and_rewards_are_those_of_other_observations() -> None:
 def test_what_is_not_shown_is_refused(keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         SchedulingEnv(**{"scenario": "tiny", "observation": "small"} | keywords)
+
+
+@pytest.mark.parametrize("action", ["index", "weights"])
+def test_a_saved_model_is_known_by_its_small_space(action: str) -> None:
+    keywords = {"action": action, "observation": "small"}
+    assert keywords_of(SchedulingEnv("tiny", **keywords), "model.zip") == keywords

@@ -154,12 +154,12 @@ def write_history_fields(jobs: Jobs, sim: Sim, job: int) -> None:
 def meet_user(jobs: Jobs, sim: Sim, job: int) -> None:
     """Write what is known of a newcomer's user, to be kept while the job waits.
 
-    Writes its entry's `inverse` and, where observations are made, `history_field`; `expected_at`
-    and `regressed_at` become -1, since no terms have been computed yet.
+    Writes its entry's `inverse` and, where observations show it, `history_field`; `expected_at` and
+    `regressed_at` become -1, since no terms have been computed yet.
     """
     entry = entry_of(sim, job)
     sim.inverse[entry] = expect_inverse(jobs, sim, job)
     if len(sim.expected_at) > 0:
         sim.expected_at[entry] = sim.regressed_at[entry] = -1
-    if len(sim.history_field) > 0:
+    if len(sim.history_field) > 0 and sim.show_small == 0:
         write_history_fields(jobs, sim, job)

@@ -1,0 +1,193 @@
+"""Measure what a decision costs, by problem and by part of a training by Stable-Baselines3's PPO.
+
+    PYTHONPATH=scripts taskset -c 1 python -m research.learning_rates [problems] [training] [judged]
+
+CPU time of one thread. Machines are shared, so compare what was measured in one run.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich import print
+from rich.table import Table
+
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.evaluation.statistics import ratio_of_sums
+from research.curves import Judge
+from research.step_benchmark import prepare
+from research.training_benchmark import timer
+
+SCENARIO = "synthetic-busy-weeks"
+"""Few weeks, all of which are prepared before anything is measured, as in a long training."""
+
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "`weights`, SDSC-SP2": {"scenario": "sdsc-sp2-weeks", "action": "weights"},
+    "`weights`": {"action": "weights"},
+    "`weights`, every 4 h": {"action": "weights", "decide": 14_400},
+    "`order`": {"action": "order"},
+    "`job`": {"action": "job"},
+    "`trials`": {"action": "trials"},
+    "`index`, every 4 h": {"action": "index"},
+    "`index`, at zeros": {"action": "index"},
+    "`index`, small": {"action": "index", "observation": "small"},
+}
+"""What is stepped; the scenario is `SCENARIO`, where none is named, and its weeks `train`."""
+
+
+def problems(num_envs: int = 64, calls: int = 150, repeats: int = 3) -> Table:
+    """Step vectors under random actions, and tell what a decision and what a job cost."""
+    columns = "jobs/decision", "passes/decision", "decisions/CPU s", "us/decision", "us/job"
+    title = f"{num_envs} environments in a vector, one thread, random actions"
+    table = Table("problem", *columns, title=title)
+    for name, keywords in PROBLEMS.items():
+        common = {"scenario": SCENARIO, "weeks": "train", "reward": "ratio"}
+        envs = SchedulingVectorEnv(num_envs=num_envs, threads=1, **common | keywords)
+        prepare(envs.configs[0])
+        envs.reset(seed=0)
+        envs.action_space.seed(0)
+        actions = [envs.action_space.sample() for _ in range(32)]
+        if "zeros" in name:
+            actions = [np.zeros_like(actions[0])]
+        before, moved, least = _counted(envs), np.zeros(2), np.inf
+        for call in range(calls):
+            envs.step(actions[call % len(actions)])
+            after = _counted(envs)
+            began = after[:, :1] < before[:, :1]  # another episode
+            moved += np.where(began, after, after - before).sum(axis=0)
+            before = after
+        jobs, passes = moved / calls / num_envs
+        for _ in range(repeats):
+            begun = time.process_time()
+            for call in range(calls):
+                envs.step(actions[call % len(actions)])
+            least = min(least, (time.process_time() - begun) / calls / num_envs)
+        micro = 1e6 * least
+        numbers = f"{jobs:.1f}", f"{passes:.1f}", f"{1 / least:,.0f}", f"{micro:.1f}"
+        table.add_row(name, *numbers, f"{micro / jobs:.2f}")
+    return table
+
+
+def _counted(envs: SchedulingVectorEnv) -> np.ndarray:
+    """Return the jobs and passes of each environment's episode so far, (n_envs, 2)."""
+    places = [envs.buffers.place_of(env) for env in range(envs.num_envs)]
+    return np.array([(state.next_job[row], state.n_passes[row]) for state, row in places])
+
+
+class Setting(NamedTuple):
+    """A training: its observation, environments, steps of each, minibatch, epochs, networks."""
+
+    observation: str
+    num_envs: int
+    n_steps: int
+    batch_size: int
+    n_epochs: int
+    net_arch: tuple[int, ...]
+
+
+TRAININGS = {
+    "minibatches of SB3, 8 environments": Setting("flat", 8, 256, 64, 10, (64, 64)),
+    "the same, small": Setting("small", 8, 256, 64, 10, (64, 64)),
+    "settings of RL Zoo": Setting("flat", 8, 256, 256, 5, (32, 32)),
+    "64 environments": Setting("flat", 64, 64, 1_024, 4, (32, 32)),
+    "64 environments, small": Setting("small", 64, 64, 1_024, 4, (32, 32)),
+    "256 environments": Setting("flat", 256, 32, 2_048, 4, (32, 32)),
+    "256 environments, small": Setting("small", 256, 32, 2_048, 4, (32, 32)),
+}
+"""Trainings by name: what a user begins with, and batches."""
+
+
+def training(rollouts: int = 1, repeats: int = 2) -> Table:
+    """Train with action `index`, and tell how the CPU time of a decision is divided."""
+    found = {name: _parts(setting, rollouts, repeats) for name, setting in TRAININGS.items()}
+    parts = next(iter(found.values()))
+    title = f"PPO of SB3, `index`, {SCENARIO}, one thread, us/decision"
+    table = Table("training", *parts, "all", "decisions/CPU s", title=title)
+    for name, spent in found.items():
+        whole = sum(spent.values())
+        cells = *(f"{spent[part]:.1f}" for part in parts), f"{whole:.1f}", f"{1e6 / whole:,.0f}"
+        table.add_row(name, *cells)
+    return table
+
+
+def _parts(setting: Setting, rollouts: int, repeats: int) -> dict[str, float]:
+    """Train for some rollouts; return the least CPU time of each part, us per decision."""
+    model, envs = _learner(setting, SCENARIO, 0)
+    prepare(envs.envs.configs[0])
+    size = setting.num_envs * setting.n_steps
+    model.learn(size)
+    spent: dict[str, float] = defaultdict(float)
+    timed = timer(spent)
+    timed(envs.envs.buffers, "step", "simulation")
+    timed(envs, "step_wait", "vector and infos")
+    timed(model.policy, "forward", "networks, in rollouts")
+    timed(model.rollout_buffer, "add", "buffers")
+    timed(model.rollout_buffer, "compute_returns_and_advantage", "buffers")
+    timed(model, "train", "updates")
+    least: dict[str, float] = {}
+    for _ in range(repeats):
+        spent.clear()
+        begun = time.process_time()
+        model.learn(rollouts * size, reset_num_timesteps=False)
+        whole = time.process_time() - begun
+        spent["vector and infos"] -= spent["simulation"]
+        spent["SB3, the rest"] = whole - sum(spent.values())
+        if not least or whole < sum(least.values()):
+            least = dict(spent)
+    order = ("simulation", "vector and infos", "networks, in rollouts", "buffers", "updates")
+    return {part: 1e6 * least[part] / rollouts / size for part in (*order, "SB3, the rest")}
+
+
+def _learner(setting: Setting, scenario: str, seed: int, **keywords: Any) -> tuple[Any, Any]:
+    """Return a learner, and the vector that it learns on."""
+    import torch
+    from stable_baselines3 import PPO
+
+    from hpcgym.agent.sb3 import HPCBatchVecEnv
+
+    torch.set_num_threads(1)
+    envs = HPCBatchVecEnv(
+        scenario,
+        num_envs=setting.num_envs,
+        threads=1,
+        weeks="train",
+        action="index",
+        observation=setting.observation,  # type: ignore[arg-type]
+    )
+    given = dict(zip(Setting._fields[2:5], setting[2:5], strict=True)) | keywords
+    net = {"net_arch": list(setting.net_arch)}
+    model = PPO("MlpPolicy", envs, gamma=1.0, policy_kwargs=net, device="cpu", seed=seed, **given)
+    return model, envs
+
+
+def judged(seeds: int = 3, decisions: int = 200_000, scenario: str = "many-weeks") -> Table:
+    """Train with either observation, and tell what is reached on the test weeks, and the ratio."""
+    columns = "flat, of SAF", "small, of SAF", "small, of flat", "CPU s, flat", "small"
+    table = Table("seed", *columns, title=f"{scenario}, {decisions:,} decisions")
+    judges = {
+        kind: Judge(scenario, "test", 0, action="index", observation=kind)
+        for kind in ("flat", "small")
+    }
+    for seed in range(seeds):
+        reached, spent = [], []
+        for kind, judge in judges.items():
+            setting = Setting(kind, 256, 32, 2_048, 4, (32, 32))
+            model, _ = _learner(setting, scenario, seed, learning_rate=1e-3)
+            begun = time.process_time()
+            model.learn(decisions)
+            spent.append(f"{time.process_time() - begun:.0f}")
+            reached.append(judge(lambda shown, m=model: m.predict(shown, deterministic=True)[0]))
+        flat, small = reached
+        ratios = (flat.ratio, small.ratio, ratio_of_sums(small.bsld, flat.bsld))
+        table.add_row(str(seed), *map(str, ratios), *spent)
+        print(table)
+    return table
+
+
+if __name__ == "__main__":
+    for asked in sys.argv[1:] or ("problems", "training"):
+        print({"problems": problems, "training": training, "judged": judged}[asked]())
