@@ -36,7 +36,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 """What is stepped, each four hours at a step."""
 
 PARTS = {
-    "expected run times": r"user_estimates|online_regression|\blog|\bexp|sincos",
+    "expected run times, logarithms": r"user_estimates|online_regression|ieee754|sincos",
     "users' records": r"user_history",
     "scores": r"scoring\.score|orders\.",
     "passes": r"cost_benefit|passes\.|schedule_pass|selection",
