@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,19 +136,19 @@ def shares(name: str, calls: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "perf.data"
         child = [sys.executable, "-m", "research.kernel_profile", json.dumps([name, calls])]
-        subprocess.run(["perf", "record", "-q", "-F", "999", "-o", data, *child], check=True)
+        subprocess.run(["perf", "record", "-q", "-F", "999", "-o", str(data), *child], check=True)
         report = [
             "perf",
             "report",
             "-i",
-            data,
+            str(data),
             "--stdio",
             "--no-children",
             "-F",
             "overhead,dso,sym",
         ]
         told = subprocess.run(report, check=True, capture_output=True, text=True).stdout
-    found: Counter[str] = Counter()
+    found: dict[str, float] = defaultdict(float)
     for percent, where, symbol in re.findall(r"^ *([\d.]+)% +(\S.*?) +\[.\] (\S+)", told, re.M):
         if "JIT" in where or "libm" in where or ".map" in where:
             part = next((part for part, like in PARTS.items() if re.search(like, symbol)), "others")

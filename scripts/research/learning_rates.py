@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,6 +166,11 @@ def _learner(setting: Setting, scenario: str, seed: int, **keywords: Any) -> tup
     return model, envs
 
 
+def _chosen(model: Any, shown: Any) -> Any:
+    """Return what a model chooses, without chance."""
+    return model.predict(shown, deterministic=True)[0]
+
+
 def judged(seeds: int = 3, decisions: int = 200_000, scenario: str = "many-weeks") -> Table:
     """Train with either observation, and tell what is reached on the test weeks, and the ratio."""
     columns = "flat, of SAF", "small, of SAF", "small, of flat", "CPU s, flat", "small"
@@ -180,7 +187,7 @@ def judged(seeds: int = 3, decisions: int = 200_000, scenario: str = "many-weeks
             begun = time.process_time()
             model.learn(decisions)
             spent.append(f"{time.process_time() - begun:.0f}")
-            reached.append(judge(lambda shown, m=model: m.predict(shown, deterministic=True)[0]))
+            reached.append(judge(partial(_chosen, model)))
         flat, small = reached
         ratios = (flat.ratio, small.ratio, ratio_of_sums(small.bsld, flat.bsld))
         table.add_row(str(seed), *map(str, ratios), *spent)
@@ -189,5 +196,10 @@ def judged(seeds: int = 3, decisions: int = 200_000, scenario: str = "many-weeks
 
 
 if __name__ == "__main__":
+    tables: dict[str, Callable[[], Table]] = {
+        "problems": problems,
+        "training": training,
+        "judged": judged,
+    }
     for asked in sys.argv[1:] or ("problems", "training"):
-        print({"problems": problems, "training": training, "judged": judged}[asked]())
+        print(tables[asked]())

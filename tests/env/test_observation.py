@@ -35,6 +35,7 @@ from hpcgym.core.observation_fields import (
     JobTrialField,
     NodesField,
     RunningField,
+    SmallField,
     TrialField,
 )
 from hpcgym.env.observation import (
@@ -423,9 +424,12 @@ def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
         for field, name in zip(
             (
                 *(*JobField, *NodesField, *ClusterField, *ControlsField),
-                *(*JobTrialField, *TrialField, *RunningField),
+                *(*JobTrialField, *TrialField, *RunningField, *SmallField),
             ),
-            (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS, *CONTROLS_FIELDS, *TRIAL_FIELDS),
+            (
+                *(*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS, *CONTROLS_FIELDS, *TRIAL_FIELDS),
+                *(field.field_name for field in SmallField),
+            ),
             strict=True,
         )
     ]
