@@ -273,8 +273,7 @@ class Sim(Columned):
     agent_term: Gauge  # its term for the agent, or for the comparison with the baseline
     baseline_term: Gauge  # its term for the baseline
 
-    # Parameters of the backfilling mode, of which its part names more.
-    # Reservations at most; inf = all waiting jobs.
+    # Parameters of the mode, of which its part names more. Reservations at most; inf = all jobs'.
     depth: Annotated[float, Column("backfill_parameter", 0)]
     # Without a limit, on nodes: jobs of a component planned in a pass; inf = all.
     planned: Annotated[float, Column("backfill_parameter", 1)]
