@@ -21,8 +21,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Chooses: TypeAlias = Callable[[NDArray[np.float32]], NDArray[Any]]
 """Slots, one per observation, of observations in one array each."""
 
-RULES = (("FCFS", "none"), ("SAF", "none"), ("SAF-REG", "none"), ("SAF", "easy"))
-RULES += (("SAF-REG", "easy"), ("SAF-HISTORY", "easy"), ("SMITH-REG", "easy"))
+RULES = [("FCFS", "none"), ("SAF", "none"), ("SAF-REG", "none"), ("SAF", "easy")]
+RULES += [("SAF-REG", "easy"), ("SAF-HISTORY", "easy"), ("SMITH-REG", "easy")]
 
 
 def of_rule(policy: str, backfill: str, part: str, n_windows: int | None = None) -> Floats:
