@@ -1,6 +1,7 @@
 """Every kind of setting, drawn with jobs for it: all backfilling modes, and what stands beside."""
 
 from dataclasses import replace
+from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 import dependent_cases
 import drawn_lives
 import hpcgym
+import nodes_of_kernels
 from drawn_lives import orders
+from drawn_machines import draw_case
 from fair_share_cases import limited
 from hpcgym.core.workload import Workload
 from strategies import busy_workloads, one_of, policies, settings_for, workloads
@@ -158,6 +161,26 @@ def with_predictions(draw):
     return Case(draw(jobs), settings)
 
 
+@st.composite
+def on_nodes(draw, *modes):
+    """Draw jobs on a machine of nodes, under modes or else with reservations of any number."""
+    random = Random(draw(st.integers(0, 2**16)))
+    while True:
+        machine, table, settings = draw_case(random, most_nodes=6, most_jobs=14)
+        given = nodes_of_kernels.settings_of(**settings)
+        refused = nodes_of_kernels.refused_rows(machine, table, given["placement"])
+        table = [row for place, row in enumerate(table) if place not in refused]
+        if table:
+            break
+    users = [random.choice((-1, 0, 0, 1)) for _ in table]
+    workload = nodes_of_kernels.workload_of(
+        machine, [row._replace(user=user) for row, user in zip(table, users, strict=True)]
+    )
+    if modes:
+        given |= {"backfill": random.choice(modes), "backfill_order": None}
+    return Case(workload, given)
+
+
 SETTINGS = {mode: of_mode(mode) for mode in ("none", "easy", *MODES)} | {
     "trials": with_trials(),
     "trials that some users take part in": with_trials(users=True),
@@ -167,5 +190,8 @@ SETTINGS = {mode: of_mode(mode) for mode in ("none", "easy", *MODES)} | {
     "dependencies": with_dependencies(),
     "shares": with_shares(),
     "predictions": with_predictions(),
+    "nodes": on_nodes(),
+    "Slurm on nodes": on_nodes("slurm", "slurm:max_job_user=1,resolution=3,interval=2"),
+    "trials on nodes": on_nodes("easy+trial:limit=5", "cost-benefit:kappa=1+trial:limit=5,young=9"),
 }
 """Kinds of settings, and how cases of each are drawn."""

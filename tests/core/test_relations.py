@@ -170,8 +170,10 @@ def another_order_in_the_file(case, schedule, simulate, random):
     if workload.after is not None:
         after = workload.after[order]
         columns["after"] = np.where(after < 0, -1, place[after])
-    machine = workload.machine_processors
-    mixed = Workload.from_arrays(**columns, machine_processors=machine, name=workload.name)
+    machine = {"machine_processors": workload.machine_processors}
+    if workload.machine is not None:
+        machine = {"machine": workload.machine}
+    mixed = Workload.from_arrays(**columns, **machine, name=workload.name)
     mixed = replace(mixed, history=workload.history)
     return lives_of(Case(mixed, case.settings).run(simulate)), lives_of(schedule)
 
@@ -179,7 +181,9 @@ def another_order_in_the_file(case, schedule, simulate, random):
 def an_outage_far_away(case, schedule, simulate, random):
     """Have an outage when all is over, known from the beginning where that may be."""
     announced = 0 if not plans_for_outages(case) and random.random() < 0.5 else FAR
-    events = (*as_events(case.settings.get("events", ())), Outage(FAR, FAR + 9, 1, announced))
+    what = {"processors": 1} if case.workload.machine is None else {"nodes": ("0",)}
+    outage = Outage(FAR, FAR + 9, announced=announced, **what)
+    events = (*as_events(case.settings.get("events", ())), outage)
     found = Case(case.workload, case.settings | {"events": events}).run(simulate)
     return lives_of(found), lives_of(schedule)
 
@@ -217,6 +221,8 @@ def nobody_is_killed(case, schedule, simulate, random):
 def processors_as_one_node(case, schedule, simulate, random):
     """Give the machine's processors to one node, and each job one chunk of it."""
     workload = case.workload
+    if workload.machine is not None:
+        return (), ()
     columns = workload.columns() | {"chunks": np.ones(len(workload), dtype=np.int64)}
     machine = {"nodes": [{"count": 1, "cpus": workload.machine_processors}]}
     same = Workload.from_arrays(**columns, machine=Machine.from_dict(machine))
