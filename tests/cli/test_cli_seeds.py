@@ -52,6 +52,7 @@ def test_each_seed_is_trained_as_by_a_command_of_its_own(
     assert tomllib.loads(cards[0].read_text("utf-8"))["training"]["seed"] == 3
 
 
+@pytest.mark.long
 def test_seeds_that_are_finished_stay_and_others_are_trained(tmp_path: Path) -> None:
     where = ("--output", str(tmp_path))
     assert train("--seeds", "0", *where)[0] == 0
@@ -81,6 +82,7 @@ def test_options_without_a_meaning_are_refused(
     assert code == 2 and said in wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", [(), ("--on", "local:2")], ids=["here", "two processes"])
 def test_each_seed_is_searched_as_by_a_command_of_its_own(
     where: tuple[str, ...], tmp_path: Path

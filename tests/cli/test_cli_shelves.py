@@ -15,6 +15,7 @@ from hpcgym.scenario.load import scenario_names
 Command = Callable[..., str]
 
 
+@pytest.mark.long
 def test_every_agent_is_listed(run: Command) -> None:
     listed = run("agents", "list")
     for name, card in load_cards().items():
@@ -73,6 +74,7 @@ def test_unknown_scenario_is_answered_with_the_nearest(refuse: Command) -> None:
     assert "did you mean 'kth-sp2-weeks'" in refuse("scenarios", "info", "kth-sp2-week")
 
 
+@pytest.mark.long
 def test_what_packages_offer_is_listed_and_a_broken_one_is_a_warning(
     run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

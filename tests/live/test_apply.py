@@ -55,6 +55,7 @@ def slurm(tmp_path, monkeypatch):
     return made
 
 
+@pytest.mark.long
 def test_a_cycle_puts_jobs_in_order_and_restoring_takes_it_back(slurm):
     outcome = slurm.cycle([1, 2, 3])
     assert slurm.order() == [1, 2, 3]
@@ -245,6 +246,7 @@ def test_a_reading_that_is_cut_short_changes_nothing(slurm, tmp_path):
     assert slurm.told() == {} and not slurm.in_force()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_updates", [1, 2])
 def test_a_cycle_that_is_killed_in_the_middle_is_restored(slurm, n_updates):
     """The process that applies dies while `scontrol` is telling; the latter goes on to its end."""
@@ -268,6 +270,7 @@ def test_a_cycle_that_is_killed_in_the_middle_is_restored(slurm, n_updates):
     assert len(slurm.read()["told"]) > n_updates
 
 
+@pytest.mark.long
 def test_at_every_instant_the_journal_names_each_site_factor_in_force(slurm, monkeypatch):
     """Die at each step of a cycle in turn: what Slurm has is in the journal, and restored."""
     steps = ("intend", "_fed_to_scontrol", "clear")

@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long  # compiles kernels in a process of its own
+
 HERE = Path(__file__).parent
 
 

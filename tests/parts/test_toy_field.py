@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long  # compiles kernels in a process of its own
+
 HERE = Path(__file__).parent
 
 SHARED = """

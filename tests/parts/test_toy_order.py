@@ -12,6 +12,8 @@ from hpcgym.core import loaders
 from hpcgym.core.policy import as_policy, policy_names, register_policy
 from hpcgym.errors import PolicyError
 
+pytestmark = pytest.mark.long  # compiles kernels in a process of its own
+
 HERE = Path(__file__).parent
 
 

@@ -24,6 +24,7 @@ def jobs():
     return made["jobs"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mode", "numbers"), ROWS)
 def test_the_page_states_the_starts_of_each_mode(jobs, mode, numbers):
     schedule = simulate(jobs, backfill=mode)

@@ -19,6 +19,7 @@ def evaluation() -> Evaluation:
     return evaluate(AGENTS, progress=False)
 
 
+@pytest.mark.long
 def test_figure_has_a_row_per_agent_and_a_line_per_agent_over_the_weeks(
     evaluation: Evaluation,
 ) -> None:
@@ -34,6 +35,7 @@ def test_single_episode_is_drawn_without_weeks() -> None:
     assert len(evaluation_figure(evaluate(AGENTS, "tiny", progress=False)).get_axes()) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_figure_is_written_in_the_format_of_its_name(
     evaluation: Evaluation, tmp_path: Path, suffix: str

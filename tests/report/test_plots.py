@@ -36,6 +36,7 @@ def pair() -> dict[str, Schedule]:
     return {policy: simulate(workload, policy) for policy in ("FCFS", "SAF")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_drawn_of_one_schedule_and_of_two(
     kind: str, pair: dict[str, Schedule], tmp_path: Path

@@ -101,6 +101,7 @@ def test_of_many_partitions_the_first_are_drawn() -> None:
     assert bars.get_xlabel() == "of 1,000 partitions"
 
 
+@pytest.mark.long
 def test_nodes_that_are_down_are_hatched_in_their_rows():
     machine = Machine((NodeType(1, 4, group="b"), NodeType(2, 4, group="a")))
     jobs = hpcgym.Workload.from_arrays([0], [90], [90], [4], machine=machine, chunks=[4])

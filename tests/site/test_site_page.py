@@ -74,6 +74,7 @@ def without_scripts(text):
     return re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.S)
 
 
+@pytest.mark.long
 def test_page_of_a_year_is_one_file_within_its_bytes(report):
     text = page_html(report)
     assert len(text.encode()) <= MOST_BYTES

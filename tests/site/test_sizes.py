@@ -66,6 +66,7 @@ def test_each_kind_of_node_is_scaled_in_the_partitions_that_it_is_in(
     assert [replace(partition, nodes="0") for partition in other.partitions] == limits
 
 
+@pytest.mark.long
 def test_waits_on_more_nodes_of_partitions_are_those_of_the_machine_that_is_meant(
     site_log: Callable[..., Path],
 ) -> None:
