@@ -220,6 +220,21 @@ def test_a_start_behind_the_head_blocks_the_next_long_job():
     assert starts[2] == 1 and starts[3] > 1 and starts[4] == 1
 
 
+def test_with_a_threshold_of_0_nothing_delays_a_head_that_has_waited():
+    """At 2 the head has waited for a second. The last job ends at 7, beyond its shadow time of 5.
+
+    ::
+
+        AAAAAHHHHHHHHHHHHHHHHHHHH.....    A 2p x 5 at 0, H 3p x 20 at 1, B 1p x 5 at 2
+        AAAAAHHHHHHHHHHHHHHHHHHHH.....
+        .....HHHHHHHHHHHHHHHHHHHHBBBBB
+    """
+    jobs = workload_of([(0, 5, 5, 2), (1, 20, 20, 3), (2, 5, 5, 1)], 3)
+    mode = "cost-benefit:kappa=1"
+    assert hpcgym.simulate(jobs, backfill=mode, threshold=0).start_time.tolist() == [0, 5, 25]
+    assert hpcgym.simulate(jobs, backfill=mode).start_time.tolist() == [0, 7, 2]
+
+
 def test_a_job_wider_than_the_cap_starts_when_no_other_counts():
     jobs = workload_of([(0, 9_000, 9_000, 5), (0, 9_000, 9_000, 5)], 5)
     assert hpcgym.simulate(jobs, backfill="easy:cap=0").start_time.tolist() == [0, 9_000]
