@@ -235,18 +235,18 @@ def find(
             reached.append(kept.value(key, partial(player.mean_of_constant, one)))
             work.advance()
     constant = tried[int(np.argmin(reached))]
-    by_rule = values_of(rules_of(every, contest, backfill), training, folder).mean()
+    rules = {rule.name: rule for rule in rules_of(every, contest, backfill)}
+    by_rule = values_of([*rules.values()], training, folder)[[*rules]].mean()
     rule = str(by_rule.idxmin())
     static = "rule" if by_rule[rule] < min(reached) else "constant"
     judge = Player(test, action, backfill, "ratio")
     zeros = np.zeros(np.shape(constant))
-    chosen = next(one for one in rules_of(every, contest, backfill) if one.name == rule)
     values = {
         "random": judge.at_random(),
         "zeros": judge.constant(zeros),
         "SAF": np.ones(len(test)),
         "constant": judge.constant(constant),
-        "rule": values_of([chosen], test, folder)[rule].to_numpy(),
+        "rule": values_of([rules[rule]], test, folder)[rule].to_numpy(),
     }
     base = knowing_of(first_of(training, BASED_ON), contest, backfill, folder)
     knowing = []

@@ -86,3 +86,10 @@ def test_what_never_changes_is_chosen_on_training_weeks(tmp_path: Path) -> None:
     assert found["static"] == "rule" and found["means"]["zeros"] == pytest.approx(1.0)
     assert found["weeks"][0][2] == found["means"]["rule"]
     assert np.isfinite(found["means"]["random"]) and found["gap"][1:] == [0.0, 0.0]
+
+
+def test_where_a_problem_states_a_mode_every_rule_is_under_it(tmp_path: Path) -> None:
+    """Values are ratios to SAF under the scenario's own mode, which is no rule of the problem."""
+    found = scales.find(SCENARIO, "job", "none", tmp_path, weeks=(1, 1))
+    assert found["rule"].endswith(" none") and found["clairvoyant"].endswith(" none")
+    assert found["means"]["SAF"] == 1.0 < found["means"]["rule"]
