@@ -57,6 +57,8 @@ CONSTANTS = {
     **{f"kappa={x * x:.2f}": (0, 0, 0, 0, x) for x in (0.3, 0.5, 0.7, 1.0)},
     "SMITH-REG": (0, 1, 1, 1, 0),
     **{f"REG, kappa={x * x:.2f}": (0, 1, 1, 1, x) for x in (0.3, 0.5, 0.7, 1.0)},
+    "halfway to SAF-REG": (0, 0, 0.5, 0, 0),
+    **{f"halfway to SAF-REG, kappa={x * x:.2f}": (0, 0, 0.5, 0, x) for x in (0.3, 0.5, 0.7, 1.0)},
     "SAF-REG": (0, 0, 1, 0, 0),
     **{f"SAF-REG, kappa={x * x:.2f}": (0, 0, 1, 0, x) for x in (0.3, 0.5, 0.7, 1.0)},
     **{f"halfway, kappa={x * x:.2f}": (0, 0.5, 0.5, 0.5, x) for x in (0.3, 0.5, 0.7, 1.0)},

@@ -36,10 +36,10 @@ class Index(Action):
     USUAL_DECIDE = 14_400  # 42 times a week
     ON_NODES = False
     USUAL_SLOTS = 8  # it names none of the jobs, and what a network may learn by heart is less
-    # SAF, SMITH-REG, what is halfway between, and SAF-REG, each with several values of kappa.
+    # SAF, half of SMITH-REG and all of it, half of SAF-REG and all of it, each with five kappas.
     KNOWN = tuple(
         (0, *order, y)
-        for order in ((0, 0, 0), (0.5, 0.5, 0.5), (1, 1, 1), (0, 1, 0))
+        for order in ((0, 0, 0), (0.5, 0.5, 0.5), (1, 1, 1), (0, 0.5, 0), (0, 1, 0))
         for y in (0, 0.3, 0.5, 0.7, 1)
     )
 

@@ -48,24 +48,24 @@ def test_a_search_of_constants_moves_towards_the_best_and_stays_in_reach() -> No
     found = constant_start.search_constant(spec, value_of, 640, np.random.default_rng(1))
     reach = 0.95 * 0.8
     assert found == pytest.approx(best.clip(-reach, reach), abs=0.1)
-    assert len(asked) == 20 + 38 * 16 and np.abs(asked).max() <= reach
+    assert len(asked) == 25 + 38 * 16 and np.abs(asked).max() <= reach
     turns = iter((True, True, False))
     rng = np.random.default_rng(1)
     constant_start.search_constant(spec, value_of, 640, rng, lambda: next(turns))
-    assert len(asked) == 2 * 20 + (38 + 3) * 16
+    assert len(asked) == 2 * 25 + (38 + 3) * 16
 
 
-@pytest.mark.parametrize("best", range(20))
+@pytest.mark.parametrize("best", range(25))
 def test_known_constants_come_first_and_are_all_where_no_more_are_asked_for(best: int) -> None:
     spec, asked = ppo.preset("index").spec, []
-    orders = ((0, 0, 0), (0.5, 0.5, 0.5), (0.95, 0.95, 0.95), (0, 0.95, 0))
+    orders = ((0, 0, 0), (0.5, 0.5, 0.5), (0.95, 0.95, 0.95), (0, 0.5, 0), (0, 0.95, 0))
     known = [(0, *order, y) for order in orders for y in (0, 0.3, 0.5, 0.7, 0.95)]
 
     def value_of(action: ConstantAction) -> float:
         asked.append(action.action)
         return float(len(asked) - 1 != best)
 
-    found = constant_start.search_constant(spec, value_of, 20, np.random.default_rng(1))
+    found = constant_start.search_constant(spec, value_of, 25, np.random.default_rng(1))
     assert np.array(asked) == pytest.approx(np.array(known))
     assert found == pytest.approx(np.array(known[best]))
 
@@ -104,7 +104,7 @@ def test_a_network_begins_at_the_constant_that_the_search_came_to(
     action: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     config = ppo.preset(action, **SMALL | {"steps": 128, "constants": 16, "learning_rate": 1e-9})
-    searched = np.linspace(1.2, 0.8, 20 if action == "index" else 16)
+    searched = np.linspace(1.2, 0.8, 25 if action == "index" else 16)
     found = told(monkeypatch, 1.0, *searched, 1.0, 1.1, 0.5, 1.2)
     trained = ppo.train(config, TINY, validation=TINY, seed=4)
     assert [(steps, ratio) for steps, ratio, _ in trained.history] == [(0, 1), (0, 1.1), (128, 1.2)]
@@ -122,7 +122,7 @@ def test_a_network_begins_at_the_constant_that_the_search_came_to(
 
 def test_a_constant_that_is_worse_on_all_weeks_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     config = ppo.preset("index", **SMALL | {"steps": 128, "constants": 16})
-    told(monkeypatch, 1.0, *np.linspace(1.2, 0.8, 20), 1.0, 1.1, 0.95, 1.0, 1.2)
+    told(monkeypatch, 1.0, *np.linspace(1.2, 0.8, 25), 1.0, 1.1, 0.95, 1.0, 1.2)
     trained = ppo.train(config, TINY, validation=TINY, seed=4)
     assert [ratio for _, ratio, _ in trained.history] == [1, 1.1, 1, 1.2]
     assert trained.ended_at_start
