@@ -29,7 +29,7 @@ from hpcgym.text_table import machine_text
 from research.pick import SCENARIO, Chooses, geometric, of_rule, played, table_of
 
 ENVS, WINDOWS, KEEPS = 128, 30, 0.9
-"""Environments side by side, windows of validation, and the weight that averages keep."""
+"""Environments (8 with SB3's defaults), windows of validation, and what averages keep."""
 
 
 def best_actions(model: Any) -> Chooses:
@@ -56,21 +56,18 @@ class Progress(BaseCallback):
         self.average = {key: KEEPS * old[key] + (1 - KEEPS) * new[key] for key in new}
         if self.state["rollouts"] % self.every == 0 or self.done() >= 1:
             self.state["minutes"] = self.done() * self.minutes
-            self.model.save(self.folder / "last.zip")
+            self.model.save(self.folder / "last.zip", exclude=["lr_schedule"])
             self.model.policy.load_state_dict(self.average)
             bsld = played(best_actions(self.model), "validation", WINDOWS)
             ratio = float(np.exp(np.log(bsld / self.base).mean()))
             if ratio < self.state["best"]:
                 self.state["best"] = ratio
-                self.model.save(self.folder / "best.zip")
+                self.model.save(self.folder / "best.zip", exclude=["lr_schedule"])
             self.model.policy.load_state_dict(new)
             torch.save(self.average, self.folder / "average.pt")
             (self.folder / "state.json").write_text(json.dumps(self.state))
-            print(
-                f"{self.state['minutes']:5.1f} min, {self.num_timesteps:>10,} steps: "
-                f"{geometric(bsld, self.base)} of SAF-REG",
-                flush=True,
-            )
+            told = f"{self.state['minutes']:5.1f} min, {self.num_timesteps:>10,} steps: "
+            print(f"{told}{geometric(bsld, self.base)} of SAF-REG", flush=True)
             self.since = time.process_time()
         self.state["rollouts"] += 1
 
@@ -81,23 +78,24 @@ class Progress(BaseCallback):
 def train(given: argparse.Namespace) -> None:
     """Train, or go on with a training."""
     torch.set_num_threads(1)
-    folder: Path = make_folder(given.output)
     keywords: Any = PROBLEMS["Windows-pick"].keywords | {"observation": "flat", "weeks": "train"}
-    envs: Any = HPCBatchVecEnv(SCENARIO, num_envs=ENVS, threads=1, **keywords)
+    if not given.defaults:
+        keywords["baseline"] = "SAF-REG"  # what all its actions have in common is taken off
+    n_envs = 8 if given.defaults else ENVS
+    envs: Any = HPCBatchVecEnv(SCENARIO, num_envs=n_envs, threads=1, **keywords)
+    folder = make_folder(given.output)
     told = Progress(folder, given.minutes, given.every)
     settings: Any = {"seed": given.seed, "device": "cpu"}
-    policy: Any = "MlpPolicy"
     if not given.defaults:
         envs = VecNormalize(envs, norm_obs=False)
-        policy = SharedRowsPolicy
-        settings |= {"n_steps": 64, "batch_size": 1024, "n_epochs": 3, "gamma": 1.0}
+        settings |= {"n_steps": 64, "batch_size": 1024, "n_epochs": 3, "gamma": 0.997}
         settings |= {"gae_lambda": 0.97, "ent_coef": 0.002, "vf_coef": 0.05, "target_kl": 0.05}
     if given.resume:
         model = PPO.load(folder / "last.zip", envs, device="cpu")
         told.average = torch.load(folder / "average.pt")
         told.state = json.loads((folder / "state.json").read_text())
     else:
-        model = PPO(policy, envs, **settings)
+        model = PPO("MlpPolicy" if given.defaults else SharedRowsPolicy, envs, **settings)
     if not given.defaults:
         model.lr_schedule = lambda _: 1e-3 * max(0.02, 1 - told.done())
     model.learn(10**9, callback=told, log_interval=10**9, reset_num_timesteps=not given.resume)
