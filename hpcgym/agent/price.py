@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from hpcgym.core.actions.price import CAP_SPAN, KAPPA_SPAN, USUAL, USUAL_CAP
 from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
-from hpcgym.errors import CardError
+from hpcgym.errors import CardError, no_such_file
+from hpcgym.registry import shelf_folders
 
 Single = NDArray[np.float32]
 
@@ -82,6 +84,22 @@ class PriceNet(PriceAgent):
     """
 
     arrays: Mapping[str, NDArray[Any]]
+
+    @classmethod
+    def read(cls, path: str | Path | None = None) -> PriceNet:
+        """Read what `scripts/train_price.py` wrote; None = the network that ships.
+
+        Raises:
+            CardError: No such file, or no network.
+        """
+        file = shelf_folders("scenarios")[0] / "networks" / "price.npz" if path is None else path
+        if not Path(file).is_file():
+            raise CardError(no_such_file(file))
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return cls(dict(arrays))
+        except (OSError, ValueError) as error:
+            raise CardError(f"{file}: no network: {error}") from None
 
     def __post_init__(self) -> None:
         """Refuse arrays that make no network."""

@@ -122,8 +122,9 @@ class EnvConfig:
             backfilling mode no kappa.
         decide: When the agent decides. `"contested"`: at passes where the order can matter.
             `"event"`: at every pass with a waiting job. A number: every so many seconds, for
-            actions `index`, `weights`, `policy`, `controls` and `trials`; each pass in between uses
-            the same rule. None = 14,400 for `index`, `"contested"` for the others.
+            actions `index`, `weights`, `policy`, `controls`, `trials` and `price`; each pass in
+            between uses the same rule. None = 14,400 for `index`, 3,600 for `price`, `"contested"`
+            for the others.
         reward: See Rewards.
         baseline: Policy of the paired baseline; None = not paired.
         policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is

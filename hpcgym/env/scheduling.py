@@ -136,6 +136,10 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
         TABLE OF RunningField
 
+        With action `price` observations are these alone, `cluster` where they are a dict.
+
+        TABLE OF PriceField
+
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
         With `observation="small"`, for actions `index`, `weights` and `policy`, all of that is one

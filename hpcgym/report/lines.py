@@ -23,15 +23,23 @@ N_STRETCHES, N_OVERLAID = 300, 120
 LETTERS = 130
 """Letters for which a legend has room beside each other."""
 
+HOUR_S, MILLIONTHS = 3600, 1_000_000
+"""An hour, s, and what a price is in."""
+
 N_POINTS = 400
 """Points of a distribution's line."""
 
 
 def draw_usage(schedules: Labelled, view: View) -> Figure:
-    """Draw the waiting jobs, and below the share of the processors held, over time."""
-    figure = style.blank_figure(style.WIDTH_IN, 5.4)
+    """Draw the waiting jobs, below the share of the processors held, and the price if there is one.
+
+    All are over time.
+    """
+    price = _price_of(schedules)
+    panels = (1.4, 1.0) if price is None else (1.4, 1.0, 0.7)
+    figure = style.blank_figure(style.WIDTH_IN, 5.4 if price is None else 7.0)
     style.write_title(figure, view.title(schedules))
-    queue, held = figure.subplots(2, 1, sharex=True, height_ratios=(1.4, 1.0))
+    queue, held, *further = figure.subplots(len(panels), 1, sharex=True, height_ratios=panels)
     is_alone = len(schedules) == 1
     scale = view.scale
     edges = scale.edges(N_STRETCHES if is_alone else N_OVERLAID)
@@ -51,7 +59,13 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     style.whole_marks(queue, "y")
     queue.set_ylabel("waiting jobs")
     style.finish_shares(held, "processors held")
-    style.finish_time(held, scale, common_calendar(schedules.values()))
+    for axes in further:
+        hours = np.arange(len(price) + 1) * HOUR_S / scale.unit
+        axes.stairs(price, hours, baseline=None, color=style.FAINT, linewidth=1.2)
+        style.plain_axes(axes)
+        axes.set_ylabel("price")
+        axes.set_xlim(times[0], times[-1])
+    style.finish_time(further[0] if further else held, scale, common_calendar(schedules.values()))
     stretch = (scale.last - scale.first) / (len(edges) - 1)
     if stretch > 1:
         text = f"each step is the mean of {style.duration_text(stretch)}"
@@ -107,6 +121,15 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
             color=style.FAINT,
         )
     return figure
+
+
+def _price_of(schedules: Labelled) -> Any:
+    """Return the price of each hour that the first schedule with one has; None = none has."""
+    for schedule in schedules.values():
+        for event in schedule.events:
+            if hasattr(event, "calendar"):
+                return event.calendar(schedule.workload)[1] / MILLIONTHS
+    return None
 
 
 def mean_waiting(schedule: Schedule, edges: style.FloatArray) -> style.FloatArray:

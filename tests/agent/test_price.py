@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -78,3 +79,24 @@ def test_arrays_that_make_no_network_are_refused():
     net = arrays(np.random.default_rng(1))
     with pytest.raises(CardError, match=r"needs b2 of shape \(2,\)"):
         PriceNet({name: array for name, array in net.items() if name != "b2"})
+
+
+def test_what_is_no_network_is_named(tmp_path):
+    (tmp_path / "broken.npz").write_bytes(b"no archive")
+    with pytest.raises(CardError, match=r"broken\.npz: no network"):
+        PriceNet.read(tmp_path / "broken.npz")
+    with pytest.raises(CardError, match="no such file"):
+        PriceNet.read(tmp_path / "nowhere.npz")
+
+
+def test_the_network_that_ships_is_better_than_saf_on_weeks_it_never_saw():
+    total, net = [], PriceNet.read()
+    env = gymnasium.make("hpcgym/Price-test-v0")
+    for week in range(20_001, 20_031):
+        observation, _ = env.reset(options={"episode": week})
+        reward, over = 0.0, False
+        while not over:
+            observation, paid, over, _, _ = env.step(net.predict(observation)[0])
+            reward += paid
+        total.append(reward)
+    assert np.mean(total) > 0.2

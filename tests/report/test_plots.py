@@ -269,3 +269,15 @@ def test_missing_matplotlib_says_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(HpcgymError, match=r"pip install 'hpcgym\[report\]'"):
         schedule.plot("usage")
+
+
+def test_usage_shows_the_price_where_there_is_one():
+    jobs = load_workload("tiny")
+    charged = simulate(jobs, events="price:seed=1")
+    *_, price = charged.plot("usage", against={"SAF": simulate(jobs)}).axes
+    assert price.get_ylabel() == "price"
+    (line,) = price.patches
+    values, edges, _ = line.get_data()
+    _, expected = charged.events[0].calendar(jobs)
+    assert values == pytest.approx(expected / 1e6)
+    assert len(edges) == len(expected) + 1
