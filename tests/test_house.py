@@ -152,7 +152,7 @@ USES_OF_A_PART = {
     "trials": {"hpcgym/core/actions/trials.py"},
     "fair_share": {f"hpcgym/core/orders/{name}.py" for name in ("fair_share", "priority")},
     "limits": {"hpcgym/held.py"},
-    "price": {"hpcgym/core/actions/price.py"},
+    "price": {f"hpcgym/core/{name}.py" for name in ("price", "actions/price")},
 }
 """Files beside the lists that name a part: actions set numbers of a mode, orders go by usage, and
 of schedules is told what limits held."""
@@ -203,6 +203,7 @@ def test_a_reward_is_named_in_one_list_and_where_it_is_a_default():
         ("ratio", "hpcgym/env/config.py"),
         ("ratio", "hpcgym/env/info.py"),  # a key of infos, minus what that reward sums to
         ("ratio", "hpcgym/agent/ppo/config.py"),
+        ("priced", "hpcgym/env/registration.py"),  # what ids fix
     }
 
 
@@ -224,6 +225,8 @@ READ_BY = {
     ("JobField", "PROCESSORS"): {"env/observation.py"},
     ("JobField", "LOG_ESTIMATE"): {"env/observation.py"},
     ("JobField", "LOG_PREDICTED_TIME"): {"env/observation.py"},
+    ("PriceField", "RANK"): {"agent/price.py"},
+    ("PriceField", "WORK"): {"agent/price.py"},
 }
 """Files beside these two that name a field: it is known before the episode, or rules go by it."""
 
@@ -247,6 +250,7 @@ def test_an_observation_field_is_declared_in_one_list_and_stored_in_one_file():
 USES_OF_AN_ACTION = {
     "controls": {f"hpcgym/agent/{name}.py" for name in ("card", "search", "trainers")},
     "index": {"hpcgym/env/config.py", "hpcgym/agent/ppo/config.py"},
+    "price": {"hpcgym/agent/price.py"},
 }
 """Files beside the list that name the file of a kind of action: agents that set controls, and where
 `index` is the default."""

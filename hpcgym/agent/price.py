@@ -5,6 +5,7 @@ Source: Specification, section 17, "Hourly decisions".
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,12 @@ from hpcgym.registry import shelf_folders
 Single = NDArray[np.float32]
 
 
-class PriceAgent:
+class PriceAgent(ABC):
     """What agents of the price share: they choose by the 38 numbers alone, and keep nothing."""
 
+    @abstractmethod
     def choose(self, shown: Single) -> Single:
         """Return an action for each row of observations, (n, 38) to (n, 2)."""
-        raise NotImplementedError
 
     def predict(
         self,

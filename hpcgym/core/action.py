@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Backfill, Mode
-from hpcgym.core.events import Event
 from hpcgym.core.observation_fields import ObservationField
 from hpcgym.core.policy import Policy
 from hpcgym.errors import ScenarioError, unknown_name
+
+if TYPE_CHECKING:
+    from hpcgym.core.events import Event
 
 
 class Action:

@@ -77,7 +77,7 @@ EVENTS: ByName[type[Any]] = ByName(
         "outage": "hpcgym.core.parts.outages:Outage",
         "limit": "hpcgym.core.parts.limits:Limit",
         "limits": "hpcgym.core.parts.limits:Limits",
-        "price": "hpcgym.core.parts.price:Price",
+        "price": "hpcgym.core.price:Price",
     },
 )
 """Subclasses of `hpcgym.core.events.Event`, by the name their text begins with. Where they have a

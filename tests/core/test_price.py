@@ -12,7 +12,7 @@ import hpcgym
 import reference_price as reference
 from engines import jobs_of, workload_of
 from hpcgym import prices
-from hpcgym.core.parts.price import Price
+from hpcgym.core.price import Price
 from hpcgym.errors import HpcgymError, MachineError, PolicyError
 from hpcgym.scenario.episodes import Episodes
 from strategies import workloads

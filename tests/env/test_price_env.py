@@ -5,7 +5,7 @@ import pytest
 
 import hpcgym
 from hpcgym.core.observation_fields import PriceField
-from hpcgym.core.parts.price import Price
+from hpcgym.core.price import Price
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError

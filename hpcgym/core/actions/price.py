@@ -10,7 +10,8 @@ from hpcgym.core.action import Action
 from hpcgym.core.events import Event
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
 from hpcgym.core.observation_fields import PriceField
-from hpcgym.core.parts.price import Price, PriceSim, set_price_controls
+from hpcgym.core.parts.price import PriceSim, set_price_controls
+from hpcgym.core.price import Price
 from hpcgym.errors import ScenarioError
 
 KAPPA, CAP = range(2)

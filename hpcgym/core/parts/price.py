@@ -16,45 +16,32 @@ Source: Specification, section 17.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcgym import prices
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_number, is_whole, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.moments import event_number
-from hpcgym.core.events import Event
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.types import Counter, Gauge, IntVector, Jobs, Sim, empty
 from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
 from hpcgym.core.parts.limits import left_free, work_within
-from hpcgym.errors import PolicyError
-
-if TYPE_CHECKING:
-    from hpcgym.core.workload import Workload
+from hpcgym.core.price import (
+    CAP,
+    DAY_H,
+    HOUR_S,
+    KAPPA,
+    LONG,
+    MILLIONTHS,
+    N_HOURS,
+    N_NUMBERS,
+    N_SPAN,
+    PATIENCE_H,
+    POWER,
+)
 
 HEARS = s.ON_START
-
-HOUR_S, DAY_H = 3600, 24
-
-PATIENCE_H = 48
-"""Hours after its submission for which a job may be held."""
-
-BEHIND_H = 264
-"""Hours of the calendar behind the last at which jobs are held back."""
-
-N_SPAN, N_HOURS, KAPPA, POWER, CAP, LONG, N_NUMBERS = range(7)
-"""Numbers: hours of the span, and of the calendar; parameters, times `MILLIONTHS`, -1 = none. The
-prices of all hours before each hour follow, summed."""
-
-MILLIONTHS = prices.MILLIONTHS
 
 CLASSES_H = (0.25, 1.0, 4.0, 12.0)
 """Bounds of the classes of requests that observations show, h."""
@@ -63,152 +50,6 @@ HORIZONS_H = (1, 4, 12)
 """How far ahead they show which processors are released, h."""
 
 LARGEST_SHOWN = 5.0
-
-
-@dataclass(frozen=True)
-class Price(Event):
-    """Energy has a price for each hour, which is known ahead.
-
-    Attributes:
-        file: CSV of times and prices; "" = generated prices.
-        seed: Of generated prices, which are drawn for each workload anew.
-        kappa: What a delay as long as the request must save for a job to wait, by price times
-            processor-hours; `math.inf` = none waits.
-        power: Kappa is multiplied by (1 + work)^power, with the hours of the machine that wait.
-        cap: Share of the machine that may be busy once a job with a long request has started;
-            wider ones wait until the cap is higher, or over. `math.inf` = all.
-        long: Request that is exceeded by these, s.
-        idle: What an idle processor takes, of a busy one.
-        weight: What the cost counts for beside the bounded slowdown, both over SAF's.
-
-    Raises:
-        PolicyError: A value that is not allowed.
-
-    Source: Specification, section 17, "Prices" and "Holding jobs back".
-
-    Example:
-        >>> str(Price(seed=7, kappa=100, power=0.25, cap=0.95))
-        'price:seed=7,kappa=100,power=0.25,cap=0.95'
-    """
-
-    NAME: ClassVar[str] = "price"
-    MAKES_PASSES: ClassVar[bool] = True
-    WITHHOLDS: ClassVar[bool] = True
-
-    file: str = ""
-    seed: int = 0
-    kappa: float = math.inf
-    power: float = 0
-    cap: float = math.inf
-    long: int = 7200
-    idle: float = 0.3
-    weight: float = 20
-
-    def __post_init__(self) -> None:
-        """Refuse what is not allowed."""
-        if not isinstance(self.file, str) or (self.file and self.seed):
-            raise PolicyError(
-                f"event 'price': a file or a seed, got {self.file!r} and {self.seed!r}"
-            )
-        for key in ("seed", "long"):
-            value = getattr(self, key)
-            if not is_whole(value, 0):
-                raise PolicyError(f"event 'price': {key} must be whole, >= 0, got {value!r}")
-            object.__setattr__(self, key, int(value))
-        for key, most in (("kappa", 1e9), ("power", 10), ("cap", 1), ("idle", 1), ("weight", 1e9)):
-            value, endless = getattr(self, key), key in ("kappa", "cap")
-            is_endless = endless and value == math.inf
-            if not is_number(value, 0) or not (value <= most or is_endless):
-                what = f"from 0 to {most:g}{' or inf' * endless}"
-                raise PolicyError(f"event 'price': {key} must be {what}, got {value!r}")
-            object.__setattr__(self, key, value if is_endless else shortest(value))
-
-    @property
-    def holds(self) -> bool:
-        """Tell whether it holds jobs back."""
-        return min(self.kappa, self.cap) < math.inf
-
-    @property
-    def hears(self) -> int:
-        """Return the moments that its part hears of."""
-        return super().hears | (s.IS_BLOCKED | s.ON_SUBMIT if self.holds else 0)
-
-    def check_mode(self, mode: Mode) -> None:
-        """Refuse modes whose passes know nobody who is held."""
-        is_plain = isinstance(mode, Easy) and not mode.part and mode.trial is None
-        if self.holds and not is_plain and not isinstance(mode, NoBackfill):
-            raise PolicyError(
-                f"event '{self}': jobs are held back under backfill 'easy' and 'none'; got '{mode}'"
-            )
-
-    def calendar(self, workload: Workload) -> tuple[int, NDArray[np.int64]]:
-        """Return the hours of the span, whole days, and the price of each hour in millionths.
-
-        Raises:
-            MachineError: As `hpcgym.prices.prices_of`.
-        """
-        last = int(workload.submit_time[-1]) if len(workload) else 0
-        span = DAY_H * (last // (DAY_H * HOUR_S) + 1)
-        n_hours = span + PATIENCE_H + BEHIND_H
-        dated = workload.unix_start is not None
-        start = int(workload.unix_start or 0) if dated else workload.time_offset
-        if self.file:
-            return span, prices.prices_of(self.file, start, n_hours)
-        days = start // HOUR_S + 3 * DAY_H * dated  # Unix time begins on a Thursday
-        drawn = crc32(np.ascontiguousarray(workload.submit_time).tobytes())
-        return span, prices.generated((self.seed, drawn), days % prices.WEEK_H, n_hours)
-
-    def numbers(self, workload: Workload) -> Sequence[int]:
-        """Return what its kernels read."""
-        span, price = self.calendar(workload)
-        stated = (-1 if each == math.inf else each for each in (self.kappa, self.power, self.cap))
-        parameters = (round(each * MILLIONTHS) for each in stated)
-        before = np.concatenate([[0], np.cumsum(price)])
-        return [span, len(price), *parameters, self.long, *before.tolist()]
-
-    def energy(self, workload: Workload, start: Any, run_time: Any) -> tuple[float, float]:
-        """Return what a schedule takes: processor-hours, and these times their price.
-
-        A busy processor counts as 1, an idle one as `idle`, throughout the span.
-        """
-        span, price = self.calendar(workload)
-        begun = np.maximum(start, 0)
-        paid = integral(price, span, begun + run_time) - integral(price, span, begun)
-        ran, machine = start >= 0, workload.machine_processors
-        busy = float((workload.processors * run_time)[ran].sum()) / HOUR_S
-        charged = float((workload.processors * paid)[ran].sum()) / (HOUR_S * MILLIONTHS)
-        always = float(price[:span].sum()) / MILLIONTHS
-        return (
-            self.idle * machine * span + (1 - self.idle) * busy,
-            self.idle * machine * always + (1 - self.idle) * charged,
-        )
-
-    def charge(self, workload: Workload) -> NDArray[np.float64]:
-        """Return what each job pays for a second at a price of a millionth, shape (n_jobs,)."""
-        per_hour = (1 - self.idle) * workload.processors
-        charged: NDArray[np.float64] = per_hour / (HOUR_S * MILLIONTHS)
-        return charged
-
-    def premium(self, workload: Workload, start: Any, run_time: Any) -> NDArray[np.float64]:
-        """Return by how much each job's price exceeds the mean one of the span, in its seconds."""
-        span, price = self.calendar(workload)
-        paid = integral(price, span, start + run_time) - integral(price, span, start)
-        above: NDArray[np.float64] = paid - int(price[:span].sum()) / span * run_time
-        return above
-
-    def measure(self, workload: Workload, start: Any, run_time: Any) -> dict[str, float]:
-        """Return the energy of a schedule, processor-hours, and its cost."""
-        energy, cost = self.energy(workload, start, run_time)
-        return {"energy": energy, "energy_cost": cost}
-
-
-def integral(price: NDArray[np.int64], span: int, instant: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the price summed over all seconds before instants; behind the hours, the mean one."""
-    before = np.concatenate([[0], np.cumsum(price)])
-    hour = np.minimum(instant // HOUR_S, len(price))
-    later = np.append(price, before[span] // span)
-    summed: NDArray[np.int64] = before[hour] * HOUR_S + (instant - hour * HOUR_S) * later[hour]
-    return summed
 
 
 class PriceSim(Sim):
