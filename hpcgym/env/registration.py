@@ -2,7 +2,7 @@
 
 `HPCBatch-v0` takes every keyword. Ids of problems fix all that makes results comparable, for
 clients that pass no keywords: `hpcgym/ManyWeeks-index-train-v0` draws the training weeks of
-`many-weeks`, with actions `index` and observations in one array.
+`many-weeks`, with actions `index` and small observations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Problem:
         scenario: The scenario.
         solved: Sum of rewards that counts as solved: minus the ratio to SAF, but of `Price` what
             SAF takes more.
-        keywords: Keywords of `HPCBatch-v0`, besides `weeks` and `observation`.
+        keywords: Keywords of `HPCBatch-v0`, besides `weeks` and a flat `observation`.
         parts: Values of the keyword `weeks` that have ids.
     """
 
@@ -36,8 +36,13 @@ class Problem:
     parts: tuple[str, ...] = PARTS
 
 
+SHOWN = {"index": {"observation": "small"}}
+"""What ids show by kind of action, where that is not observations in one array."""
+
 PROBLEMS = {
-    f"ManyWeeks-{action}": Problem("many-weeks", solved, {"action": action}, (*PARTS, "short"))
+    f"ManyWeeks-{action}": Problem(
+        "many-weeks", solved, {"action": action} | SHOWN.get(action, {}), (*PARTS, "short")
+    )
     for action, solved in {"index": -0.85, "order": -0.9, "job": -0.9, "trials": -0.54}.items()
 } | {
     "Price": Problem(

@@ -43,6 +43,7 @@ def test_each_id_is_one_problem(name: str) -> None:
     env = gymnasium.make(name)
     assert env.action_space.shape == SIZE_OF[action]
     assert isinstance(env.observation_space, gymnasium.spaces.Box)
+    assert (env.observation_space.shape == (24,)) == (action == "index")
     base = env.unwrapped
     assert isinstance(base, SchedulingEnv)
     assert (base.action, base.episodes.scenario.name) == (action, "many-weeks")
