@@ -36,9 +36,7 @@ from hpcgym.core.setting_list import settings_of_rules
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
 from hpcgym.ranges import parse_numbers
 from hpcgym.registry import read_toml, shelf_entries
-
-WEEK_NUMBERS = range(1, 10_000)
-"""Numbers that training weeks may have; which of them a log has is not known to a card."""
+from hpcgym.scenario.spec import NUMBERS
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ def _training_of(table: object) -> Training:
         what = f"training.weeks.{scenario}"
         _check_type(what, text, str)
         try:
-            weeks[scenario] = parse_numbers(text, WEEK_NUMBERS, what=what)
+            weeks[scenario] = parse_numbers(text, NUMBERS, what=what)  # a card knows no log
         except ScenarioError as error:
             raise CardError(str(error)) from None
     return Training(**(table | {"weeks": weeks}))

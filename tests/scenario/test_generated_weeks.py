@@ -1,12 +1,15 @@
 """Weeks by the hundred: each part has users of its own, and a number is the same week always."""
 
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import hpcgym
+from hpcgym.agent.card import read_card
+from hpcgym.agent.shelf import load_card
 from hpcgym.agent.training_weeks import Training, open_weeks
 from hpcgym.errors import ScenarioError
 from hpcgym.scenario.augment import chosen_episodes
@@ -193,6 +196,18 @@ def test_a_part_of_the_training_weeks_closes_its_neighbours(weeks):
     assert open_weeks(training, Episodes(scenario)) == (4, 5, 6, 31, 32, *range(61, 67))
     other = Episodes(replace(scenario, name="other", trace=replace(scenario.trace, seed=6)))
     assert open_weeks(Training({"small": (1,)}, 0, 1.0, "", ""), other) == other.numbers
+
+
+def test_a_card_may_name_any_of_the_weeks(tmp_path):
+    trained = load_card("ppo-order").path
+    stated = 'weeks = { many-weeks = "1-400,10001-10100" }'
+    path = tmp_path / "ppo-order.toml"
+    path.write_text(re.sub("weeks = {.*}", stated, trained.read_text(encoding="utf-8")), "utf-8")
+    (tmp_path / "ppo-order.npz").write_bytes(trained.with_suffix(".npz").read_bytes())
+    training = read_card(path).training
+    assert training is not None
+    assert training.weeks == {MANY: (*PARTS["train"], *PARTS["validation"])}
+    assert open_weeks(training, Episodes(MANY)) == tuple(PARTS["test"])
 
 
 def test_rules_run_on_the_test_weeks_as_simulated(weeks):
