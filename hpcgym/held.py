@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.constants import NEVER
-from hpcgym.core.events import as_events
 from hpcgym.core.parts.limits import (
     GPUS,
     GROUP,
@@ -34,10 +33,11 @@ IntArray = NDArray[np.int64]
 
 
 def limited_by(schedule: Any) -> NDArray[Any] | None:
-    """Return the text of the limit that held each job last, "" = none did; None = no limits."""
-    settings = schedule.settings
-    events = () if settings is None else as_events(settings.events)
-    limits = [event for event in events if isinstance(event, LimitingEvent)]
+    """Return the text of the limit that held each job last, "" = none did; None = no limits.
+
+    In a schedule that is still being made, what has not started waits for what runs, and no more.
+    """
+    limits = [event for event in schedule.events if isinstance(event, LimitingEvent)]
     if not limits:
         return None
     lives = _Lives(schedule)

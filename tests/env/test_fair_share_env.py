@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_fair_share
 import reference_limits
+from engines import jobs_of
 from env_cases import (
     Case,
     assert_vector_plays_alike,
@@ -172,6 +173,25 @@ def test_no_slot_ever_holds_a_job_beyond_a_limit(scenario):
         if over:
             break
     assert hidden > 50
+
+
+def test_a_schedule_of_an_environment_says_which_limit_held_each_job():
+    text = "limit:per=user,jobs=1"
+    loaded = hpcgym.load_scenario("tiny")
+    loaded = replace(loaded, scheduler=replace(loaded.scheduler, events=text))
+    env, over = SchedulingEnv(loaded), False
+    env.reset(seed=2)
+    while not over:
+        *_, over, _, _ = env.step(np.zeros(env.action_space.shape, np.float32))
+    made = env.schedule()
+    user = made.workload.user.tolist()
+    limit = reference_limits.Limit([each if each >= 0 else None for each in user], 1)
+    ends = (made.start_time + made.run_time).tolist()
+    held = reference_limits.held_last(
+        jobs_of(made.workload), made.start_time.tolist(), ends, [limit]
+    )
+    assert made.limited_by.tolist() == ["" if each is None else text for each in held]
+    assert (made.limited_by != "").any()
 
 
 def test_the_usual_action_within_limits_is_weights():
