@@ -90,7 +90,7 @@ def train(given: argparse.Namespace) -> None:
         envs = VecNormalize(envs, norm_obs=False)
         settings |= {"n_steps": 64, "batch_size": 1024, "n_epochs": 3, "gamma": 0.997}
         settings |= {"gae_lambda": 0.97, "ent_coef": 0.002, "vf_coef": 0.05, "target_kl": 0.05}
-    if given.resume:
+    if given.resume and (folder / "last.zip").exists():
         model = PPO.load(folder / "last.zip", envs, device="cpu")
         told.average = torch.load(folder / "average.pt")
         told.state = json.loads((folder / "state.json").read_text())
