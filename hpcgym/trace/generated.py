@@ -15,7 +15,6 @@ from hpcgym.errors import TraceError, unknown_name
 from hpcgym.output import make_folder
 from hpcgym.progress import steps
 from hpcgym.trace.swf import log_of, write_swf
-from hpcgym.trace.synthetic import synthetic_workload
 
 KEYS = {"seed": int, "load": float}
 """Keys of `[generated]` in an entry: arguments of `synthetic_workload`."""
@@ -51,6 +50,8 @@ def make_log(folder: Path, name: str, jobs: int, processors: int, seed: int, loa
         ...     make_log(Path(folder), "mine", 1000, 64, seed=1, load=0.7).name
         'mine.swf'
     """
+    from hpcgym.trace.synthetic import synthetic_workload  # numba: not where logs are listed
+
     target = make_folder(folder) / f"{name}.swf"
     with steps(1, f"making {target.name}"):
         drawn = synthetic_workload(
