@@ -49,7 +49,7 @@ class SharedRows(nn.Module):
 
     Example:
         >>> import gymnasium, hpcgym
-        >>> envs = gymnasium.make_vec("hpcgym/BusyWeeks-job-test-v0", num_envs=3)
+        >>> envs = gymnasium.make_vec("hpcgym/Windows-pick-test-v0", num_envs=3)
         >>> network = SharedRows(envs)
         >>> shown = torch.as_tensor(envs.reset(seed=1)[0])
         >>> network(shown).shape, network.get_value(shown).shape

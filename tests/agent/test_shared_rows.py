@@ -133,7 +133,7 @@ def test_ppo_takes_no_empty_slot_and_a_saved_model_acts_alike(
 
 
 def test_the_methods_of_cleanrl_s_agent() -> None:
-    envs = gymnasium.make_vec("hpcgym/BusyWeeks-job-test-v0", num_envs=3)
+    envs = gymnasium.make_vec("hpcgym/Windows-pick-test-v0", num_envs=3)
     agent = shared.SharedRows(envs, hidden=8)
     shown = torch.as_tensor(envs.reset(seed=1)[0])
     action, likelihood, entropy, value = agent.get_action_and_value(shown)
