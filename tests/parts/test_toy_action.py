@@ -129,10 +129,10 @@ except hpcgym.HpcgymError as error:
 """).splitlines()
     expected = [
         "action 'defer' needs a mode that backfills, not 'none'",
-        "decide=3600 s is for actions 'index', 'weights', 'policy', 'controls' and 'trials'",
+        "decide=3600 s is for actions 'index', 'weights', 'policy', 'controls', 'trials' and ",
         "'policies' belongs to action 'policy', not to 'defer'",
         "unknown action 'defr'; did you mean 'defer'? Allowed: index, weights, policy, order, job, "
-        "controls, trials, defer",
+        "controls, trials, price, defer",
         "no episode is under way; call reset()",
         "action 'defer' must lie in 0 to 511, got 512",
         "action 'job' is taken",
