@@ -135,8 +135,8 @@ def gap_text(estimate: Estimate | None) -> str:
 
 
 def gap_columns(agents: Sequence[str], gaps: Mapping[str, Estimate]) -> list[Column]:
-    """Return the column of gaps closed of a table of agents, none where no scale is known."""
-    if not gaps:
+    """Return the column of gaps closed of a table of agents, none where no gap is known."""
+    if all(math.isnan(estimate.value) for estimate in gaps.values()):
         return []
     return [
         Column(

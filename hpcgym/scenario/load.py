@@ -108,7 +108,7 @@ def parse_scenario(text: str, *, name: str, folder: Path | None = None) -> Scena
         ... )
         Traceback (most recent call last):
         hpcgym.errors.ScenarioError: [episode] unknown key 'week'; did you mean 'weeks'? \
-Allowed: kind, rule, offset_s, weeks, warm_history
+Allowed: kind, rule, offset_s, weeks, warm_history, train, validation, test
     """
     try:
         document = tomllib.loads(text)

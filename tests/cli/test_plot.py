@@ -109,14 +109,17 @@ def test_days_may_be_parts_of_days() -> None:
     assert parse_days("0.5-1.25") == (0.5, 1.25)
 
 
-def test_a_missing_library_is_named_before_the_log_is_read(
+def test_a_missing_library_is_named_before_the_log_is_read_and_after_a_missing_log(
     refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = refuse("plot", "no-such-log", "-o", tmp_path / "new.png")
+    assert "no such file" in refuse("plot", "no-such-log", "-o", tmp_path / "new.png")
+    log = tmp_path / "unread.parquet"
+    log.touch()
+    said = refuse("plot", "tiny", "-o", tmp_path / "new.png")
     assert "pip install 'hpcgym[report]'" in said
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    said = refuse("plot", "no-such-log.parquet", "-o", tmp_path / "new.png")
+    said = refuse("plot", log, "-o", tmp_path / "new.png")
     assert "hpcgym plot needs matplotlib and pyarrow, which are not installed: " in said
     assert "pip install 'hpcgym[report,tables]'" in said
 

@@ -176,8 +176,8 @@ def test_a_paired_reward_compares_with_the_baseline_as_it_plays_by_itself(
     )
     named = {"wait": "mean_wait_time", "pp_bsld": "mean_pp_bsld"}.get(reward, "mean_bsld")
     one, two = agent[named], other[named]
-    expected = {"ratio": 1 - one / two, "relative": (two - one) / max(one, two)}
-    assert total == pytest.approx(expected.get(reward, two - one), abs=1e-9)
+    by = {"ratio": two, "relative": max(one, two)}.get(reward, 1)
+    assert total == pytest.approx((two - one) / by, abs=1e-9)
 
 
 @given(rows=tables(), kind=one_of(KINDS), limit=st.integers(1, 6))

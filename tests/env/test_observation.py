@@ -34,6 +34,7 @@ from hpcgym.core.observation_fields import (
     JobField,
     JobTrialField,
     NodesField,
+    PriceField,
     RunningField,
     SmallField,
     TrialField,
@@ -424,11 +425,11 @@ def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
         for field, name in zip(
             (
                 *(*JobField, *NodesField, *ClusterField, *ControlsField),
-                *(*JobTrialField, *TrialField, *RunningField, *SmallField),
+                *(*JobTrialField, *TrialField, *RunningField, *PriceField, *SmallField),
             ),
             (
                 *(*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS, *CONTROLS_FIELDS, *TRIAL_FIELDS),
-                *(field.field_name for field in SmallField),
+                *(field.field_name for field in (*PriceField, *SmallField)),
             ),
             strict=True,
         )

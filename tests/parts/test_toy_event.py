@@ -73,8 +73,8 @@ said("tiny", ["late:processors=3"], backfill="none")
 def test_events_that_cannot_be_are_refused_with_the_reason():
     said = run(REFUSED).splitlines()
     assert (
-        said[0]
-        == "unknown event 'lat'; did you mean 'late'? Allowed: outage, limit, limits, late, clear"
+        said[0] == "unknown event 'lat'; did you mean 'late'? "
+        "Allowed: outage, limit, limits, price, late, clear"
     )
     assert said[1].startswith("unknown parameter of event 'late' 'processor'; did you mean 'proc")
     assert said[2] == "event 'late' needs processors: 'late:processors=...'"

@@ -38,10 +38,10 @@ def test_defaults_are_those_of_the_environment():
     assert (spec.estimates, spec.event_semantics) == ("requested", "batch")
 
 
-def test_a_trace_needs_exactly_one_of_name_and_file():
-    with pytest.raises(ScenarioError, match="either name or file, got neither"):
+def test_a_trace_needs_exactly_one_of_name_file_and_generator():
+    with pytest.raises(ScenarioError, match="needs one of name, file and generator, got none"):
         TraceSpec(missing_request="max")
-    with pytest.raises(ScenarioError, match="either name or file, got both"):
+    with pytest.raises(ScenarioError, match="got name and file"):
         TraceSpec(missing_request="max", name="tiny", file="tiny.swf")
 
 

@@ -281,7 +281,7 @@ def test_folder_of_ones_own_is_filled_and_must_be_writable(archive, tmp_path):
 
 
 def test_what_the_archive_does_not_publish_cannot_be_downloaded():
-    with pytest.raises(TraceError, match="tiny is not published by the archive; it is bundled"):
+    with pytest.raises(TraceError, match="tiny is not published by the archive; it is here: "):
         download("tiny")
     with pytest.raises(TraceError, match="unknown trace 'KTH-SP3'"):
         download("KTH-SP3")
