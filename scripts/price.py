@@ -28,6 +28,9 @@ FOUND = {
 
 BEST = FOUND["kappa, cap by rank"]
 
+SAF = PriceRule(1e9, 0, 1.0)
+"""No delay pays, and long jobs may fill the machine: nothing is held back."""
+
 EACH = 25
 """One week in so many gets a plan."""
 
@@ -47,7 +50,10 @@ def judge(files: list[Path | None], part: str | None, scenario: str) -> None:
     """Print what rules and networks reach on a part of the weeks, and how they compare."""
     weeks = Weeks(part, priced(scenario))
     print(f"{scenario}, {len(weeks.numbers)} weeks")
+    weeks.play(SAF.choose)
+    print(f"SAF, {weeks.waits()}")
     best, _ = weeks.play(BEST.choose)
+    print(f"the best rule, {weeks.waits()}")
     for name, rule in {"zeros": PriceRule(100, 0.25, 0.95), **FOUND}.items():
         others = [("the best rule", best)] if rule is not BEST else []
         print(row(name, weeks.play(rule.choose)[0], others))
@@ -57,7 +63,8 @@ def judge(files: list[Path | None], part: str | None, scenario: str) -> None:
         reached, actions = weeks.play(net.choose)
         found.append(reached)
         name = "the network that ships" if file is None else file.stem
-        print(row(name, reached, [("the best rule", best)]), flush=True)
+        print(row(name, reached, [("the best rule", best)]))
+        print(f"  {weeks.waits()}", flush=True)
         for control, choose in controls_of(actions).items():
             without, _ = weeks.play(choose)
             print(f"  {row(name, reached, [(control, without)])}", flush=True)

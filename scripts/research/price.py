@@ -66,6 +66,8 @@ class Weeks:
         episodes = Episodes(scenario)
         chosen = episodes if part is None else chosen_episodes(episodes, part)
         self.numbers = chosen.numbers * copies
+        self.longest = np.zeros(len(self.numbers))
+        """The longest wait of each week, s, when it was last played."""
         self.envs = SchedulingVectorEnv(
             scenario,
             num_envs=len(self.numbers),
@@ -84,10 +86,18 @@ class Weeks:
         while not over.all():
             chosen = choose(shown)
             actions.append(chosen[~over])
-            shown, reward, terminated, _, _ = self.envs.step(chosen)
+            shown, reward, terminated, _, infos = self.envs.step(chosen)
             total -= np.where(over, 0.0, reward)
+            if "final_info" in infos:
+                waits = infos["final_info"]["max_wait_time"]
+                self.longest = np.where(terminated & ~over, waits, self.longest)
             over |= terminated
         return total, np.concatenate(actions)
+
+    def waits(self) -> str:
+        """Return the longest waits of the weeks that were last played, as text."""
+        mean, most = self.longest.mean() / 3600, self.longest.max() / 3600
+        return f"longest wait of a week: mean {mean:.1f} h, most {most:.1f} h"
 
 
 def best_of(
