@@ -22,14 +22,13 @@ from hpcgym.core import loaders
 from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_number, is_whole, shortest
 from hpcgym.core.events import Event
 from hpcgym.errors import PolicyError
+from hpcgym.prices import DAY_H, HOUR_S, MILLIONTHS
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
 
 PART = "hpcgym.core.parts.price"
 """Module of its kernels."""
-
-HOUR_S, DAY_H = 3600, 24
 
 PATIENCE_H = 48
 """Hours after its submission for which a job may be held."""
@@ -40,8 +39,6 @@ BEHIND_H = 264
 N_SPAN, N_HOURS, KAPPA, POWER, CAP, LONG, N_NUMBERS = range(7)
 """Numbers: hours of the span, and of the calendar; parameters, times `MILLIONTHS`, -1 = none. The
 prices of all hours before each hour follow, summed."""
-
-MILLIONTHS = prices.MILLIONTHS
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.node_metrics import mean_between
+from hpcgym.prices import HOUR_S, MILLIONTHS
 from hpcgym.report import style
 from hpcgym.report.view import Labelled, View, common_calendar
 from hpcgym.schedule import Schedule
@@ -22,9 +23,6 @@ N_STRETCHES, N_OVERLAID = 300, 120
 
 LETTERS = 130
 """Letters for which a legend has room beside each other."""
-
-HOUR_S, MILLIONTHS = 3600, 1_000_000
-"""An hour, s, and what a price is in."""
 
 N_POINTS = 400
 """Points of a distribution's line."""

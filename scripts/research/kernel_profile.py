@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numba.core import codegen
 from rich import print
 from rich.table import Table
@@ -115,17 +114,9 @@ def step(name: str, calls: int) -> None:
         return library
 
     codegen.JITCodeLibrary._unserialize = classmethod(loaded)  # type: ignore[assignment]
-    from hpcgym.env.vector import SchedulingVectorEnv
-    from research.step_benchmark import prepare
+    from research.learning_rates import stepped
 
-    keywords = {"weeks": "train", "threads": 1, **PROBLEMS[name]}
-    envs = SchedulingVectorEnv(SCENARIO, num_envs=64, **keywords)
-    prepare(envs.configs[0])
-    envs.reset(seed=0)
-    envs.action_space.seed(0)
-    actions = [envs.action_space.sample() for _ in range(32)]
-    if "zeros" in name:
-        actions = [np.zeros_like(actions[0])]
+    envs, actions = stepped(name, PROBLEMS[name], 64)
     for call in range(calls):
         envs.step(actions[call % len(actions)])
     write_map()

@@ -41,20 +41,26 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 """What is stepped; the scenario is `SCENARIO`, where none is named, and its weeks `train`."""
 
 
+def stepped(
+    name: str, keywords: dict[str, Any], num_envs: int
+) -> tuple[SchedulingVectorEnv, list[Any]]:
+    """Return a vector of a problem, begun, and the actions that it is stepped by in turn."""
+    common: dict[str, Any] = {"scenario": SCENARIO, "weeks": "train", "threads": 1}
+    envs = SchedulingVectorEnv(num_envs=num_envs, **common | keywords)
+    prepare(envs.configs[0])
+    envs.reset(seed=0)
+    envs.action_space.seed(0)
+    actions = [envs.action_space.sample() for _ in range(32)]
+    return envs, [np.zeros_like(actions[0])] if "zeros" in name else actions
+
+
 def problems(num_envs: int = 64, calls: int = 150, repeats: int = 3) -> Table:
     """Step vectors under random actions, and tell what a decision and what a job cost."""
     columns = "jobs/decision", "passes/decision", "decisions/CPU s", "us/decision", "us/job"
     title = f"{num_envs} environments in a vector, one thread, random actions"
     table = Table("problem", *columns, title=title)
     for name, keywords in PROBLEMS.items():
-        common = {"scenario": SCENARIO, "weeks": "train", "reward": "ratio"}
-        envs = SchedulingVectorEnv(num_envs=num_envs, threads=1, **common | keywords)
-        prepare(envs.configs[0])
-        envs.reset(seed=0)
-        envs.action_space.seed(0)
-        actions = [envs.action_space.sample() for _ in range(32)]
-        if "zeros" in name:
-            actions = [np.zeros_like(actions[0])]
+        envs, actions = stepped(name, {"reward": "ratio"} | keywords, num_envs)
         before, moved, least = _counted(envs), np.zeros(2), np.inf
         for call in range(calls):
             envs.step(actions[call % len(actions)])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.price import PriceRule
 from hpcgym.env.registration import PROBLEMS
 from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.evaluation.statistics import ends_text, mean_of
 from hpcgym.scenario.augment import chosen_episodes
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
@@ -155,17 +156,6 @@ def plan_of(week: int, agent: Choose, rounds: int = 40, seed: int = 0) -> tuple[
     return begun, best
 
 
-def interval(differences: Array) -> tuple[float, float, float]:
-    """Return the mean of paired differences and its 95 % interval by t."""
-    from hpcgym.evaluation.statistics import CONFIDENCE
-    from hpcgym.evaluation.student_t import t_beyond
-
-    n = len(differences)
-    mean, error = differences.mean(), differences.std(ddof=1) / np.sqrt(n)
-    reach = t_beyond(1 - CONFIDENCE, n - 1) * error
-    return float(mean), float(mean - reach), float(mean + reach)
-
-
 def controls_of(actions: Array, seed: int = 0) -> dict[str, Choose]:
     """Return agents that cannot tell when: the mean of actions, and the same ones shuffled."""
     generator = np.random.default_rng(seed)
@@ -182,5 +172,6 @@ def controls_of(actions: Array, seed: int = 0) -> dict[str, Choose]:
 def row(name: str, differences: Array, others: Sequence[tuple[str, Array]] = ()) -> str:
     """Return a line: J less SAF's, then J less that of others, with intervals."""
     cells = [(" to SAF", differences), *((f" to {n}", differences - d) for n, d in others)]
-    told = ("{}: {:+.3f} [{:+.3f}, {:+.3f}]".format(n, *interval(d)) for n, d in cells)
+    means = ((other, mean_of(differences)) for other, differences in cells)
+    told = (f"{n}: {mean.value:+.3f} [{ends_text(mean, '+.3f', ', ')}]" for n, mean in means)
     return name + "," + ";".join(told)

@@ -29,17 +29,15 @@ from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
 from hpcgym.core.parts.limits import left_free, work_within
 from hpcgym.core.price import (
     CAP,
-    DAY_H,
-    HOUR_S,
     KAPPA,
     LONG,
-    MILLIONTHS,
     N_HOURS,
     N_NUMBERS,
     N_SPAN,
     PATIENCE_H,
     POWER,
 )
+from hpcgym.prices import DAY_H, HOUR_S, MILLIONTHS
 
 HEARS = s.ON_START
 
