@@ -296,7 +296,19 @@ def test_bundled_scenarios_state_their_largest_request_and_lose_no_job(name: str
     assert len(log) == BUNDLED[name]
 
 
-@pytest.mark.parametrize("name", [n for n in scenario_names() if n not in BUNDLED])
+GENERATED = {"many-weeks", "price-weeks", "windows-256"}
+"""Scenarios of logs that are made at first use."""
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_scenarios_of_generated_logs_state_the_machine_and_a_largest_request(name: str):
+    scenario = load_scenario(name)
+    jobs = Episodes(scenario).workload(0)
+    assert jobs.machine_processors == scenario.machine.processors
+    assert jobs.requested_time.max() <= jobs.largest_request == scenario.machine.largest_request_s
+
+
+@pytest.mark.parametrize("name", [n for n in scenario_names() if n not in {*BUNDLED, *GENERATED}])
 def test_scenarios_of_real_logs_state_the_machine_and_the_largest_request(name: str, real_log):
     scenario = load_scenario(name)
     path = real_log(scenario.trace.log)
