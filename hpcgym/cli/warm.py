@@ -1,4 +1,4 @@
-"""`hpcgym warm`: compile the kernels ahead of their first use."""
+"""`hpcgym warm`: compile kernels and make generated weeks ahead of their first use."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ def warm(
 ) -> None:
     """Compile the kernels ahead, for installations, images of containers and nodes of a cluster.
 
-    What is compiled already is left alone. All virtual environments of a user share the kernels,
-    and all machines of one kind of processor that share the folder.
+    The weeks of many-weeks are made, too. What is there already is left alone. All virtual
+    environments of a user share both, and all machines of one kind of processor that share the
+    folder.
     """
     from concurrent.futures import as_completed
 
     from hpcgym.evaluation.executors import executor_of
 
-    with executor_of(executor) as pool, steps(len(USES), "compiling kernels", "uses") as work:
+    uses = (*USES, _make_weeks)
+    with executor_of(executor) as pool, steps(len(uses), "compiling kernels", "uses") as work:
         assert pool is not None
-        for done in as_completed([pool.submit(_warmed, use) for use in USES]):
+        for done in as_completed([pool.submit(_warmed, use) for use in uses]):
             folder = done.result()
             work.advance()
         n_kept = pool.submit(_count, folder).result()
-    echo(f"{n_kept} compiled kernels are in {folder}")
+    echo(f"{n_kept} compiled kernels are in {folder}, and generated weeks beside it")
 
 
 def _warmed(use: Callable[[], None]) -> str:
@@ -97,6 +99,16 @@ def _simulate_nodes() -> None:
     from hpcgym.scenario.episodes import Episodes
 
     hpcgym.simulate(Episodes("hetero-64-weeks").workload(0)).fragmentation()
+
+
+def _make_weeks() -> None:
+    """Make the logs of the weeks that environments play by default, some 0.4 s each."""
+    from hpcgym.scenario.load import load_scenario
+    from hpcgym.scenario.slicing import generated_weeks
+
+    logs = generated_weeks(load_scenario("many-weeks")).populations
+    for number in logs.on_record:
+        logs.log(number)
 
 
 USES: tuple[Callable[[], None], ...] = (

@@ -147,7 +147,8 @@ class EnvConfig:
             (`hpcgym.OwnBackfill`), which is asked at every pass; two waiting jobs make a decision.
         backfill_order: Backfill order in place of the scenario's.
         weeks: Episodes to draw from: `"train"`, `"validation"` or `"test"`, or numbers such as
-            `"1-15"`; None = all. `"short"` draws days of the training weeks.
+            `"1-15"`; `"short"` draws days of the training weeks. None = `"train"` where a scenario
+            that is no `Episodes` states its parts, else all.
 
     Attributes:
         episodes: Episodes of the scenario.
@@ -195,6 +196,8 @@ class EnvConfig:
         self.action = self._usual_action() if self.action is None else self.action
         kind = kind_of(self.action)
         self._refuse_contradictions(kind)
+        if self.weeks is None and self.episodes is not scenario and self.episodes.parts:
+            self.weeks = "train"
         if self.weeks is not None:
             self.episodes = chosen_episodes(self.episodes, self.weeks)
         usual = kind.usual_mode(self.episodes.settings.backfill)

@@ -147,9 +147,11 @@ class Episodes:
         among: tuple[int | str, ...] = self.labels if isinstance(episode, str) else self.numbers
         names_one = isinstance(episode, (str, numbers.Real)) and not isinstance(episode, bool)
         if not names_one or episode not in among:
-            raise ScenarioError(
-                f"{self.scenario.name}: {unknown_name('episode', episode, map(str, among))}"
-            )
+            why = unknown_name("episode", episode, map(str, among))
+            for part in (part for part, stated in self.parts.items() if episode in stated):
+                here = number_ranges(self.numbers)
+                why = f'episode {episode} is not among {here}, but in weeks="{part}"'
+            raise ScenarioError(f"{self.scenario.name}: {why}")
         return among.index(episode)
 
     def draw(self, generator: np.random.Generator) -> LabelledWorkload:
@@ -185,7 +187,7 @@ class Episodes:
         else:
             numbers = self._part(part, what)
             if n_first is not None:
-                numbers = with_more(numbers, n_first, self._parts, self._selectable, what)
+                numbers = with_more(numbers, n_first, self.parts, self._selectable, what)
         chosen = object.__new__(type(self))
         chosen.__setstate__(self.__getstate__() | {"numbers": numbers})
         return chosen
@@ -197,16 +199,16 @@ class Episodes:
         return NUMBERS if isinstance(self._slices, GeneratedWeeks) and is_whole else self.numbers
 
     @property
-    def _parts(self) -> dict[str, tuple[int, ...]]:
-        """Numbers of the parts that the scenario states, if it does."""
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of the parts that the scenario states, none where shares make them."""
         cut = self.scenario.episode
         return cut.parts if isinstance(cut, WeekEpisodes) else {}
 
     def _part(self, part: str, what: str) -> tuple[int, ...]:
         """Return the numbers of a part, as the scenario states it or by shares."""
-        if not self._parts:
+        if not self.parts:
             return split_of(self.numbers, part)
-        stated = {*self._parts[part]}
+        stated = {*self.parts[part]}
         numbers = tuple(number for number in self.numbers if number in stated)
         if not numbers:
             raise ScenarioError(

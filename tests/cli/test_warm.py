@@ -25,6 +25,7 @@ def test_after_warming_no_command_compiles(tmp_path):
     assert code == 0
     assert "compiled kernels are in" in printed
     kept = sorted(tmp_path.rglob("*.kernel"))
+    assert len([*tmp_path.rglob("weeks-*/*.jobs")]) == 20 + 5 + 15  # populations of many-weeks
     assert hpcgym(tmp_path, "simulate", "tiny")[2].count("compiling") == 0
     evaluated = hpcgym(tmp_path, "evaluate", "--scenario", "tiny", "--agents", "SAF,DYNP")
     assert evaluated[2].count("compiling") == 0

@@ -18,6 +18,7 @@ from env_cases import check_with_stable_baselines
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
+from hpcgym.scenario.episodes import Episodes
 
 SIZE_OF = {"index": (5,), "order": (32,), "job": (), "trials": (8,)}
 """Shape of an action of each problem of weeks."""
@@ -54,6 +55,24 @@ def test_each_id_is_one_problem(name: str) -> None:
     else:
         assert env.reset(seed=0)[1]["episode_number"] == -1  # days are no episodes of the scenario
         assert base.workload.submit_time[-1] < 86_400
+
+
+@pytest.mark.parametrize("scenario", ["many-weeks", "price-weeks"])
+def test_test_weeks_are_not_drawn_unless_they_are_asked_for(scenario: str) -> None:
+    training, *_, judging = (tuple(numbers) for numbers in NUMBERS.values())
+    bare = gymnasium.make("HPCBatch-v0", scenario=scenario).unwrapped
+    vector = gymnasium.make_vec("HPCBatch-v0", num_envs=1, scenario=[scenario])
+    assert isinstance(bare, SchedulingEnv)
+    assert isinstance(vector, SchedulingVectorEnv)
+    assert bare.episodes.numbers == vector.configs[0].episodes.numbers == training
+    assert len(SchedulingEnv("synthetic-busy-weeks").episodes) == 17  # states no parts
+    with pytest.raises(ScenarioError, match='20001 is not among 1-400, but in weeks="test"'):
+        bare.reset(options={"episode": 20_001})
+    with pytest.raises(ScenarioError, match="unknown episode 401;"):
+        bare.reset(options={"episode": 401})
+    every = Episodes(scenario)
+    assert SchedulingEnv(every).episodes is every
+    assert SchedulingEnv(scenario, weeks="test").episodes.numbers == judging
 
 
 @pytest.mark.parametrize("name", PRICE)
