@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec
 from hpcgym.agent.ppo.torch_networks import Scorer, pack
-from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.validation_split import split_validation
+from hpcgym.agent.validation import Validation
 from hpcgym.core.policy import as_policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.counterfactual import Branches, first

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Unpack
 
 import gymnasium
@@ -10,13 +13,17 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from hpcgym.agent.validation import Score, Validation
 from hpcgym.env.config import AnyScenario, Keywords
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 from hpcgym.packages import needing
+from hpcgym.progress import clock
+from hpcgym.scenario.episodes import Episodes
 
 with needing("HPCBatchVecEnv", "torch", "stable_baselines3"):
+    from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv
 
 
@@ -146,6 +153,89 @@ class HPCBatchVecEnv(VecEnv):
     ) -> list[bool]:
         """Return False for each: no environment is wrapped."""
         return [False for _ in self._get_indices(indices)]
+
+
+class Progress(BaseCallback):
+    """Says between rollouts what a policy reaches on validation weeks, and keeps the best.
+
+    The policy plays the weeks without noise, whenever that has taken less than `share` of the time
+    so far. Standard error gets the geometric mean of the weeks' ratios to SAF, with its interval,
+    and the gap closed where the problem has a scale; the learner's logger gets both, too.
+
+    Args:
+        weeks: Weeks of the scenario that is learned, or episodes.
+        best: File for the model that was best by the mean log ratio, such as "best.zip".
+        share: Largest share of the time that validation takes.
+
+    Attributes:
+        history: Of each validation the decisions so far and the score.
+
+    Example:
+        >>> from stable_baselines3 import PPO
+        >>> model = PPO("MultiInputPolicy", HPCBatchVecEnv("tiny"), n_steps=8, batch_size=32)
+        >>> model.learn(64, callback=Progress("1")).num_timesteps
+        64
+    """
+
+    def __init__(
+        self,
+        weeks: str | Episodes = "validation:30",
+        *,
+        best: str | Path | None = None,
+        share: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.history: list[tuple[int, Score]] = []
+        self._weeks, self._best, self._share = weeks, best, share
+        self._spent, self._begun = 0.0, time.perf_counter()
+
+    def _init_callback(self) -> None:
+        """Prepare the weeks, for the keywords of the environment that is learned in."""
+        envs: Any = self.training_env.unwrapped.envs  # type: ignore[attr-defined]
+        is_ours = isinstance(envs, SchedulingVectorEnv)
+        config = envs.configs[0] if is_ours else envs[0].unwrapped._config
+        weeks = self._weeks
+        if isinstance(weeks, str):
+            weeks = Episodes(config.episodes.scenario).select(weeks)
+        names = Keywords.__annotations__.keys() - {"weeks", "reward", "baseline"}
+        keywords: Any = {name: getattr(config, name) for name in names}
+        self._validation = Validation([weeks], keywords, copies=0, threads=1)
+
+    def _on_rollout_start(self) -> None:
+        """Validate, unless that has taken too long so far."""
+        if self._spent <= self._share * (time.perf_counter() - self._begun):
+            self._validate()
+
+    def _on_training_end(self) -> None:
+        """Validate what was learned."""
+        self._validate()
+
+    def _on_step(self) -> bool:
+        """Go on."""
+        return True
+
+    def predict(
+        self, observation: Any, *_: Any, deterministic: bool = True
+    ) -> tuple[NDArray[Any], None]:
+        """Return the model's actions for raw observations, as `hpcgym.agent.base.Agent`."""
+        normal = self.model.get_vec_normalize_env()
+        seen = observation if normal is None else normal.normalize_obs(observation)
+        return self.model.predict(seen, deterministic=deterministic)[0], None
+
+    def _validate(self) -> None:
+        """Play the weeks, and say what came out."""
+        since = time.perf_counter()
+        score = self._validation.score(self)
+        if self._best is not None and all(
+            score.mean_log_ratio < before.mean_log_ratio for _, before in self.history
+        ):
+            self.model.save(self._best)
+        self.history.append((self.num_timesteps, score))
+        score.log(self.logger)
+        now = time.perf_counter()
+        self._spent += now - since
+        done = f"{self.num_timesteps:>11,} decisions, {clock(now - self._begun)}"
+        print(f"{done}: {score}", file=sys.stderr, flush=True)
 
 
 def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:

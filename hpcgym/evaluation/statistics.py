@@ -9,117 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.student_t import t_beyond
+from hpcgym.estimate import Estimate, ends_text, mean_of
 
-CONFIDENCE = 0.95
-"""How often an interval covers the metric over all weeks that might have come."""
+__all__ = [
+    "Estimate",
+    "ends_text",
+    "mean_log_ratio",
+    "mean_of",
+    "mean_over_logs",
+    "pooled_mean",
+    "ratio_of_sums",
+]
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A metric of some weeks, and how far that of all weeks may be from it.
-
-    Attributes:
-        value: The metric; NaN where it does not exist, as a ratio to zero.
-        error: Standard error of the metric, of its logarithm if it is a ratio; None where there is
-            no interval, as from a single week.
-        degrees: Degrees of freedom of the error.
-        is_ratio: Whether the interval is taken of the logarithm.
-    """
-
-    value: float
-    error: float | None
-    degrees: float
-    is_ratio: bool = True
-
-    def ends(self, among: int = 1) -> tuple[float, float] | None:
-        """Return the 95 % interval, None where there is none.
-
-        Args:
-            among: Intervals of so many estimates, all of which are to cover at once with 95 %: what
-                the best of so many needs.
-
-        Source: Specification, section 10, "Intervals".
-
-        Example:
-            >>> print([round(end, 3) for end in Estimate(0.5, 0.1, 9).ends(among=5)])
-            [0.361, 0.692]
-        """
-        if self.error is None:
-            return None
-        reach = t_beyond((1 - CONFIDENCE) / among, self.degrees) * self.error
-        if not self.is_ratio:
-            return self.value - reach, self.value + reach
-        with np.errstate(over="ignore"):
-            return self.value / float(np.exp(reach)), self.value * float(np.exp(reach))
-
-    @property
-    def low(self) -> float | None:
-        """The lower end of the interval."""
-        ends = self.ends()
-        return ends and ends[0]
-
-    @property
-    def high(self) -> float | None:
-        """The upper end of the interval."""
-        ends = self.ends()
-        return ends and ends[1]
-
-    def __str__(self) -> str:
-        """Show the metric and its interval, or say that there is none.
-
-        Example:
-            >>> print(Estimate(0.5, 0.1, 9), Estimate(0.5, None, 0))
-            0.500 [0.399, 0.627] 0.500 (no interval)
-        """
-        if math.isnan(self.value):
-            return "-"
-        ends = self.ends()
-        if ends is None:
-            return f"{self.value:.3f} (no interval)"
-        return f"{self.value:.3f} [{ends_text(self, '.3f', ', ')}]"
-
-    def columns(self, name: str) -> dict[str, float]:
-        """Return the metric and the ends of its interval by columns; NaN where there is no end.
-
-        Example:
-            >>> Estimate(0.5, 0.0, 9).columns("ratio")
-            {'ratio': 0.5, 'ratio_low': 0.5, 'ratio_high': 0.5}
-        """
-        low, high = self.ends() or (math.nan, math.nan)
-        return {name: self.value, f"{name}_low": low, f"{name}_high": high}
-
-
-def ends_text(estimate: Estimate, digits: str, between: str = "-") -> str:
-    """Format the ends of an interval, large ones to three digits; "" where there are none.
-
-    Example:
-        >>> ends_text(Estimate(0.5, 1.0, 1), ".3f")
-        '0.000-1.65e+05'
-    """
-    ends = estimate.ends() or ()
-    return between.join(f"{end:{digits if abs(end) < 10 else digits[:-1] + 'g'}}" for end in ends)
-
-
-def mean_of(values: ArrayLike) -> Estimate:
-    """Return the mean of independent values, with its t interval.
-
-    Example:
-        >>> print(mean_of([1.0, 2.0, 3.0]))
-        2.000 [-0.484, 4.484]
-    """
-    given = np.asarray(values, dtype=np.float64)
-    n = len(given)
-    error = float(given.std(ddof=1)) / math.sqrt(n) if n > 1 else None
-    return Estimate(float(given.mean()) if n else math.nan, error, n - 1, is_ratio=False)
 
 
 def ratio_of_sums(agent: FloatArray, baseline: FloatArray) -> Estimate:

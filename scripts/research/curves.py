@@ -254,7 +254,7 @@ def known_by_folds(scenario: str) -> Iterator[dict[str, str]]:
     """
     from hpcgym.agent.ppo import preset
     from hpcgym.agent.ppo.constant_start import COPIES as SEARCHED
-    from hpcgym.agent.ppo.validation import Score, Validation
+    from hpcgym.agent.validation import Score, Validation
     from hpcgym.agent.weights import ConstantAction
     from hpcgym.core.actions.index import Index
     from hpcgym.ranges import number_ranges

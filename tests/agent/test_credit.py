@@ -22,7 +22,7 @@ from hpcgym.scenario.load import load_scenario
 
 pytest.importorskip("torch")
 credit = pytest.importorskip("hpcgym.agent.credit")
-Score = pytest.importorskip("hpcgym.agent.ppo.validation").Score
+Score = pytest.importorskip("hpcgym.agent.validation").Score
 
 WEEK = 3
 SAF = {"policy": "SAF", "threshold": 200_000}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
 contrib = pytest.importorskip("sb3_contrib")
 masking = pytest.importorskip("sb3_contrib.common.maskable.utils")
 HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
+progress = pytest.importorskip("hpcgym.agent.sb3").Progress
 
 torch = pytest.importorskip("torch")
 
@@ -250,3 +252,30 @@ def worst_of(env: SchedulingEnv) -> float:
     while not terminated:
         *_, terminated, _, info = env.step(np.ones(6, dtype=np.float32))
     return float(info["mean_bsld"])
+
+
+def test_progress_says_what_validation_weeks_show_and_keeps_the_best(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], one_thread: None
+) -> None:
+    ours = HPCBatchVecEnv("many-weeks", num_envs=4, weeks="1-2", observation="small")
+    normal = vec_env.VecNormalize(ours)
+    watch = progress(weeks="validation:2", best=tmp_path / "best.zip", share=1.0)
+    model = sb3.PPO("MlpPolicy", normal, n_steps=16, batch_size=32, n_epochs=1, seed=0)
+    model.learn(192, callback=watch)
+    assert [steps for steps, _ in watch.history] == [0, 64, 128, 192]
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2] for line in said] == [str(score) for _, score in watch.history]
+    assert "64 decisions, 0:" in said[1] and "of SAF, gap closed" in said[1]
+    raw = np.ones((1, 24), dtype=np.float32)
+    seen = model.predict(normal.normalize_obs(raw), deterministic=True)[0]
+    assert np.array_equal(watch.predict(raw)[0], seen)
+    best = min(score.mean_log_ratio for _, score in watch.history)
+    first = next(steps for steps, score in watch.history if score.mean_log_ratio == best)
+    assert sb3.PPO.load(tmp_path / "best.zip").num_timesteps == first
+
+
+def test_progress_takes_no_more_than_its_share_of_the_time() -> None:
+    theirs = env_util.make_vec_env("HPCBatch-v0", 4, env_kwargs={"scenario": "tiny"})
+    watch = progress(weeks="1", share=0.0)
+    sb3.PPO("MultiInputPolicy", theirs, n_steps=8, batch_size=32).learn(128, callback=watch)
+    assert [steps for steps, _ in watch.history] == [0, 128]  # the first and the last

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import EvaluationError
+from hpcgym.estimate import t_beyond
 from hpcgym.evaluation.gap import gap_closed, gap_text
-from hpcgym.evaluation.student_t import t_beyond
 from research.gap_coverage import held, truth_of
 
 DRAWS = 300

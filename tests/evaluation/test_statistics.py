@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcgym.errors import EvaluationError
+from hpcgym.estimate import t_beyond
 from hpcgym.evaluation.statistics import (
     Estimate,
     mean_log_ratio,
@@ -17,7 +18,6 @@ from hpcgym.evaluation.statistics import (
     pooled_mean,
     ratio_of_sums,
 )
-from hpcgym.evaluation.student_t import t_beyond
 
 T_975 = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 8: 2.3060, 39: 2.0227}
 """What |t| exceeds in one of 20 cases, by degrees of freedom, as printed in tables."""

@@ -14,7 +14,7 @@ from hpcgym.agent.network import NetworkAgent, Weights
 from hpcgym.agent.ppo.build import grow_windows
 from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.constant_start import COPIES, SHARE, bias_of, search_constant
-from hpcgym.agent.ppo.validation import Validation
+from hpcgym.agent.validation import Score, Validation
 from hpcgym.agent.weights import ConstantAction
 from hpcgym.progress import Steps, clock
 
@@ -23,8 +23,8 @@ class ValidationCallback(BaseCallback):
     """Keeps the best network by validation, and ends the training when it gets no better.
 
     TensorBoard gets `validation/ratio_to_saf`, `validation/mean_log_ratio`, `validation/mean_bsld`,
-    and `schedule/mean_bsld` and `schedule/return` of the episodes that a rollout ends; all at the
-    decisions that the network has learned from.
+    `validation/gap_closed` where a scale is known, and `schedule/mean_bsld` and `schedule/return`
+    of the episodes that a rollout ends; all at the decisions that the network has learned from.
 
     Before the first rollout it searches a constant action for the network to begin at, where the
     configuration says so. Its time counts, its decisions are no steps.
@@ -62,6 +62,7 @@ class ValidationCallback(BaseCallback):
         self._stops, self.is_interrupted = False, False
         self._saved, self._saving = -np.inf, 0.0
         self._has_searched = False
+        self._score: Score | None = None
 
     _STATE: tuple[str, ...] = ("average", "best", "best_ratio", "best_of", "history", "_returns")
     _STATE += ("_n_rollouts", "_stale", "_validated", "_averaged", "_logged")
@@ -195,15 +196,14 @@ class ValidationCallback(BaseCallback):
         if self._validated == self._n_rollouts:
             return
         agent = NetworkAgent(self._config.spec, self.average)
-        score = self._validation.score(agent)
+        score = self._score = self._validation.score(agent)
         self._validated = self._n_rollouts
         self.history.append((self._n_steps, score.ratio, score.mean_log_ratio))
         self._stale += 1
         if score.ratio < self.best_ratio:
             self.best, self.best_ratio, self._stale = agent.weights, score.ratio, 0
             self.best_of = len(self.history) - 1
-        for key, value in score._asdict().items():
-            self.logger.record(f"validation/{_SHOWN.get(key, key)}", value)
+        score.log(self.logger)
 
     @property
     def _is_due(self) -> bool:
@@ -227,10 +227,8 @@ class ValidationCallback(BaseCallback):
         else:
             told += f" of {clock(self._allotted)}"
         if self.history:
-            told += f", start {self.history[0][1]:.3f}"
-        if len(self.history) > 1:
-            told += f", now {self.history[-1][1]:.3f}"
-        return f"{told} (SAF = 1)" if self.history else told
+            told += f", start {np.exp(self.history[0][2]):.3f}"
+        return f"{told}, now {self._score}" if self._score else told
 
     @property
     def _allotted(self) -> float:
@@ -256,6 +254,3 @@ class ValidationCallback(BaseCallback):
 
 SAVING = 0.05
 """Largest share of the time that checkpoints take: large ones are further apart."""
-
-_SHOWN = {"ratio": "ratio_to_saf"}
-"""Names of a score's numbers where they are not its own."""

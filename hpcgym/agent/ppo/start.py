@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.ppo.config import PPOConfig
-from hpcgym.agent.ppo.validation import Validation
+from hpcgym.agent.validation import Validation
 from hpcgym.scenario.episodes import Episodes
 
 

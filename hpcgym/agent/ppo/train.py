@@ -33,8 +33,8 @@ from hpcgym.agent.ppo.checkpoint import (
 from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.interruption import failures_raised_once, interruptions_wait
 from hpcgym.agent.ppo.start import beginning, ratios_of_starts
-from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.validation_split import split_validation
+from hpcgym.agent.validation import Validation
 from hpcgym.progress import shown, steps
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.episodes import Episodes

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 ppo = pytest.importorskip("hpcgym.agent.ppo")
 callbacks = pytest.importorskip("hpcgym.agent.ppo.callbacks")
 constant_start = pytest.importorskip("hpcgym.agent.ppo.constant_start")
-validations = pytest.importorskip("hpcgym.agent.ppo.validation")
+validations = pytest.importorskip("hpcgym.agent.validation")
 
 TINY = [Episodes("tiny")]
 SMALL = {

@@ -23,6 +23,7 @@ from hpcgym.core.compiler.struct import Array, layout_of
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
 from hpcgym.errors import HpcgymError
+from hpcgym.estimate import Estimate
 from hpcgym.evaluation import evaluate
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.episodes import Episodes
@@ -31,7 +32,7 @@ from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec
 torch = pytest.importorskip("torch")
 ppo = pytest.importorskip("hpcgym.agent.ppo")
 buffer = pytest.importorskip("hpcgym.agent.ppo.buffer")
-validations = pytest.importorskip("hpcgym.agent.ppo.validation")
+validations = pytest.importorskip("hpcgym.agent.validation")
 callbacks = pytest.importorskip("hpcgym.agent.ppo.callbacks")
 checkpoint = pytest.importorskip("hpcgym.agent.ppo.checkpoint")
 behaviour_cloning = pytest.importorskip("hpcgym.agent.ppo.behaviour_cloning")
@@ -307,10 +308,11 @@ def test_progress_shows_the_nearer_limit_and_validation_at_the_start_and_now(
     callback._on_rollout_end()
     assert 100 * callback.done() == pytest.approx(share, rel=0.01)
     assert callback.told() == told
-    callback.history.append((0, 0.9404, -0.1))
-    assert callback.told() == f"{told}, start 0.940 (SAF = 1)"
-    callback.history += [(128, 1.2, 0.1), (256, 0.97, 0.0)]
-    assert callback.told() == f"{told}, start 0.940, now 0.970 (SAF = 1)"
+    callback.history.append((0, 0.9404, np.log(0.95)))
+    callback._score = validations.Score(0.97, 0.0, 9.0, Estimate(0.9, 0.0, 9))
+    assert callback.told() == f"{told}, start 0.950, now 0.900 [0.900, 0.900] of SAF"
+    callback._score = callback._score._replace(gap=Estimate(0.2, 0.0, 9, is_ratio=False))
+    assert callback.told().endswith("of SAF, gap closed 0.200 [0.200, 0.200]")
 
 
 @pytest.mark.long

@@ -27,7 +27,7 @@ from hpcgym.errors import CardError, HpcgymError, OutputError
 from hpcgym.evaluation import evaluate
 
 ppo = pytest.importorskip("hpcgym.agent.ppo")
-Score = pytest.importorskip("hpcgym.agent.ppo.validation").Score
+Score = pytest.importorskip("hpcgym.agent.validation").Score
 
 SCENARIO = "synthetic-256-weeks"
 SETS = {
@@ -269,9 +269,7 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
 def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "hpcgym.agent.ppo.validation.Validation.score", lambda *_: Score(1.0, 0.0, 1.0)
-    )
+    monkeypatch.setattr("hpcgym.agent.validation.Validation.score", lambda *_: Score(1.0, 0.0, 1.0))
     words = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
     words += ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "64"]
     wide = {"COLUMNS": "400"}
@@ -293,7 +291,7 @@ def test_a_training_that_improved_does_not_say_that_it_ended_where_it_began(
 ) -> None:
     ratios = iter((1.25, 0.75))
     monkeypatch.setattr(
-        "hpcgym.agent.ppo.validation.Validation.score", lambda *_: Score(next(ratios), 0.0, 1.0)
+        "hpcgym.agent.validation.Validation.score", lambda *_: Score(next(ratios), 0.0, 1.0)
     )
     words = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
     words += ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "64"]

@@ -1,18 +1,23 @@
-"""Validation: a network's bounded slowdown on weeks it is not trained on, against SAF's."""
+"""Validation: an agent's bounded slowdown on weeks it is not trained on, against SAF's."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import Agent
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.shelf import load_agent
+from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.workload import Workload
 from hpcgym.env.config import Keywords
+from hpcgym.env.scale import Scale
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
+from hpcgym.estimate import Estimate, mean_of
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
 from hpcgym.trace.resample import jitter
@@ -26,11 +31,34 @@ class Score(NamedTuple):
             mean.
         mean_log_ratio: Mean natural logarithm of the ratio of a week and copy.
         mean_bsld: Mean over all weeks and copies.
+        by_week: Geometric mean of the ratios of weeks, all logs together, with its interval.
+        gap: Gap closed on these weeks, in units of that of the test weeks; None where no scale is
+            known.
     """
 
     ratio: float
     mean_log_ratio: float
     mean_bsld: float
+    by_week: Estimate | None = None
+    gap: Estimate | None = None
+
+    def __str__(self) -> str:
+        """Show the metrics that have intervals.
+
+        Example:
+            >>> print(Score(1.0, 0.0, 9.0, Estimate(0.5, 0.1, 9)))
+            0.500 [0.399, 0.627] of SAF
+        """
+        gap = "" if self.gap is None else f", gap closed {self.gap}"
+        return f"{self.by_week or f'{np.exp(self.mean_log_ratio):.3f}'} of SAF{gap}"
+
+    def log(self, logger: Any) -> None:
+        """Record the metrics in a logger of Stable-Baselines3."""
+        logger.record("validation/ratio_to_saf", self.ratio)
+        logger.record("validation/mean_log_ratio", self.mean_log_ratio)
+        logger.record("validation/mean_bsld", self.mean_bsld)
+        if self.gap is not None:
+            logger.record("validation/gap_closed", self.gap.value)
 
 
 ENOUGH = 100
@@ -59,7 +87,8 @@ class Validation:
     ) -> None:
         if not episodes or not all(len(of_scenario) for of_scenario in episodes):
             raise HpcgymError("a validation needs at least one week of each scenario")
-        self.n_weeks = sum(map(len, episodes))
+        self._n_weeks = [*map(len, episodes)]
+        self.n_weeks = sum(self._n_weeks)
         self._workloads = [_weeks_of(of_scenario, copies) for of_scenario in episodes]
         self._envs = [
             SchedulingVectorEnv(
@@ -72,10 +101,18 @@ class Validation:
             )
             for of_scenario, workloads in zip(episodes, self._workloads, strict=True)
         ]
-        self._saf = [
-            np.array([_bsld_of_saf(of_scenario, workload) for workload in workloads])
-            for of_scenario, workloads in zip(episodes, self._workloads, strict=True)
-        ]
+        parts = [*zip(episodes, self._workloads, strict=True)]
+        self._saf = [_of_rule(RuleAgent("SAF"), *part) for part in parts]
+        self._scale = self._envs[0].configs[0].scale if len(parts) == 1 else None
+        if self._scale is not None and (self._scale.metric != "ratio" or not self._scale.has_gap):
+            self._scale = None
+        if self._scale is not None:
+            where = self._envs[0], self._workloads[0]
+            if self._scale.static == "constant":
+                static = _mean_bslds(ConstantAction(self._scale.constant), *where)
+            else:
+                static = _of_rule(_static_rule(self._scale), *parts[0])
+            self._static = by_week(static / self._saf[0], self.n_weeks)
 
     def score(self, agent: Agent) -> Score:
         """Let an agent schedule every week by its best actions; compare it with SAF."""
@@ -85,11 +122,26 @@ class Validation:
         ]
         ratios = [mine.sum() / saf.sum() for mine, saf in zip(bslds, self._saf, strict=True)]
         mine, saf = np.concatenate(bslds), np.concatenate(self._saf)
+        weekly = [
+            by_week(np.log(bsld / base), n_weeks)
+            for bsld, base, n_weeks in zip(bslds, self._saf, self._n_weeks, strict=True)
+        ]
+        logarithm, gap = mean_of(np.concatenate(weekly)), None
+        if self._scale is not None:
+            gained = self._static - by_week(mine / saf, self.n_weeks)
+            gap = mean_of(gained / self._scale.gap[0])
         return Score(
             float(np.exp(np.log(ratios).mean())),
             float(np.log(mine / saf).mean()),
             float(mine.mean()),
+            Estimate(float(np.exp(logarithm.value)), logarithm.error, logarithm.degrees),
+            gap,
         )
+
+
+def by_week(values: NDArray[np.float64], n_weeks: int) -> NDArray[np.float64]:
+    """Return the mean of each week, whose copies stand behind it."""
+    return np.asarray(values.reshape(n_weeks, -1).mean(axis=1))
 
 
 def _mean_bslds(
@@ -118,7 +170,17 @@ def _weeks_of(episodes: Episodes, copies: int) -> list[Workload]:
     return weeks
 
 
-def _bsld_of_saf(episodes: Episodes, workload: Workload) -> float:
-    """Return the mean bsld of SAF under a scenario's settings."""
-    settings = vars(episodes.settings) | {"policy": "SAF"}
-    return float(simulate(workload, **settings).metrics()["mean_bsld"])
+def _of_rule(rule: RuleAgent, episodes: Episodes, workloads: list[Workload]) -> NDArray[np.float64]:
+    """Return the mean bsld of each workload under a rule and a scenario's settings."""
+    settings: dict[str, Any] = vars(rule.settings(episodes.settings))
+    return np.array([simulate(jobs, **settings).metrics()["mean_bsld"] for jobs in workloads])
+
+
+def _static_rule(scale: Scale) -> RuleAgent:
+    """Return the best rule of a problem, under the mode that the problem states if it does."""
+    if scale.backfill:
+        policy = scale.rule.removesuffix(f" {scale.backfill}")
+        return RuleAgent(policy, backfill=scale.backfill)
+    rule = load_agent(scale.rule)
+    assert isinstance(rule, RuleAgent)
+    return rule

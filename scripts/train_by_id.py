@@ -1,0 +1,69 @@
+"""Train Stable-Baselines3's PPO on the training weeks of many-weeks, and keep the best model.
+
+    python scripts/train_by_id.py index --minutes 10 --output runs/index.zip
+    hpcgym evaluate -s many-weeks --weeks test --agents runs/index.zip --controls
+
+It begins at the best constant action that the problem's scale knows. Between rollouts it says what
+the policy reaches on 30 validation weeks; the best by these is kept. Minutes are of processor time.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+
+from hpcgym.agent.sb3 import HPCBatchVecEnv, Progress
+from hpcgym.env.registration import PROBLEMS
+from hpcgym.output import make_folder
+
+SETTINGS: dict[str, Any] = {
+    "n_steps": 32,
+    "batch_size": 2_048,
+    "n_epochs": 4,
+    "learning_rate": 1e-3,
+    "gamma": 1.0,
+    "gae_lambda": 0.95,
+}
+"""An episode of `index` has some 42 decisions, and all of it counts: no discount."""
+
+
+class Limit(BaseCallback):
+    """Ends a training after some processor time."""
+
+    def __init__(self, minutes: float) -> None:
+        super().__init__()
+        self.end = time.process_time() + 60 * minutes
+
+    def _on_step(self) -> bool:
+        return time.process_time() < self.end
+
+
+def main() -> None:
+    """Train, and keep the best model."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("action", choices=[n[10:] for n in PROBLEMS if n.startswith("ManyWeeks")])
+    parser.add_argument("--minutes", type=float, default=10, help="of processor time")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--num-envs", type=int, default=256)
+    parser.add_argument("--log-std", type=float, default=-1.0, help="of actions at the start")
+    parser.add_argument("--output", type=Path, default=Path("runs/best.zip"), metavar="ZIP")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    make_folder(given.output.parent)
+    keywords: Any = {"observation": "flat"} | PROBLEMS[f"ManyWeeks-{given.action}"].keywords
+    envs = HPCBatchVecEnv(num_envs=given.num_envs, threads=1, weeks="train", **keywords)
+    net = {"net_arch": [32, 32], "log_std_init": given.log_std}
+    model = PPO("MlpPolicy", envs, seed=given.seed, device="cpu", policy_kwargs=net, **SETTINGS)
+    scale = envs.envs.configs[0].scale
+    if scale is not None and len(scale.constant) == model.policy.action_net.out_features > 1:
+        with torch.no_grad():
+            model.policy.action_net.bias.copy_(torch.tensor(scale.constant))
+    model.learn(10**9, callback=[Progress(best=given.output), Limit(given.minutes)])
+
+
+if __name__ == "__main__":
+    main()
