@@ -166,7 +166,8 @@ def _generated(
         )
     on_record = dict(zip(logs, digests, strict=False))
     weeks = trace.population_weeks
-    populations = Populations(name, trace.seed, weeks, trace.load, processors, on_record)
+    mix = trace.wide or 0.0, trace.session_jobs or 4.0
+    populations = Populations(name, trace.seed, weeks, trace.load, processors, *mix, on_record)
     labels = {number: f"week {number}" for number in sorted(numbers)}
     return GeneratedWeeks(labels, populations=populations, episode=episode)
 

@@ -89,6 +89,9 @@ class TraceSpec(_Table):
         load: Usual share of the machine that a week's jobs need, 0.1 to 2.
         population_weeks: Weeks of each log. Week n is week (n - 1) mod `population_weeks` + 1 of
             log (n - 1) // `population_weeks`, and each log has other users.
+        wide: Share of the programs but tests that take half of the machine or more, beside those
+            of the model; None = 0.
+        session_jobs: Mean jobs of a session, 1 to 100; None = 4. More are a burst.
         digests: First digits of the sha256 of the logs that the parts of `[episode]` need, by
             number; None = not on record.
         tsafrir_seed: Seed of the synthetic requests of "tsafrir", for no other replacement.
@@ -131,6 +134,8 @@ class TraceSpec(_Table):
     seed: int | None = None
     load: float | None = None
     population_weeks: int | None = None
+    wide: float | None = None
+    session_jobs: float | None = None
     digests: str | None = None
 
     def check(self) -> None:
@@ -163,6 +168,10 @@ class TraceSpec(_Table):
             raise self.contradiction(f"generator needs {', '.join(sorted(missing))}")
         if not 0.1 <= float(self.load or 0) <= 2:
             raise self.contradiction(f"load is {self.load}; allowed: 0.1 to 2")
+        if not 0 <= float(self.wide or 0) <= 1:
+            raise self.contradiction(f"wide is {self.wide}; allowed: 0 to 1")
+        if self.session_jobs is not None and not 1 <= float(self.session_jobs) <= 100:
+            raise self.contradiction(f"session_jobs is {self.session_jobs}; allowed: 1 to 100")
         if self.missing_request != "drop" or self.minimum_run_time_s or self.max_request_s:
             raise self.contradiction(
                 'generated jobs are not cleaned: state missing_request = "drop", and neither '
@@ -174,12 +183,14 @@ class TraceSpec(_Table):
         """The name or the path of the log, or what generates it."""
         if self.generator is not None:
             parameters = f"seed={self.seed},load={self.load},weeks={self.population_weeks}"
-            return f"{self.generator}:{parameters}"
+            mix = {"wide": self.wide, "session_jobs": self.session_jobs}
+            more = "".join(f",{key}={value}" for key, value in mix.items() if value is not None)
+            return f"{self.generator}:{parameters}{more}"
         return str(self.name if self.file is None else self.file)
 
 
 NOT_GENERATED: dict[str, Any] = dict.fromkeys(
-    ("generator", "seed", "load", "population_weeks", "digests")
+    ("generator", "seed", "load", "population_weeks", "wide", "session_jobs", "digests")
 )
 """Keys of generators, as they are beside a log."""
 

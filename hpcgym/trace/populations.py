@@ -61,6 +61,7 @@ class Populations:
         weeks: Weeks of each that are whole and have a week before them.
         load: Usual share of the machine that a week's jobs need.
         processors: Processors of the machine.
+        wide, session_jobs: As of `hpcgym.trace.sessions.session_workload`.
         on_record: The digest of logs by number, as `digest_of_jobs` returns it.
 
     Example:
@@ -74,6 +75,8 @@ class Populations:
     weeks: int
     load: float
     processors: int
+    wide: float = 0.0
+    session_jobs: float = 4.0
     on_record: Mapping[int, str] = field(default_factory=dict)
 
     def log(self, number: int) -> Workload:
@@ -108,13 +111,16 @@ class Populations:
             np.random.default_rng([self.seed, number]),
             machine_processors=self.processors,
             load=self.load,
+            wide=self.wide,
+            session_jobs=self.session_jobs,
             name=self.name,
         )
         return np.array([getattr(log, column) for column in COLUMNS], dtype="<i4")
 
     def _path(self, number: int) -> Path | None:
         """Return the file of a log; None where nobody knows this user's folder of caches."""
-        parameters = (self.seed, self.weeks, self.load, self.processors)
+        usual = (self.seed, self.weeks, self.load, self.processors)
+        parameters = (*usual, self.wide, self.session_jobs)
         folder = _folder(repr(parameters))
         return None if folder is None else folder / f"{number}.jobs"
 

@@ -58,6 +58,8 @@ def session_workload(
     machine_processors: int = 128,
     n_users: int = 200,
     load: float = 0.78,
+    wide: float = 0.0,
+    session_jobs: float = 4.0,
     name: str = "sessions",
 ) -> Workload:
     """Draw a log of users who work in sessions; its time 0 begins a Monday.
@@ -67,6 +69,9 @@ def session_workload(
         machine_processors: Processors of the machine, >= 32.
         n_users: Users, >= 1, numbered from 1 by popularity.
         load: Processor-seconds of a week's jobs over those the machine has, in a usual week.
+        wide: Share of the programs but tests that take half of the machine to all of it, beside
+            those of the model, 0 to 1.
+        session_jobs: Mean jobs of a session, but for its bound of work, >= 1: more are a burst.
 
     Raises:
         TraceError: A number is out of range.
@@ -84,7 +89,9 @@ def session_workload(
         raise TraceError(f"machine_processors must be at least 32, got {machine_processors}")
     if not 0 < load < np.inf:
         raise TraceError(f"load must be a positive number, got {load}")
-    programs = _draw_programs(n_users * PROGRAMS, machine_processors, generator)
+    if not 0 <= wide <= 1 or not 1 <= session_jobs < np.inf:
+        raise TraceError(f"wide must be 0 to 1, session_jobs 1 or more; got {wide}, {session_jobs}")
+    programs = _draw_programs(n_users * PROGRAMS, machine_processors, wide, generator)
     popularity = np.arange(1, n_users + 1) ** -0.6
     favourite = np.zeros(n_users, dtype=np.int64)
     half_hours = _summed(_week_weights())
@@ -100,7 +107,8 @@ def session_workload(
             if generator.random() < 0.4:
                 favourite[user] = _chosen(_BY_RANK, generator)
             begin = week * WEEK_S + BUCKET_S * _chosen(half_hours, generator)
-            jobs = programs.session(user * PROGRAMS + int(favourite[user]), begin, generator)
+            row = user * PROGRAMS + int(favourite[user])
+            jobs = programs.session(row, begin, session_jobs, generator)
             jobs[4] = user + 1
             sessions.append(jobs)
             work -= float(jobs[1] @ jobs[3])
@@ -144,14 +152,16 @@ class _Programs:
     request: IntArray
     spread: FloatArray
 
-    def session(self, row: int, begin: int, generator: np.random.Generator) -> IntArray:
+    def session(
+        self, row: int, begin: int, mean_jobs: float, generator: np.random.Generator
+    ) -> IntArray:
         """Draw a session's jobs: submit, run and requested times, sizes, and a row for users.
 
         Shape (5, n_jobs).
         """
         room = LARGEST_SESSION * WEEK_S * self.machine_processors
         most = max(int(room // (self.size[row] * self.run[row])), 1)
-        n = min(int(generator.geometric(0.25)), most)
+        n = min(int(generator.geometric(1 / mean_jobs)), most)
         today = self.run[row] * np.exp(0.3 * generator.standard_normal())
         run = today * np.exp(self.spread[row] * generator.standard_normal(n))
         failed = np.exp(generator.uniform(0, np.log(300), n))
@@ -168,8 +178,10 @@ class _Programs:
         return jobs
 
 
-def _draw_programs(n: int, machine_processors: int, generator: np.random.Generator) -> _Programs:
-    """Draw n programs."""
+def _draw_programs(
+    n: int, machine_processors: int, wide: float, generator: np.random.Generator
+) -> _Programs:
+    """Draw n programs; sizes of wide ones last, so that all else is the same with and without."""
     is_test = generator.random(n) < TEST_SHARE
     size = draw_sizes(n, generator, machine_processors=machine_processors)
     size = np.where(is_test, np.minimum(size, machine_processors // 8), size)
@@ -180,6 +192,10 @@ def _draw_programs(n: int, machine_processors: int, generator: np.random.Generat
     rounded = np.ceil(wanted / ROUND_S).astype(np.int64) * ROUND_S
     request = np.where(generator.random(n) < 0.5, common, rounded)
     spread = 0.15 * np.exp(generator.standard_normal(n))
+    if wide > 0:
+        is_wide = (generator.random(n) < wide) & ~is_test
+        drawn = generator.integers(machine_processors // 2, machine_processors + 1, n)
+        size = np.where(is_wide, drawn, size)
     return _Programs(machine_processors, size, run, request, spread)
 
 

@@ -121,6 +121,26 @@ def test_first_and_last_log_are_those_on_record():
         assert digest_of_jobs(made.make(number)) == made.on_record[number]
 
 
+def share_of_wide(jobs):
+    """Return the share of the jobs that take half of the machine or more."""
+    return np.mean(jobs.processors >= jobs.machine_processors // 2)
+
+
+def test_a_scenario_may_state_wide_jobs_and_bursts(weeks):
+    usual = weeks.workload(0)
+    same = Episodes(small("seed = 5", "seed = 5\nwide = 0.0\nsession_jobs = 4.0")).workload(0)
+    assert rows_of(same) == rows_of(usual)
+    wide = Episodes(small("seed = 5", "seed = 5\nwide = 0.3"))
+    assert share_of_wide(wide.workload(0)) > share_of_wide(usual) + 0.05
+    burst = Episodes(small("seed = 5", "seed = 5\nsession_jobs = 16.0"))
+    logs = [generated_weeks(of.scenario).populations.log(0) for of in (weeks, burst)]
+    gaps = [np.diff(log.submit_time) for log in logs]
+    spread = [gap.std() / gap.mean() for gap in gaps]
+    assert spread[1] > 1.2 * spread[0]
+    names = {Episodes(wide.scenario).scenario.trace.log, weeks.scenario.trace.log}
+    assert names == {"sessions:seed=5,load=0.5,weeks=3" + mix for mix in ("", ",wide=0.3")}
+
+
 def test_more_weeks_leave_the_first_as_they_are(weeks):
     test, more = weeks.select("test"), weeks.select("test:20")
     assert more.numbers == tuple(range(61, 81))
@@ -235,6 +255,8 @@ def test_days_are_of_training_weeks(weeks):
         ("load = 0.5", "load = 3.0", "load is 3.0; allowed: 0.1 to 2"),
         ("load = 0.5", 'load = "much"', "load must be a number"),
         ("population_weeks = 3", "population_weeks = 0", "at least 1 is needed"),
+        ("seed = 5", "seed = 5\nwide = 1.5", "wide is 1.5; allowed: 0 to 1"),
+        ("seed = 5", "seed = 5\nsession_jobs = 0.5", "session_jobs is 0.5; allowed: 1 to 100"),
         ('"drop"', '"max"', "generated jobs are not cleaned"),
         ('test = "61-66"\n', "", "needs all of train, validation and test"),
         ('test = "61-66"', 'test = "2-9"', "stands in two of train, validation and test"),
