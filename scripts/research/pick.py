@@ -1,7 +1,7 @@
-"""The problem `pick`: agents and rules on the same windows, paired."""
+"""The problem `pick`: agents and rules on the same windows, paired; and what training pays."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -9,47 +9,92 @@ import pandas as pd
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from hpcgym import simulate_many
+from hpcgym import simulate, simulate_many
+from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.observation_fields import JobField
+from hpcgym.core.workload import Workload
+from hpcgym.env.reward import Cost, Reward
+from hpcgym.env.scale import scale_of
+from hpcgym.evaluation.gap import gap_closed
 from hpcgym.evaluation.statistics import mean_log_ratio, ratio_of_sums
 from hpcgym.scenario.episodes import Episodes, settings_but_policy
+from hpcgym.trace.resample import JITTER_S, jitter
+from papers.common.playing import METRICS, Chooses, Floats, Seen, played_once
 
 ID = "hpcgym/Windows-pick-{}-v0"
 SCENARIO = "windows-256"
-
-Floats: TypeAlias = NDArray[np.float64]
-Chooses: TypeAlias = Callable[[NDArray[np.float32]], NDArray[Any]]
-"""Slots, one per observation, of observations in one array each."""
 
 RULES = [("FCFS", "none"), ("SAF", "none"), ("SAF-REG", "none"), ("SAF", "easy")]
 RULES += [("SAF-REG", "easy"), ("SAF-HISTORY", "easy"), ("SMITH-REG", "easy")]
 
 
-def of_rule(policy: str, backfill: str, part: str, n_windows: int | None = None) -> Floats:
-    """Return the mean bsld of a policy on the first windows of a part."""
+def windows_of(part: str, n_windows: int | None = None, copies: int = 0) -> list[list[Workload]]:
+    """Return the first windows of a part, each followed by jittered copies of it."""
     chosen = Episodes(SCENARIO).select(part)
-    windows = [chosen.workload(place) for place in range(len(chosen))][:n_windows]
-    settings = settings_but_policy(chosen.settings) | {"backfill": backfill}
-    return simulate_many(windows, [policy], metrics=["mean_bsld"], **settings)["mean_bsld"].ravel()
+    rows = []
+    for number, place in list(zip(chosen.numbers, range(len(chosen)), strict=True))[:n_windows]:
+        window, chance = chosen.workload(place), np.random.default_rng(number)
+        rows.append([window, *(jitter(window, chance, JITTER_S) for _ in range(copies))])
+    return rows
 
 
-def played(chooses: Chooses, part: str, n_windows: int | None = None) -> Floats:
-    """Return the mean bsld of an agent on the first windows of a part, all of them side by side."""
-    numbers = Episodes(SCENARIO).select(part).numbers[:n_windows]
-    envs: Any = gymnasium.make_vec(
-        ID.format(part),
-        num_envs=len(numbers),
+def of_rule(policy: str, backfill: str, windows: Sequence[Sequence[Workload]]) -> Seen:
+    """Return what is seen of a policy on windows and their copies."""
+    settings = settings_but_policy(Episodes(SCENARIO).settings) | {"backfill": backfill}
+    flat = [window for row in windows for window in row]
+    known = simulate_many(flat, [policy], metrics=list(METRICS), **settings)
+    return Seen(*(known[metric].reshape(len(windows), -1) for metric in METRICS))
+
+
+def played(chooses: Chooses, windows: Sequence[Sequence[Workload]]) -> Seen:
+    """Return what is seen of an agent on windows and their copies, all of them side by side."""
+    flat = [window for row in windows for window in row]
+    envs = gymnasium.make_vec(
+        ID.format("test"),
+        num_envs=len(flat),
         autoreset_mode=AutoresetMode.SAME_STEP,
         threads=1,
     )
-    shown, _ = envs.reset(seed=0, options={"episode": list(numbers)})
-    bsld = np.full(len(numbers), np.nan)
-    while np.isnan(bsld).any():
-        shown, _, ended, _, info = envs.step(chooses(shown))
-        if ended.any():
-            ended &= np.isnan(bsld)
-            bsld[ended] = info["final_info"]["mean_bsld"][ended]
-    return bsld
+    return Seen(*(column.reshape(len(windows), -1) for column in played_once(chooses, envs, flat)))
+
+
+def expected_cost(windows: Sequence[Workload], **settings: Any) -> Reward:
+    """Return a reward that pays what waiting is expected to cost, in units of SAF-REG's.
+
+    A job's slowdown grows by 1 / run time, D, a second. In its stead a job costs the mean of 1/D
+    over the windows' jobs of its user and request, held to that of its request by 20 jobs, and that
+    to the mean of all by 5. Nobody knows D when he chooses, so the sum is expected to be the same.
+    But a few jobs of seconds make most of the real one, by chance.
+
+    Args:
+        windows: Those to train on.
+        **settings: Of the schedule by SAF-REG that makes the units.
+    """
+    user, request, run_time = (
+        np.concatenate([getattr(window, key) for window in windows])
+        for key in ("user", "requested_time", "run_time")
+    )
+    rate = 1.0 / np.maximum(run_time, BSLD_BOUND_S)
+    usual = float(rate.mean())
+    of_request = held_means(request[:, None], rate, usual, 5.0)
+    of_both = held_means(np.column_stack([user, request]), rate, of_request, 20.0)
+    known = dict(zip(zip(user.tolist(), request.tolist(), strict=True), of_both, strict=True))
+
+    def cost_of(workload: Workload, _: NDArray[np.int64]) -> Cost:
+        pairs = zip(workload.user.tolist(), workload.requested_time.tolist(), strict=True)
+        rate = np.array([known.get(pair, usual) for pair in pairs])
+        waits = simulate(workload, "SAF-REG", **settings).wait_time
+        return Cost(0.0, rate / (1.0 + float((rate * waits).mean())), workload.submit_time)
+
+    return Reward("expected", "what waiting is expected to cost", cost_of)
+
+
+def held_means(keys: NDArray[Any], values: Floats, prior: Floats | float, weight: float) -> Floats:
+    """Return for each value the mean of those of its key and of `weight` times its prior."""
+    _, group = np.unique(keys, axis=0, return_inverse=True)
+    group = group.ravel()
+    total, n = np.bincount(group, values), np.bincount(group)
+    return np.asarray((total[group] + weight * prior) / (n[group] + weight))
 
 
 def parts_of(shown: NDArray[np.float32], n_slots: int = 32) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -78,35 +123,52 @@ def simple_agents() -> dict[str, Chooses]:
     }
 
 
+def shuffled(chooses: Chooses) -> Chooses:
+    """Return an agent that takes in each window the slot that another takes in a drawn one."""
+    chance = np.random.default_rng(0)
+    return lambda shown: chance.permutation(chooses(shown))
+
+
 def table_of(
-    agents: dict[str, Chooses], part: str = "test", n_windows: int | None = None
+    agents: dict[str, Chooses], part: str = "test", n_windows: int | None = None, copies: int = 0
 ) -> pd.DataFrame:
     """Compare simple agents, rules, and further agents with SAF under EASY, and with SAF-REG."""
-    bsld = {
-        name: played(chooses, part, n_windows)
-        for name, chooses in (simple_agents() | agents).items()
-    }
+    windows = windows_of(part, n_windows, copies)
+    seen = {name: played(chooses, windows) for name, chooses in (simple_agents() | agents).items()}
     words = {"none": "without backfilling", "easy": "under EASY"}
-    bsld |= {
-        f"{policy} {words[mode]}": of_rule(policy, mode, part, n_windows) for policy, mode in RULES
-    }
-    saf, reg = bsld["SAF under EASY"], bsld["SAF-REG under EASY"]
+    seen |= {f"{policy} {words[mode]}": of_rule(policy, mode, windows) for policy, mode in RULES}
+    saf, reg = seen["SAF under EASY"].bsld, seen["SAF-REG under EASY"].bsld
     rows = [
         {
             "agent": name,
-            "mean ratio": f"{np.mean(values / saf):.3f}",
-            "ratio of sums": str(ratio_of_sums(values[:, None], saf[:, None])),
-            "geometric mean": geometric(values, saf),
-            "to SAF-REG under EASY": geometric(values, reg),
+            "mean ratio": f"{np.mean(bsld / saf):.3f}",
+            "ratio of sums": str(ratio_of_sums(bsld, saf)),
+            "geometric mean": geometric(bsld, saf),
+            "to SAF-REG under EASY": geometric(bsld, reg),
+            "gap closed": gap_of(bsld / saf, windows, part),
+            "longest wait, h": f"{wait.mean() / 3600:.1f}",
         }
-        for name, values in bsld.items()
+        for name, (bsld, wait) in seen.items()
     ]
     return pd.DataFrame(rows)
 
 
+def gap_of(ratio: Floats, windows: Sequence[Sequence[Workload]], part: str) -> str:
+    """Return the gap closed on those windows, without copies, whose ends the scale has."""
+    scale = scale_of(SCENARIO, "job", "none")
+    assert scale is not None
+    numbers = Episodes(SCENARIO).select(part).numbers
+    ends = [
+        (known.static, value, known.clairvoyant)
+        for number, (window, *_), value in zip(numbers, windows, ratio[:, 0], strict=False)
+        if (known := scale.ends(number, window)) is not None
+    ]
+    return str(gap_closed(*np.transpose(ends))) if ends else ""
+
+
 def geometric(values: Floats, base: Floats) -> str:
     """Return the geometric mean of ratios with its interval: the exponent of the mean log ratio."""
-    estimate = mean_log_ratio(values[:, None], base[:, None])
+    estimate = mean_log_ratio(values, base)
     ends: Sequence[float] = (estimate.value, *(estimate.ends() or ()))
     value, *others = (f"{np.exp(end):.3f}" for end in ends)
     return f"{value} [{', '.join(others)}]" if others else value

@@ -7,13 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
+from numpy.typing import NDArray
 
 import hpcgym
 from hpcgym.core.workload import Workload
-from hpcgym.trace import as_found, clean, read_swf
+from hpcgym.trace import as_found, clean, find_trace, read_swf
 from papers.rlscheduler import claims, page, run
 from papers.rlscheduler import simulator as theirs
 from strategies import workloads
+
+training = pytest.importorskip("papers.rlscheduler.training")
 
 BUNDLED = dict.fromkeys(run.LOGS, "synthetic-256")
 
@@ -89,7 +92,13 @@ def test_claims_count_what_comes_out(rerun: run.Rerun) -> None:
 
 def test_page_shows_every_table(rerun: run.Rerun) -> None:
     text = page.page(rerun, "the command", 1.0)
-    for heading in ("## The table", "## Its rules", "### SDSC-SP2", "## Not run", "## Claims"):
+    for heading in (
+        "## The table",
+        "## Its rules",
+        "### SDSC-SP2",
+        "## Not run",
+        "## Claims",
+    ):
         assert heading in text
     assert "the command" in text and "nan" not in text
 
@@ -99,6 +108,37 @@ def test_picture_is_drawn(rerun: run.Rerun, tmp_path: Path) -> None:
     from papers.rlscheduler.figures import draw
 
     assert all(path.stat().st_size > 10_000 for path in draw(rerun, tmp_path))
+
+
+def test_the_longest_stretch_apart_touches_no_window() -> None:
+    assert training.stretch_apart([10, 12, 30], 5, 40) == range(17, 30)
+    assert training.stretch_apart([10, 30], 5, 90) == range(35, 90)
+    starts = theirs.starts_of_windows()
+    for n_jobs, apart in ((10_000, range(1981)), (59_000, range(9874, 59_000))):
+        assert training.stretch_apart(starts, theirs.LENGTH, n_jobs) == apart
+
+
+@pytest.mark.parametrize("backfill", [False, True])
+def test_windows_to_train_on_are_the_paper_s_or_hold_none_of_their_jobs(backfill: bool) -> None:
+    """SAF in the environment starts jobs as SAF under RLScheduler's rules does."""
+    log = read_swf(find_trace("synthetic-256"))
+    windows = training.Windows.of(log, backfill, (300, 700), 64)
+    judging = [each.workload(0) for each in windows.judging]
+    mine = set(np.concatenate([jobs.job_id for jobs in judging]))
+    apart = [windows.apart.workload(place) for place in range(len(windows.apart))]
+    assert all(len(jobs) == 64 and not mine & set(jobs.job_id) for jobs in apart)
+    assert len({int(jobs.job_id[0]) for jobs in apart}) > 50
+
+    def saf(shown: NDArray[np.float32]) -> NDArray[np.int64]:
+        return np.zeros(len(shown), dtype=np.int64)
+
+    rules = run.WAITS_FILLED if backfill else run.WAITS
+    keywords = {"event_semantics": rules.event_semantics, "kill_at_limit": False}
+    for on_theirs, jobs in ((True, judging), (False, apart[:2])):
+        made = [hpcgym.simulate(w, "SAF", backfill=rules.backfill, **keywords) for w in jobs]
+        expected = [float(schedule.bsld().mean()) for schedule in made]
+        assert windows.bsld(saf, on_theirs) == pytest.approx(expected)
+        assert windows.envs_of(on_theirs).num_envs == training.ENVS
 
 
 @pytest.mark.parametrize("backfill", [False, True])
