@@ -48,6 +48,9 @@ OF_WEEKDAY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.17, 0.22)
 WEEKEND_COURSE = 0.75
 """What a day's course is multiplied by at weekends."""
 
+OF_ERRORS = 0.85
+"""How much of the error of a forecast's hour is left in the next one."""
+
 OF_DAYS, OF_HOURS = (0.7, 0.18), (0.85, 0.06)
 """How much of a day's (an hour's) deviation is left the next day (hour), and what is drawn anew."""
 
@@ -84,6 +87,25 @@ def generated(seed: tuple[int, ...], first_hour: int, n_hours: int) -> NDArray[n
         price[ahead] = round(MILLIONTHS * drawn)
     price.setflags(write=False)
     return price
+
+
+def errors(seed: tuple[int, ...], noise: float, price: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draw by how much a forecast misses each hour's price, for each hour that it is ahead.
+
+    Args:
+        seed: Equal seeds draw equal errors.
+        noise: Relative standard deviation of a forecast a day ahead.
+        price: Prices, in millionths, as what is returned.
+
+    Source: Specification, section 17, "Forecast".
+    """
+    drawn = np.random.default_rng(seed).standard_normal(len(price))
+    deviation = drawn.copy()
+    for hour in range(1, len(price)):
+        new = math.sqrt(1 - OF_ERRORS**2) * drawn[hour]
+        deviation[hour] = OF_ERRORS * deviation[hour - 1] + new
+    found: NDArray[np.int64] = np.rint(noise / DAY_H * price * deviation).astype(np.int64)
+    return found
 
 
 @lru_cache(maxsize=16)

@@ -1,6 +1,7 @@
 """Find the ends of problems' scales, and write a file each: the best static one, and who knows.
 
     python scripts/find_scales.py synthetic-busy-weeks index order job trials [--weeks N]
+    python scripts/find_scales.py price-weeks price --test-weeks 60
 
 What is static is searched on the training weeks, both ends are judged on the test weeks; of both
 the first N are played, or all. What was found is kept in `--output`, so that the same command goes
@@ -21,6 +22,7 @@ from hpcgym.output import make_folder, writing
 from hpcgym.progress import shown
 from hpcgym.registry import shelf_entries, shelf_folders
 from hpcgym.text_table import machine_text
+from research.price import scale_of_price
 from research.scales import find, row_of
 
 
@@ -62,15 +64,12 @@ def write(given: argparse.Namespace, action: str, folder: Path) -> None:
     for option in ("backfill", "weeks", "test-weeks", "seed"):
         value = getattr(given, option.replace("-", "_"))
         words += [f"--{option}", str(value)] if value else []
-    table = find(
-        given.scenario,
-        action,
-        given.backfill,
-        folder,
-        weeks=(given.weeks, given.test_weeks),
-        seed=given.seed,
-        command=shlex.join(words),
-    )
+    sizes, command = (given.weeks, given.test_weeks), shlex.join(words)
+    if action == "price":
+        table = scale_of_price(folder, sizes, given.seed, command)
+    else:
+        how = {"weeks": sizes, "seed": given.seed, "command": command}
+        table = find(given.scenario, action, given.backfill, folder, **how)
     scales = make_folder(shelf_folders("scenarios")[0] / "scales")
     mode = f"-{given.backfill}".replace(":", "-").replace("=", "-") if given.backfill else ""
     weeks = "".join(f"    {row},\n" for row in table.pop("weeks")).replace("'", '"')

@@ -2,7 +2,9 @@
 
     python scripts/price.py rules                      # searches rules on the training weeks
     python scripts/price.py judge runs/price-*.npz     # networks on the test weeks
-    python scripts/price.py plan                       # plans of single weeks that know them
+    python scripts/price.py judge --months             # months of the same logs, weeks in a row
+    python scripts/price.py judge --noise 0.3          # forecasts that miss
+    python scripts/price.py plan                       # plans of single weeks, at other run times
     python scripts/price.py judge --scenario kth-sp2-weeks   # all weeks of a log, made-up prices
 
 J is a week's mean bounded slowdown over SAF's plus 20 times its cost over SAF's. Intervals are t
@@ -17,22 +19,25 @@ from pathlib import Path
 import numpy as np
 
 from hpcgym.agent.price import PriceNet, PriceRule
-from research.price import FAMILIES, SCENARIO, Weeks, best_of, controls_of, plan_of, priced, row
-
-FOUND = {
-    "kappa": PriceRule(60, 0.25, 1.0),
-    "kappa and cap": PriceRule(240, 0, 0.95),
-    "kappa, cap by rank": PriceRule(240, 0, 1.0, 0.4, 0.85),
-}
-"""The best rule of each family on the training weeks, as `rules` prints it."""
-
-BEST = FOUND["kappa, cap by rank"]
-
-SAF = PriceRule(1e9, 0, 1.0)
-"""No delay pays, and long jobs may fill the machine: nothing is held back."""
+from hpcgym.evaluation.statistics import mean_of
+from research.price import (
+    BEST,
+    FAMILIES,
+    SAF,
+    SCENARIO,
+    Weeks,
+    begins_of,
+    best_of,
+    controls_of,
+    months_of,
+    other_run_times,
+    priced,
+    row,
+    rules_of_the_shelf,
+)
 
 EACH = 25
-"""One week in so many gets a plan."""
+"""One week in so many gets a plan that is played at other run times."""
 
 FEW = 100
 """Weeks on which all rules are tried, the best of which are on all."""
@@ -46,44 +51,43 @@ def search(part: str) -> None:
             print(f"{family}, of {len(rules)} rules: {value:+.3f} {rule}", flush=True)
 
 
-def judge(files: list[Path | None], part: str | None, scenario: str) -> None:
-    """Print what rules and networks reach on a part of the weeks, and how they compare."""
-    weeks = Weeks(part, priced(scenario))
-    print(f"{scenario}, {len(weeks.numbers)} weeks")
+def judge(weeks: Weeks, files: list[Path | None]) -> None:
+    """Print what rules and networks reach on some weeks, and how they compare."""
     weeks.play(SAF.choose)
     print(f"SAF, {weeks.waits()}")
-    best, _ = weeks.play(BEST.choose)
-    print(f"the best rule, {weeks.waits()}")
-    for name, rule in {"zeros": PriceRule(100, 0.25, 0.95), **FOUND}.items():
-        others = [("the best rule", best)] if rule is not BEST else []
-        print(row(name, weeks.play(rule.choose)[0], others))
+    rules = rules_of_the_shelf()
+    best, _ = weeks.play(rules[BEST].choose)
+    print(f"{BEST}, {weeks.waits()}")
+    for name, rule in {"zeros": PriceRule(100, 0.25, 0.95), **rules}.items():
+        others = [(BEST, best)] if name != BEST else []
+        print(row(name, weeks.play(rule.choose)[0], others), flush=True)
     found = []
     for file in files:
-        net = PriceNet.read(file)
-        reached, actions = weeks.play(net.choose)
+        reached, actions = weeks.play(PriceNet.read(file).choose)
         found.append(reached)
-        name = "the network that ships" if file is None else file.stem
-        print(row(name, reached, [("the best rule", best)]))
+        name = "PRICE-NET" if file is None else file.stem
+        print(row(name, reached, [(BEST, best)]))
         print(f"  {weeks.waits()}", flush=True)
         for control, choose in controls_of(actions).items():
             without, _ = weeks.play(choose)
             print(f"  {row(name, reached, [(control, without)])}", flush=True)
     if len(found) > 1:
-        print(row(f"mean of {len(found)}", np.mean(found, axis=0), [("the best rule", best)]))
+        print(row(f"mean of {len(found)}", np.mean(found, axis=0), [(BEST, best)]))
 
 
 def plan(part: str) -> None:
-    """Print what the rule, the network and a plan that knows the week reach, and the gap closed."""
-    net, weeks = PriceNet.read(), Weeks(part)
-    chosen = list(weeks.numbers[::EACH])
-    rule = dict(zip(weeks.numbers, weeks.play(BEST.choose)[0], strict=True))
+    """Print what plans reach in the weeks they were found for, and where jobs run otherwise."""
+    rules = rules_of_the_shelf()
+    agents = {BEST: rules[BEST].choose, "PRICE-NET": PriceNet.read().choose}
     found = []
-    for week in chosen:
-        found.append((rule[week], *plan_of(week, net.choose)))
-        print(week, "rule {:+.3f}, network {:+.3f}, plan {:+.3f}".format(*found[-1]), flush=True)
-    of_rule, of_net, of_plan = np.mean(found, axis=0)
-    closed = (of_rule - of_net) / (of_rule - of_plan)
-    print(f"mean: {of_rule:+.3f}, {of_net:+.3f}, {of_plan:+.3f}; gap closed {closed:.2f}")
+    for week in Weeks(part).numbers[::EACH]:
+        found.append(other_run_times(week, agents, begins_of(rules)))
+        print(week, " ".join(f"{value:+.3f}" for value in found[-1]), flush=True)
+    names = [
+        f"{name}{where}" for where in ("", " at other run times") for name in (*agents, "plan")
+    ]
+    for name, values in zip(names, np.transpose(found), strict=True):
+        print(f"{name}: {mean_of(values)}")
 
 
 def main() -> None:
@@ -93,14 +97,19 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--part", help="of the weeks; of another scenario all")
     parser.add_argument("--scenario", default=SCENARIO)
+    parser.add_argument("--noise", type=float, default=0, help="of a forecast a day ahead")
+    parser.add_argument("--months", action="store_true", help="of the part's logs, not its weeks")
     options = parser.parse_args()
     if options.what == "rules":
         search(options.part or "train")
     elif options.what == "plan":
         plan(options.part or "test")
     else:
-        usual = "test" if options.scenario == SCENARIO else None
-        judge(options.files or [None], options.part or usual, options.scenario)
+        part = options.part or ("test" if options.scenario == SCENARIO else None)
+        workloads = months_of(part or "test") if options.months else ()
+        weeks = Weeks(part, priced(options.scenario, options.noise), workloads=workloads)
+        print(f"{options.scenario}, {len(weeks.numbers)} {'months' if workloads else 'weeks'}")
+        judge(weeks, options.files or [None])
 
 
 if __name__ == "__main__":

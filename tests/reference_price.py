@@ -14,7 +14,10 @@ HOUR = 3600
 
 
 class Price(NamedTuple):
-    """Prices by hour, exact; the span in hours, what must be saved, and the cap."""
+    """Prices by hour, exact; the span in hours, what must be saved, the cap, and errors.
+
+    Errors are by how much a forecast misses each hour for each hour that it is ahead.
+    """
 
     price: Sequence[Fraction]
     span: int
@@ -22,6 +25,7 @@ class Price(NamedTuple):
     power: float = 0
     cap: float = 1
     long: int = 7200
+    error: Sequence[Fraction] = ()
 
     def at(self, hour: int) -> Fraction:
         """Return the price of an hour; behind the last one the mean of the span, in millionths."""
@@ -37,6 +41,14 @@ class Price(NamedTuple):
     def paid(self, begin: int, end: int) -> Fraction:
         """Return the same from one instant to another."""
         return self.until(end) - self.until(begin)
+
+    def foreseen(self, made: int, begin: int, end: int) -> Fraction:
+        """Return the same as foreseen in an hour, of instants to come."""
+        missed = Fraction(0)
+        for hour in range(begin // HOUR, min(-(-end // HOUR), len(self.error))):
+            seconds = min(end, (hour + 1) * HOUR) - max(begin, hour * HOUR)
+            missed += (hour - made) * self.error[hour] * Fraction(seconds, HOUR)
+        return self.paid(begin, end) + missed
 
 
 _SUMS: dict[int, tuple[Any, list[Fraction]]] = {}
@@ -58,7 +70,8 @@ def pays_to_wait(price: Price, kappa: float, job: Job, estimate: int, hour: int)
         # The patience counts whole hours from the beginning of this one on.
         if (later - hour * HOUR) // HOUR > 48 - math.ceil((since - job.submit_time) / HOUR):
             break
-        saved = job.processors * (price.paid(since, since + e) - price.paid(later, later + e))
+        at_once, then = (price.foreseen(hour, begin, begin + e) for begin in (since, later))
+        saved = job.processors * (at_once - then)
         if float(saved) > kappa * (later - since) / e:
             return True
     return False

@@ -67,7 +67,7 @@ class Shuffled:
 def controls_of(
     agent: RuleAgent | NamedAgent, episodes: Episodes, *, seed: int = 0
 ) -> list[NamedAgent]:
-    """Return the controls of an agent that takes actions; none of rules, which take one alone.
+    """Return the controls of an agent that takes actions; none of rules, which learn nothing.
 
     They are its mean action, of numbered actions the one it takes most, held for whole weeks; and
     its actions, shuffled. The agent plays at most `MOST_WEEKS` of the weeks to show its actions.
@@ -84,7 +84,9 @@ def controls_of(
         >>> controls_of(saf, Episodes("tiny")), controls_of(RuleAgent("SAF"), Episodes("tiny"))
         ([], [])
     """
-    if isinstance(agent, RuleAgent) or isinstance(agent.agent, ConstantAction):
+    from hpcgym.agent.price import PriceRule  # loads kernels
+
+    if isinstance(agent, RuleAgent) or isinstance(agent.agent, (ConstantAction, PriceRule)):
         return []
     actions = actions_of(agent, episodes)
     if actions.ndim == 1:

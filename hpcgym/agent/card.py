@@ -287,6 +287,27 @@ def _constant_agent(card: Card) -> NamedAgent:
     return NamedAgent(card.name, ConstantAction(tuple(values)), environment)
 
 
+def _price_agent(card: Card) -> NamedAgent:
+    """Make an agent of action `price`: a rule of the price, or the network beside the card."""
+    from hpcgym.agent.price import PriceAgent, PriceNet, PriceRule
+
+    parameters, environment = card.parameters, dict(card.environment)
+    _check_keys("environment", environment, ("action", "backfill"))
+    if environment["action"] != "price":
+        raise CardError('environment.action of price must be "price"')
+    agent: PriceAgent
+    if "weights" in parameters:
+        _check_keys("parameters", parameters, ("weights",))
+        _check_weights_file("parameters.weights", parameters["weights"], card.path)
+        agent = PriceNet.read(card.path.with_suffix(".npz"))
+    else:
+        _check_keys("parameters", parameters, ("kappa",), ("power", "cap", "cheap", "dear"))
+        for key, value in parameters.items():
+            _check_type(f"parameters.{key}", value, float)
+        agent = PriceRule(**parameters)
+    return NamedAgent(card.name, agent, environment)
+
+
 def _check_weights_file(key: str, file: object, card: Path) -> None:
     """Refuse a file of weights that is not beside its card, under its name."""
     if file != f"{card.stem}.npz":
@@ -328,6 +349,7 @@ KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {
     "index": _index_agent,
     "weights": _constant_agent,
     "controls": _constant_agent,
+    "price": _price_agent,
     "network": _network_agent,
 }
 """How each kind of card becomes an agent."""

@@ -46,6 +46,7 @@ KIND_OF_ACTION = {
     "weights": "weighs six features of a job",
     "controls": "sets how far jobs are held back",
     "trials": "sets how far jobs are held back and trials go",
+    "price": "sets what a delay must save, and the cap of long jobs",
 }
 
 

@@ -58,9 +58,10 @@ def mode_in_env(keywords: Mapping[str, Any], scenarios: str | Mode) -> object:
         >>> str(mode_in_env({"action": "trials"}, "easy")).partition(":")[0]
         'cost-benefit'
     """
+    if stated := keywords.get("backfill"):
+        return stated  # and no kernels are loaded
     action = keywords.get("action")
-    usual = scenarios if action is None else kind_of(action).usual_mode(scenarios)
-    return keywords.get("backfill") or usual
+    return scenarios if action is None else kind_of(action).usual_mode(scenarios)
 
 
 def contest_by(backfill: object, estimates: str | None = None) -> Contest:

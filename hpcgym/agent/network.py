@@ -7,9 +7,10 @@ cluster's fields c become h = relu(x A + c B + b), and after further layers a nu
   or its index of SMITH-HISTORY, SMITH-REG or SMITH-URGENT. An untrained network has f = 0
   and orders as its start does. Training never moves a job by more than a factor exp(bound) of area
   or index.
-- `index`, `weights`, `policy`, `controls`, `trials`: f is computed from the mean of h over the
-  jobs, and the action is the start's plus bound tanh(f). An index starts at 0, so as SAF, and
-  controls and trials do, so as the mode they change and SMITH-URGENT.
+- `index`, `weights`, `policy`, `controls`, `trials`, `price`: f is computed from the mean of h over
+  the jobs, and the action is the start's plus bound tanh(f). An index starts at 0, so as SAF, and
+  controls, trials and price do, so as the mode or the event they change and SMITH-URGENT. Of a
+  price no jobs are shown: h is that of the cluster alone.
 
 As `order`, an untrained network reproduces SAF job by job, since slots are in SAF's order. It
 reproduces an index except where two jobs' indexes differ by less than 2e-6 of their value, the
@@ -34,7 +35,7 @@ from hpcgym.core.action import kind_of
 from hpcgym.env.observation import FIELDS, Expectations, fields_of
 from hpcgym.errors import CardError, unknown_name
 
-Chosen = Literal["index", "weights", "policy", "order", "job", "controls", "trials"]
+Chosen = Literal["index", "weights", "policy", "order", "job", "controls", "trials", "price"]
 """Kinds of action that networks choose."""
 
 Network = Literal["kernel", "attention"]
@@ -54,7 +55,7 @@ STARTS: dict[str, tuple[int, float]] = {
 The factors are about ln(E M) and ln(E^2 M) of most machines, so that scores are natural logarithms
 of areas or of the index."""
 
-FROM_ZERO = ("index", "controls", "trials")
+FROM_ZERO = ("index", "controls", "trials", "price")
 """Actions whose zeros are the start."""
 
 EMPTY = np.float32(-1e9)
@@ -153,6 +154,8 @@ class NetworkSpec:
     def n_fields(self) -> tuple[int, int]:
         """Return how many fields it reads of each job, and of the cluster."""
         kind = kind_of(self.action)
+        if kind.FIELDS is not None:
+            return 0, len(kind.FIELDS)
         of_job, of_cluster = fields_of(controls=kind.SHOWS_CONTROLS, trials=kind.SHOWS_TRIALS)
         return len(of_job), len(of_cluster)
 
@@ -248,8 +251,8 @@ class NetworkAgent:
         if not isinstance(observation, Mapping):
             raise CardError("a network sees an observation of HPCBatch-v0, a dict of arrays")
         shown = {key: np.asarray(array, np.float32) for key, array in observation.items()}
-        is_batch = shown["action_mask"].ndim == 2
-        n_slots = shown["action_mask"].shape[-1]
+        is_batch = shown["cluster"].ndim == 2
+        n_slots = shown["action_mask"].shape[-1] if self.spec.n_fields[0] else self.spec.n_slots
         if n_slots != self.spec.n_slots:
             raise CardError(
                 f"the agent sees {self.spec.n_slots} slots, the environment shows {n_slots}; make "
@@ -269,11 +272,16 @@ class NetworkAgent:
         Source: Specification, section 10, design G.
         """
         spec, weights = self.spec, self.weights
-        is_job = shown["action_mask"] > 0.5
+        n_of_job, n_of_cluster = spec.n_fields
+        if n_of_job:
+            is_job = shown["action_mask"] > 0.5
+            jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, -1)
+        else:  # each observation is one job without fields
+            is_job = np.ones((len(shown["cluster"]), 1), dtype=np.bool_)
+            jobs = np.zeros((len(is_job), 1, 0), dtype=np.float32)
         n = max(int(is_job.sum(axis=1).max(initial=0)), 1)  # jobs are in the first slots
         # Networks do not read the further fields of machines of nodes, nor those of a user's own.
-        n_of_job, n_of_cluster = spec.n_fields
-        jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, -1)[:, :n, :n_of_job]
+        jobs = jobs[:, :n, :n_of_job]
         h = self._encoded(jobs, shown["cluster"][:, :n_of_cluster], is_job[:, :n])
         if not spec.scores_jobs:
             count = np.maximum(is_job.sum(axis=1, keepdims=True), 1).astype(np.float32)

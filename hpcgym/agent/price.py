@@ -53,6 +53,9 @@ class PriceRule(PriceAgent):
         cap: Share of the machine that may be busy once a long job has started, in cheap hours.
         cheap: An hour is cheap if at most this share of a day is cheaper, of the 23 h behind it.
         dear: The cap of other hours.
+
+    Raises:
+        CardError: A number out of range.
     """
 
     kappa: float
@@ -60,6 +63,17 @@ class PriceRule(PriceAgent):
     cap: float = 1
     cheap: float = 1
     dear: float = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what no action says."""
+        if not (0 < self.kappa <= 1e9 and 0 <= self.power <= 10):
+            raise CardError(
+                f"kappa is above 0, at most 1e9, and power from 0 to 10; got {self.kappa:g} and "
+                f"{self.power:g}"
+            )
+        for key in ("cap", "cheap", "dear"):
+            if not 0 <= getattr(self, key) <= 1:
+                raise CardError(f"{key} is a share from 0 to 1, got {getattr(self, key):g}")
 
     def choose(self, shown: Single) -> Single:
         """Return an action for each row of observations."""
@@ -88,12 +102,12 @@ class PriceNet(PriceAgent):
 
     @classmethod
     def read(cls, path: str | Path | None = None) -> PriceNet:
-        """Read what `scripts/train_price.py` wrote; None = the network that ships.
+        """Read what `scripts/train_price.py` wrote; None = that of the card PRICE-NET.
 
         Raises:
             CardError: No such file, or no network.
         """
-        file = shelf_folders("scenarios")[0] / "networks" / "price.npz" if path is None else path
+        file = shelf_folders("agents")[0] / "price-net.npz" if path is None else path
         if not Path(file).is_file():
             raise CardError(no_such_file(file))
         try:

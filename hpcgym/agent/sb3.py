@@ -199,7 +199,8 @@ class Progress(BaseCallback):
             weeks = Episodes(config.episodes.scenario).select(weeks)
         names = Keywords.__annotations__.keys() - {"weeks", "reward", "baseline"}
         keywords: Any = {name: getattr(config, name) for name in names}
-        self._validation = Validation([weeks], keywords, copies=0, threads=1)
+        more: Any = {"copies": 0, "threads": 1, "metric": config.metric}
+        self._validation = Validation([weeks], keywords, **more)
 
     def _on_rollout_start(self) -> None:
         """Validate, unless that has taken too long so far."""

@@ -1,4 +1,7 @@
-"""Validation: an agent's bounded slowdown on weeks it is not trained on, against SAF's."""
+"""Validation: an agent's bounded slowdown on weeks it is not trained on, against SAF's.
+
+Where rewards charge a price, J counts in its place.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from hpcgym.agent.base import Agent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.weights import ConstantAction
+from hpcgym.core.price import PRICED
 from hpcgym.core.workload import Workload
 from hpcgym.env.config import Keywords
 from hpcgym.env.scale import Scale
@@ -72,6 +76,7 @@ class Validation:
         episodes: Weeks of one or more scenarios.
         keywords: Keywords of the environment that the agent needs.
         copies: Jittered copies of each week, besides the original; none of `ENOUGH` weeks and more.
+        metric: The key of infos that is compared: "mean_bsld", or J, "priced".
 
     Attributes:
         n_weeks: Weeks, without copies.
@@ -83,7 +88,13 @@ class Validation:
     """
 
     def __init__(
-        self, episodes: Sequence[Episodes], keywords: Keywords, *, copies: int, threads: int
+        self,
+        episodes: Sequence[Episodes],
+        keywords: Keywords,
+        *,
+        copies: int,
+        threads: int,
+        metric: str = "mean_bsld",
     ) -> None:
         if not episodes or not all(len(of_scenario) for of_scenario in episodes):
             raise HpcgymError("a validation needs at least one week of each scenario")
@@ -102,22 +113,29 @@ class Validation:
             for of_scenario, workloads in zip(episodes, self._workloads, strict=True)
         ]
         parts = [*zip(episodes, self._workloads, strict=True)]
-        self._saf = [_of_rule(RuleAgent("SAF"), *part) for part in parts]
+        self._metric = metric
+        if metric == PRICED:
+            self._saf = [np.full(e.num_envs, 1.0 + e.configs[0].price.weight) for e in self._envs]
+        else:
+            self._saf = [_of_rule(RuleAgent("SAF"), *part) for part in parts]
+        of_scale, self._unit = (PRICED, 1.0) if metric == PRICED else ("ratio", self._saf[0])
         self._scale = self._envs[0].configs[0].scale if len(parts) == 1 else None
-        if self._scale is not None and (self._scale.metric != "ratio" or not self._scale.has_gap):
+        if self._scale is not None and (self._scale.metric != of_scale or not self._scale.has_gap):
             self._scale = None
         if self._scale is not None:
-            where = self._envs[0], self._workloads[0]
+            where = self._envs[0], self._workloads[0], metric
             if self._scale.static == "constant":
-                static = _mean_bslds(ConstantAction(self._scale.constant), *where)
+                static = _values(ConstantAction(self._scale.constant), *where)
+            elif metric == PRICED:
+                static = _values(load_agent(self._scale.rule), *where)
             else:
                 static = _of_rule(_static_rule(self._scale), *parts[0])
-            self._static = by_week(static / self._saf[0], self.n_weeks)
+            self._static = by_week(static / self._unit, self.n_weeks)
 
     def score(self, agent: Agent) -> Score:
         """Let an agent schedule every week by its best actions; compare it with SAF."""
         bslds = [
-            _mean_bslds(agent, envs, workloads)
+            _values(agent, envs, workloads, self._metric)
             for envs, workloads in zip(self._envs, self._workloads, strict=True)
         ]
         ratios = [mine.sum() / saf.sum() for mine, saf in zip(bslds, self._saf, strict=True)]
@@ -128,7 +146,7 @@ class Validation:
         ]
         logarithm, gap = mean_of(np.concatenate(weekly)), None
         if self._scale is not None:
-            gained = self._static - by_week(mine / saf, self.n_weeks)
+            gained = self._static - by_week(mine / self._unit, self.n_weeks)
             gap = mean_of(gained / self._scale.gap[0])
         return Score(
             float(np.exp(np.log(ratios).mean())),
@@ -144,17 +162,17 @@ def by_week(values: NDArray[np.float64], n_weeks: int) -> NDArray[np.float64]:
     return np.asarray(values.reshape(n_weeks, -1).mean(axis=1))
 
 
-def _mean_bslds(
-    agent: Agent, envs: SchedulingVectorEnv, workloads: list[Workload]
+def _values(
+    agent: Agent, envs: SchedulingVectorEnv, workloads: list[Workload], metric: str
 ) -> NDArray[np.float64]:
-    """Return the mean bsld of each workload, all played in one vector environment."""
+    """Return the metric of each workload, all played in one vector environment."""
     shown, _ = envs.reset(seed=0, options={"workload": workloads})
     bslds = np.full(len(workloads), np.nan)
     while np.isnan(bslds).any():
         shown, _, terminated, _, info = envs.step(agent.predict(shown)[0])
         if terminated.any():
             ended = terminated & np.isnan(bslds)
-            bslds[ended] = info["final_info"]["mean_bsld"][ended]
+            bslds[ended] = info["final_info"][metric][ended]
     return bslds
 
 

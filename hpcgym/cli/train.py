@@ -74,9 +74,9 @@ class TrainOptions(AgentOptions):
             "default the last fifth.",
         ),
     ] = None
-    action: Annotated[str, typer.Option(help="index, order, job, policy, weights or controls.")] = (
-        "index"
-    )
+    action: Annotated[
+        str, typer.Option(help="index, order, job, policy, weights, controls, trials or price.")
+    ] = "index"
     network: Annotated[str, typer.Option(help="kernel or attention.")] = "kernel"
     steps: Annotated[
         int | None,

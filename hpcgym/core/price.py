@@ -30,15 +30,19 @@ if TYPE_CHECKING:
 PART = "hpcgym.core.parts.price"
 """Module of its kernels."""
 
+PRICED = "priced"
+"""What infos and tables call the objective: bsld over SAF's, plus the weight of cost over SAF's."""
+
 PATIENCE_H = 48
 """Hours after its submission for which a job may be held."""
 
 BEHIND_H = 264
 """Hours of the calendar behind the last at which jobs are held back."""
 
-N_SPAN, N_HOURS, KAPPA, POWER, CAP, LONG, N_NUMBERS = range(7)
+N_SPAN, N_HOURS, KAPPA, POWER, CAP, LONG, IS_NOISY, N_NUMBERS = range(8)
 """Numbers: hours of the span, and of the calendar; parameters, times `MILLIONTHS`, -1 = none. The
-prices of all hours before each hour follow, summed."""
+prices of all hours before each hour follow, summed; where forecasts are noisy also the errors of
+these hours for each hour ahead, summed, and the errors times the hour, summed."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Price(Event):
         long: Request that is exceeded by these, s.
         idle: What an idle processor takes, of a busy one.
         weight: What the cost counts for beside the bounded slowdown, both over SAF's.
+        noise: Relative standard deviation of a forecast a day ahead; it is in proportion to how
+            far ahead an hour is. Decisions go by forecasts, charges by prices.
 
     Raises:
         PolicyError: A value that is not allowed.
@@ -79,6 +85,7 @@ class Price(Event):
     long: int = 7200
     idle: float = 0.3
     weight: float = 20
+    noise: float = 0
 
     def __post_init__(self) -> None:
         """Refuse what is not allowed."""
@@ -91,7 +98,8 @@ class Price(Event):
             if not is_whole(value, 0):
                 raise PolicyError(f"event 'price': {key} must be whole, >= 0, got {value!r}")
             object.__setattr__(self, key, int(value))
-        for key, most in (("kappa", 1e9), ("power", 10), ("cap", 1), ("idle", 1), ("weight", 1e9)):
+        most_of = {"kappa": 1e9, "power": 10, "cap": 1, "idle": 1, "weight": 1e9, "noise": 10}
+        for key, most in most_of.items():
             value, endless = getattr(self, key), key in ("kappa", "cap")
             is_endless = endless and value == math.inf
             if not is_number(value, 0) or not (value <= most or is_endless):
@@ -137,16 +145,24 @@ class Price(Event):
         if self.file:
             return span, prices.prices_of(self.file, start, n_hours)
         days = start // HOUR_S + 3 * DAY_H * dated  # Unix time begins on a Thursday
-        drawn = crc32(np.ascontiguousarray(workload.submit_time).tobytes())
-        return span, prices.generated((self.seed, drawn), days % prices.WEEK_H, n_hours)
+        return span, prices.generated((self.seed, _crc(workload)), days % prices.WEEK_H, n_hours)
 
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return what its kernels read."""
         span, price = self.calendar(workload)
         stated = (-1 if each == math.inf else each for each in (self.kappa, self.power, self.cap))
         parameters = (round(each * MILLIONTHS) for each in stated)
-        before = np.concatenate([[0], np.cumsum(price)])
-        return [span, len(price), *parameters, self.long, *before.tolist()]
+        summed = [np.concatenate([[0], np.cumsum(price)])]
+        if self.noise:
+            error = self.errors(workload, price)
+            of_hours = error, error * np.arange(len(price))
+            summed += [np.concatenate([[0], np.cumsum(each)]) for each in of_hours]
+        numbers = np.concatenate(summed).tolist()
+        return [span, len(price), *parameters, self.long, int(self.noise > 0), *numbers]
+
+    def errors(self, workload: Workload, price: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return by how much forecasts miss each hour, for each hour ahead, in millionths."""
+        return prices.errors((self.seed, _crc(workload), 1), self.noise, price)
 
     def energy(self, workload: Workload, start: Any, run_time: Any) -> tuple[float, float]:
         """Return what a schedule takes: processor-hours, and these times their price.
@@ -182,6 +198,11 @@ class Price(Event):
         """Return the energy of a schedule, processor-hours, and its cost."""
         energy, cost = self.energy(workload, start, run_time)
         return {"energy": energy, "energy_cost": cost}
+
+
+def _crc(workload: Workload) -> int:
+    """Return what makes the prices of a workload its own."""
+    return crc32(np.ascontiguousarray(workload.submit_time).tobytes())
 
 
 def integral(price: NDArray[np.int64], span: int, instant: NDArray[np.int64]) -> NDArray[np.int64]:

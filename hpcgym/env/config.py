@@ -209,14 +209,14 @@ class EnvConfig:
         _refuse_moving_estimates(self.settings)
         action = kind(self.slots, self.policies)
         self.reader, chosen = ActionReader(action), action.policies
-        self.pays_by_user = self._reward.is_by_user
+        self.pays_by_user, self.metric = self._reward.is_by_user, self._reward.metric
         prices = [each for each in as_events(self.settings.events) if hasattr(each, "premium")]
         if self._reward.charges and not prices:
             raise ScenarioError(
                 f"reward {self._reward.name!r} needs the event 'price', as in [scheduler] "
                 'events = "price:seed=1"'
             )
-        self._price: Any = prices[0] if prices else None
+        self.price: Any = prices[0] if prices else None
         self._base = base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         policies = (*chosen, base, backfill_policy)
@@ -468,7 +468,9 @@ class EnvConfig:
         if self._kind.SHOWS_TRIALS:
             prepared.setting.show_trials = 1
             prepared.setting.hears |= s.ON_END  # run times of completed jobs are counted
-        return EnvEpisode(prepared, self._reward, cost, self._baseline, saf, self.own_fields)
+        return EnvEpisode(
+            prepared, self._reward, cost, self._baseline, saf, self.own_fields, self.price
+        )
 
     def _charged(
         self, cost: Cost, workload: Workload, run_time: NDArray[np.int64], saf: SafMean
@@ -476,7 +478,7 @@ class EnvConfig:
         """Return the cost with what starts cost, in units of SAF's cost, if the reward charges."""
         if not self._reward.charges:
             return cost
-        price = self._price
+        price = self.price
         bill = price.energy(workload, saf.played.start_time, run_time)[1]
         charge = price.charge(workload) * (price.weight * len(workload) / bill)
         return cost._replace(

@@ -25,6 +25,7 @@ from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.parts.dependencies import Dependencies
 from hpcgym.core.prepare import PreparedEpisode
+from hpcgym.core.price import PRICED, Price
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import State, placement_of
@@ -80,6 +81,7 @@ class EnvEpisode:
         baseline: Scheduler of the paired baseline, None without one.
         saf: What a mean bounded slowdown is compared with in infos.
         own_fields: Fields of the user's own that observations show.
+        price: The event `price`, None without one.
         n_present: Jobs that waited or ran at once, as far as a vector environment needed room for
             more than usual; the next one to play the episode begins with as much.
     """
@@ -90,6 +92,7 @@ class EnvEpisode:
     baseline: SchedulerSettings | None
     saf: SafMean
     own_fields: tuple[OwnField, ...] = ()
+    price: Price | None = None
     n_present: int = 0
 
     @property
@@ -194,6 +197,19 @@ class EnvEpisode:
                 outage=made.outage,
             )
         )
+
+    def priced(self, state: State, env: int, bsld: float) -> dict[str, float]:
+        """Return J of the schedule in row `env` of a state, given its mean bsld; or nothing.
+
+        Source: Specification, section 17, "Hourly decisions".
+        """
+        if self.price is None:
+            return {}
+        starts = self.schedule(state, env).start_time, self.saf.played.start_time
+        cost, of_saf = (
+            self.price.energy(self.workload, start, self.table.run_time)[1] for start in starts
+        )
+        return {PRICED: bsld / self.saf.value + self.price.weight * cost / of_saf}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the structs of kernels, which hold addresses of this process."""

@@ -25,6 +25,7 @@ from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import RewardPlan
 from hpcgym.core.loaders import ByName
 from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.price import PRICED
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, unknown_name
 
@@ -105,6 +106,11 @@ class Reward:
                 "episode short; choose one that pays as waiting accrues, 'ratio' or 'bsld', or "
                 "leave the limit out"
             )
+
+    @property
+    def metric(self) -> str:
+        """Return the key of infos that validations compare with SAF's."""
+        return PRICED if self.charges else "mean_bsld"
 
     @property
     def is_terminal(self) -> bool:

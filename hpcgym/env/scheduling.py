@@ -183,6 +183,8 @@ see `hpcgym.env.reward.as_reward` |
 reward, which is their sum |
         | `compared_term` | always, with rewards that compare at the end | float | the reward |
         | `ratio` | end | float | `mean_bsld` over that of SAF on the same jobs |
+        | `priced` | end, with the event `price` | float | `ratio`, plus `weight` times the cost \
+over that of SAF |
         | `gap_closed` | end, in test weeks of problems whose ends are known | float | this week's \
 part of the gap closed, whose mean over these weeks that is: 0 is the best static scheduler, 1 a \
 clairvoyant one |
@@ -389,6 +391,7 @@ of the schedule |
             info["episode_number"] = self._number
             episode = self._begun_episode
             info |= end_of(measured, episode.saf.value)
+            info |= episode.priced(self._begun_state, 0, info["mean_bsld"])
             info |= self._config.gap_closed(self._number, episode.workload, info)
             if self._config.names_slots:
                 info["invalid_actions"] = int(sim.n_invalid)

@@ -345,7 +345,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         ends: dict[str, Any] = dict(ends_where(over, self.buffers.batch.metric, saf))
         if self._names_slots:
             ends["invalid_actions"] = np.where(over, self.buffers.batch.n_invalid, 0)
-        info |= ends | {f"_{key}": over for key in ends} | self._gaps_closed(ended, ends)
+        info |= ends | {f"_{key}": over for key in ends} | self._known_of_some(ended, ends)
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             return info
         drawn = [self._draw(env) for env in ended.tolist()]
@@ -359,15 +359,19 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         payment[AGENT_TERM:, ended] = 0.0
         return self._info(payment) | self._numbers_where(over) | final
 
-    def _gaps_closed(self, ended: NDArray[np.int64], ends: dict[str, Any]) -> dict[str, Any]:
-        """Return what infos say of the gap closed in episodes that ended, if anything."""
-        gap, known = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=np.bool_)
+    def _known_of_some(self, ended: NDArray[np.int64], ends: dict[str, Any]) -> dict[str, Any]:
+        """Return what infos say of the price and the gap closed, where episodes ended that tell."""
+        told: dict[str, Any] = {}
         for env in ended.tolist():
-            jobs = _existing(self.buffers.episodes[env]).workload
+            episode = _existing(self.buffers.episodes[env])
             metrics = {key: float(column[env]) for key, column in ends.items()}
-            closed = self.configs[env].gap_closed(int(self._numbers[env]), jobs, metrics)
-            known[env], gap[env] = bool(closed), closed.get("gap_closed", 0.0)
-        return {"gap_closed": gap, "_gap_closed": known} if known.any() else {}
+            known = episode.priced(*self.buffers.place_of(env), metrics["mean_bsld"])
+            number, of = int(self._numbers[env]), self.configs[env]
+            known |= of.gap_closed(number, episode.workload, metrics | known)
+            for key, value in known.items():
+                told.setdefault(key, np.zeros(self.num_envs))[env] = value
+                told.setdefault(f"_{key}", np.zeros(self.num_envs, dtype=np.bool_))[env] = True
+        return told
 
     # --- Observations and infos -------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.gap import gaps_of
+from hpcgym.evaluation.priced import with_priced
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.runner import (
     RATIO_BASELINE,
@@ -370,7 +371,7 @@ def _run(
     first = ["agent", "week", "label", "fold", "seed"]
     frame = frame[[*first, *(name for name in frame if name not in first)]]
     waits = waits_of(frame, frame.pop(WAITS))
-    averaged = mean_over_seeds(frame)
+    averaged = with_priced(mean_over_seeds(frame), log.settings, RATIO_BASELINE)
     agents = {runs.name: runs.made(trained).agent for runs in with_weeks}
     return frame, Evaluation(
         waits=waits,

@@ -18,6 +18,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.contest import contest_of
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.action import kind_of
+from hpcgym.core.price import PRICED
 from hpcgym.env.scale import Scale, scales_of
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.statistics import Estimate, mean_of, pooled_mean
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 SAF = "SAF"
 """The agent that a week's value is a ratio to."""
 
-METRIC = "ratio"
-"""The metric of infos that an evaluation has of each week."""
+METRICS = ("ratio", PRICED)
+"""The metrics of infos that an evaluation has of each week."""
 
 NO_GAP = "no gap"
 """What tables show where knowing run times is not surely worth anything."""
@@ -76,7 +77,7 @@ def scale_for(agent: RuleAgent | NamedAgent, log: Episodes) -> Scale | None:
     It is that of the problem whose actions and mode the agent has. Other agents, as rules are,
     stand on the hardest scale of their contest: that with the best static scheduler.
     """
-    scales = [scale for scale in scales_of(log.scenario.name) if scale.metric == METRIC]
+    scales = [scale for scale in scales_of(log.scenario.name) if scale.metric in METRICS]
     if isinstance(agent, NamedAgent) and (action := agent.env_keywords.get("action")) is not None:
         mode = agent.env_keywords.get("backfill")
         usual = kind_of(action).usual_mode(log.settings.backfill)
@@ -102,12 +103,15 @@ def gaps_of(
     """
     originals = runs[runs["replica"] == 0]
     bsld = originals.pivot(index="week", columns="agent", values="mean_bsld")
+    values = {"ratio": bsld.div(bsld[SAF], axis=0)} if SAF in bsld else {}
+    if PRICED in originals:
+        values[PRICED] = originals.pivot(index="week", columns="agent", values=PRICED)
     gaps = {}
     for name, agent in agents.items():
         scale = scale_for(agent, log)
-        if scale is None or not {name, SAF} <= set(bsld):
+        if scale is None or name not in values.get(scale.metric, ()):
             continue
-        value = bsld[name] / bsld[SAF]
+        value = values[scale.metric][name]
         weeks = [
             number
             for position, number in enumerate(log.numbers)

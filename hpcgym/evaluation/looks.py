@@ -52,7 +52,8 @@ def looks_of(evaluation: Evaluation, agent: str) -> Looks | None:
         if control not in evaluation.agents:
             return None
         beside = evaluation.against(control)
-        ratios.append(ratio_of_sums(beside.values(agent), beside.baseline_values(agent)))
+        values = beside.values, beside.baseline_values
+        ratios.append(ratio_of_sums(*(of(agent, beside.metric) for of in values)))
     return Looks(*ratios)
 
 

@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.price import PRICED
 from hpcgym.errors import EvaluationError, unknown_name
 from hpcgym.evaluation.gap import gap_columns
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
-from hpcgym.evaluation.statistics import Estimate, ends_text, mean_log_ratio, ratio_of_sums
+from hpcgym.evaluation.priced import priced_columns
+from hpcgym.evaluation.statistics import (
+    Estimate,
+    ends_text,
+    mean_log_ratio,
+    mean_of,
+    ratio_of_sums,
+)
 from hpcgym.evaluation.waits import (
     IntArray,
     LongWaits,
@@ -162,6 +170,19 @@ class Evaluation:
         runs = np.asarray(rows[metric], dtype=np.float64)
         return runs.reshape(rows["week"].nunique(), -1)
 
+    @property
+    def metric(self) -> str:
+        """The column of `frame` that counts: J where there is a price."""
+        return PRICED if PRICED in self.frame else "mean_bsld"
+
+    @cached_property
+    def priced(self) -> dict[str, Estimate]:
+        """Mean J of each agent less the baseline's, in pairs; empty without a price."""
+        if PRICED not in self.frame:
+            return {}
+        less = {a: self.values(a, PRICED) - self.baseline_values(a, PRICED) for a in self.agents}
+        return {agent: mean_of(runs.mean(axis=1)) for agent, runs in less.items()}
+
     @cached_property
     def summaries(self) -> tuple[Summary, ...]:
         """One summary per agent, in the order of the runs."""
@@ -186,8 +207,9 @@ class Evaluation:
         )
 
     def ranked(self) -> tuple[Summary, ...]:
-        """Return the summaries, best ratio first."""
-        return tuple(sorted(self.summaries, key=lambda row: row.ratio.value))
+        """Return the summaries, best ratio first; where there is a price, least J first."""
+        of_j = self.priced
+        return tuple(sorted(self.summaries, key=lambda row: of_j.get(row.agent, row.ratio).value))
 
     def summary(self) -> pd.DataFrame:
         """Return one row per agent, in the order of the runs.
@@ -200,7 +222,8 @@ class Evaluation:
             share_beyond_ratio; see `hpcgym.evaluation.waits`. On a machine of nodes the means of
             `hpcgym.evaluation.on_nodes` follow, and where jobs were killed those of
             `hpcgym.evaluation.waste`. Where gaps are known, gap_closed, gap_closed_low and
-            gap_closed_high, NaN where there is no gap to close.
+            gap_closed_high, NaN where there is no gap to close; where there is a price, priced,
+            priced_low and priced_high, which is J less the baseline's.
         """
         import pandas as pd
 
@@ -208,6 +231,8 @@ class Evaluation:
         rows = [row_of(summary) for summary in self.summaries]
         for row in rows if self.gaps else ():
             row |= self.gaps.get(row["agent"], none).columns("gap_closed")
+        for row in rows if self.priced else ():
+            row |= self.priced[row["agent"]].columns(PRICED)
         frame = pd.DataFrame(rows).join(means_on_nodes(self.frame), on="agent")
         return frame.join(means_of_waste(self.frame), on="agent")
 
@@ -250,6 +275,7 @@ class Evaluation:
         columns = [Column("agent", names, "name")]
         if kinds is not None:
             columns.append(Column("kind", [kinds[row.agent] for row in ranked], "word", rank=3))
+        columns += priced_columns(names, self.priced, self.baseline)
         return TextTable(
             [*columns, *_columns(ranked, self.baseline), *gap_columns(names, self.gaps)],
             title=self.conditions,

@@ -16,6 +16,7 @@ from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.action import kind_of
 from hpcgym.core.dependencies import dependencies_of
+from hpcgym.core.events import as_events
 from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.prepare import refuse_on_nodes
 from hpcgym.core.workload import Workload
@@ -82,24 +83,27 @@ class Copies:
 def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
     """Return the agents that cannot schedule some episodes, and why.
 
-    Those are agents that count processors, on a machine of nodes, and agents that know no jobs that
-    wait for others, or are held.
+    Those are agents that count processors, on a machine of nodes; agents that know no jobs that
+    wait for others, or are held; and those of the price where there is none.
 
     Example:
         >>> misfits([load_agent("DYNP")], Episodes("hetero-64-weeks"))["DYNP"]
         'DYNP plans with counts of processors; it cannot schedule a machine of nodes'
     """
     workload, waits = episodes.workload(0), episodes.settings.dependencies != "ignore"
-    if episodes.scenario.machine.nodes is None and not waits and workload.eligible is None:
-        return {}
+    is_plain = episodes.scenario.machine.nodes is None and not waits and workload.eligible is None
     reasons = {}
     for agent in agents:
         try:
+            action = None if isinstance(agent, RuleAgent) else agent.env_keywords.get("action")
+            if action is not None:
+                kind_of(action).events_of(as_events(episodes.settings.events))
+            if is_plain:
+                continue
             for settings in _settings_of(agent, episodes.settings):
                 dependencies_of(workload, settings, settings.no_waits)
                 if workload.machine is not None:
                     refuse_on_nodes(workload, settings)
-            action = None if isinstance(agent, RuleAgent) else agent.env_keywords.get("action")
             if workload.machine is not None and action is not None:
                 kind_of(action).refuse_on_nodes()
         except (PolicyError, ScenarioError) as error:

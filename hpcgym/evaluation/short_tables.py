@@ -11,6 +11,7 @@ import numpy as np
 from hpcgym.evaluation.aggregate import Aggregate
 from hpcgym.evaluation.gap import gap_columns
 from hpcgym.evaluation.looks import looks_notes
+from hpcgym.evaluation.priced import priced_columns
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.statistics import ends_text, mean_over_logs, ratio_of_sums
 from hpcgym.evaluation.waits import RATIOS, ratio_text
@@ -38,13 +39,16 @@ def overview(
         notes: Lines to add below.
     """
     ranked = evaluation.ranked()
-    means = [float(evaluation.values(row.agent, "mean_wait_time").mean()) for row in ranked]
+    names = [row.agent for row in ranked]
+    means = [float(evaluation.values(name, "mean_wait_time").mean()) for name in names]
+    of_j = priced_columns(names, evaluation.priced, evaluation.baseline)
     columns = [
         *_names(ranked, kinds),
         Column("mean\nwait", list(map(duration, means)), rank=2),
         Column("longest\nwait", [duration(row.max_wait_time) for row in ranked], rank=3),
-        *_ratios(ranked, evaluation.baseline),
-        *gap_columns([row.agent for row in ranked], evaluation.gaps),
+        *of_j,
+        *_ratios(ranked, evaluation.baseline)[: 1 if of_j else None],
+        *gap_columns(names, evaluation.gaps),
     ]
     without = [f"left out {agent}: {why}" for agent, why in evaluation.left_out.items()]
     return _table(
@@ -97,6 +101,8 @@ def verdict(
     """
     baseline = evaluations[0].baseline
     real = [row for row in ranked if (kinds or {}).get(row.agent, "achievable") == "achievable"]
+    if len(evaluations) == 1 and evaluations[0].priced:
+        return _priced_verdict(evaluations[0], [row.agent for row in real])
     best, k = real[0], max(len(real) - 1, 1)
     others = [row.agent for row in real[1:] if row.agent != baseline]
     alike = [agent for agent in others if not _is_told_apart(evaluations, best.agent, agent, k)]
@@ -114,6 +120,25 @@ def verdict(
     if safe.agent not in (best.agent, baseline) and (less := _less(safe, baseline, k)):
         text += f"; of those that kill nothing and keep the threshold it is {safe.agent}, {less}"
     return f"{text}."
+
+
+def _priced_verdict(evaluation: Evaluation, agents: Sequence[str]) -> str:
+    """Say in one sentence which agent has the least J, and whether that is sure.
+
+    Intervals allow for the choice among all others. `agents` come best first.
+
+    Source: Specification, section 10, "Intervals".
+    """
+    best, *others = agents
+    baseline, k = evaluation.baseline, max(len(others), 1)
+    text = f"{best} has the least J"
+    mean = evaluation.priced[best]
+    low, high = mean.ends(among=k) or (mean.value, 0.0)
+    if high < 0:
+        text += f", {-mean.value:.3f} below {baseline}'s ({-high:.3f} to {-low:.3f})"
+    beside = replace(evaluation, baseline=best).priced
+    alike = [other for other in others if (beside[other].ends(among=k) or (0.0,))[0] <= 0]
+    return f"{text}, but may be no better than {_listed(alike)}." if alike else f"{text}."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from hpcgym.agent.price import PriceRule
+from hpcgym.agent.contest import UNKNOWN
+from hpcgym.agent.price import PriceNet, PriceRule
+from hpcgym.agent.shelf import load_agent
+from hpcgym.core.price import PRICED, Price
+from hpcgym.core.workload import Workload
 from hpcgym.env.registration import PROBLEMS
+from hpcgym.env.scale import week_digest
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.statistics import ends_text, mean_of
+from hpcgym.prices import WEEK_H
+from hpcgym.progress import steps
 from hpcgym.scenario.augment import chosen_episodes
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
+from hpcgym.scenario.slicing import generated_weeks
 from hpcgym.scenario.spec import Scenario
+from hpcgym.trace.split import months
+from research.scales import Kept
 
 Array = NDArray[np.float64]
 Choose = Callable[[NDArray[np.float32]], NDArray[Any]]
@@ -26,8 +37,23 @@ Choose = Callable[[NDArray[np.float32]], NDArray[Any]]
 
 SCENARIO = "price-weeks"
 
-PLANS, MOST_HOURS = 48, 260
-"""Plans that a round tries, and hours that they are for."""
+WEIGHT = 20
+"""What the cost counts for beside the slowdown."""
+
+BEST = "PRICE-RANK"
+"""The best rule known."""
+
+SAF = PriceRule(1e9, 0, 1.0)
+"""No delay pays, and long jobs may fill the machine: nothing is held back."""
+
+TRIES, PLANS, MOST_HOURS, LONGEST_CHANGE = 480, 12, 260, 48
+"""Plans that are tried for a week, and in a round; hours that they have, and that one changes."""
+
+SPREAD = 0.3
+"""Deviation of the logarithm of run times in copies on which a plan is played."""
+
+CONSTANT_KAPPAS, CONSTANT_CAPS = (-0.25, 0.0, 0.25, 0.5), (-0.15, -0.075, 0.0, 0.085)
+"""Constant actions that are tried: kappa from 42 (1 + work)^.25 to 562, caps from .86 to 1."""
 
 FAMILIES: dict[str, list[PriceRule]] = {
     "kappa": [
@@ -51,22 +77,40 @@ FAMILIES: dict[str, list[PriceRule]] = {
 """Rules of the price that are searched, by family."""
 
 
-def priced(name: str) -> Scenario:
+def priced(name: str, noise: float = 0) -> Scenario:
     """Return a scenario with a made-up price, and as `price-weeks` without a threshold."""
     scenario = load_scenario(name)
-    if scenario.scheduler.events:
-        return scenario
-    changed = replace(scenario.scheduler, events="price:seed=1", threshold_s=None)
+    events = Price(seed=1, weight=WEIGHT, noise=noise)
+    changed = replace(scenario.scheduler, events=str(events), threshold_s=None)
     return replace(scenario, scheduler=changed)
 
 
-class Weeks:
-    """Weeks that agents play, each from its beginning to its end, or so many copies of it."""
+def months_of(part: str) -> list[Workload]:
+    """Return the months of 30 days of the generated logs that a part's weeks are of."""
+    scenario = load_scenario(SCENARIO)
+    logs, numbers = generated_weeks(scenario).populations, Episodes(scenario).select(part).numbers
+    chosen = sorted({(number - 1) // logs.weeks for number in numbers})
+    return [month for log in chosen for month in months(logs.log(log))]
 
-    def __init__(self, part: str | None, scenario: Any = SCENARIO, copies: int = 1) -> None:
+
+class Weeks:
+    """Weeks that agents play, each from its beginning to its end, or so many copies of it.
+
+    Or jobs, such as those of months, in their place.
+    """
+
+    def __init__(
+        self,
+        part: str | None,
+        scenario: Any = SCENARIO,
+        copies: int = 1,
+        workloads: Sequence[Workload] = (),
+    ) -> None:
         episodes = Episodes(scenario)
         chosen = episodes if part is None else chosen_episodes(episodes, part)
-        self.numbers = chosen.numbers * copies
+        self.numbers = tuple(range(len(workloads))) or chosen.numbers * copies
+        weeks = [chosen.workload(place) for place in range(len(chosen))]
+        self.workloads = list(workloads) or weeks * copies
         self.longest = np.zeros(len(self.numbers))
         """The longest wait of each week, s, when it was last played."""
         self.envs = SchedulingVectorEnv(
@@ -81,7 +125,7 @@ class Weeks:
 
     def play(self, choose: Choose) -> tuple[Array, Array]:
         """Return J less SAF's of each week, and all actions of all weeks."""
-        shown, _ = self.envs.reset(options={"episode": list(self.numbers)})
+        shown, _ = self.envs.reset(options={"workload": self.workloads})
         total, over = np.zeros(len(self.numbers)), np.zeros(len(self.numbers), dtype=bool)
         actions = []
         while not over.all():
@@ -132,28 +176,133 @@ class Plan:
         return chosen
 
 
-def plan_of(week: int, agent: Choose, rounds: int = 40, seed: int = 0) -> tuple[float, float]:
-    """Return J less SAF's of an agent in a week, and of the best plan that is found near it.
+def plan_of(
+    weeks: Weeks, begins: Sequence[Choose], tries: int, seed: int = 0
+) -> tuple[float, NDArray[np.float32]]:
+    """Return J less SAF's of the best plan that is found for a week, and its actions.
 
-    A round changes the actions of some hours in a row at random, in `PLANS` ways, and keeps the
-    best. What a plan reaches is known only once the week has been simulated with it: it knows run
+    The search begins at the best of some agents. A round changes the actions of some hours in a
+    row, as many ways as there are copies of the week, and goes on from the best where that is no
+    worse. What a plan reaches is known only once the week has been simulated with it: it knows run
     times and submissions to come.
     """
-    generator, weeks = np.random.default_rng(seed), Weeks(str(week), copies=PLANS)
-    noted = Plan(np.zeros((PLANS, MOST_HOURS, 2), dtype=np.float32), agent)
-    begun = best = float(weeks.play(noted.choose)[0][0])
-    plan = noted.actions[0].copy()
-    for _ in range(rounds):
-        plans = np.tile(plan, (PLANS, 1, 1))
-        for each in plans[1:]:
-            length, first = generator.integers(2, 25), generator.integers(0, 168)
-            width = generator.choice((0.1, 0.3, 0.8))
-            each[first : first + length] += generator.normal(0, width, 2).astype(np.float32)
+    generator, copies = np.random.default_rng(seed), len(weeks.numbers)
+    best, plan = np.inf, np.zeros((MOST_HOURS, 2), dtype=np.float32)
+    for agent in begins:
+        noted = Plan(np.zeros((copies, MOST_HOURS, 2), dtype=np.float32), agent)
+        reached = weeks.play(noted.choose)[0][0]
+        if reached < best:
+            best, plan = float(reached), noted.actions[0].copy()
+    for _ in range(max(tries - len(begins), 0) // copies):
+        plans = np.tile(plan, (copies, 1, 1))
+        for each in plans:
+            hours = int(np.exp(generator.uniform(0, np.log(LONGEST_CHANGE + 1))))
+            first = int(generator.integers(1 - hours, WEEK_H + 4))
+            moved = generator.normal(0, generator.choice((0.1, 0.3, 0.8)), 2).astype(np.float32)
+            moved *= ((1, 0), (0, 1), (1, 1))[generator.integers(3)]
+            each[max(first, 0) : first + hours] += moved
         plans = np.clip(plans, -1, 1)
-        reached, _ = weeks.play(Plan(plans).choose)
-        if reached.min() < best:
+        reached = weeks.play(Plan(plans).choose)[0]
+        if reached.min() <= best:
             best, plan = float(reached.min()), plans[reached.argmin()].copy()
-    return begun, best
+    return best, plan
+
+
+def begins_of(rules: Mapping[str, PriceRule]) -> list[Choose]:
+    """Return what a search of plans begins at: the best rules, others, and PRICE-NET."""
+    others = [*FAMILIES["kappa"], *FAMILIES["kappa, cap by rank"][::4]]
+    return [each.choose for each in (SAF, *rules.values(), *others, PriceNet.read())]
+
+
+def rules_of_the_shelf() -> dict[str, PriceRule]:
+    """Return the best rule of each family, by the name of its card."""
+    agents = {name: load_agent(name) for name in ("PRICE-KAPPA", "PRICE-CAP", BEST)}
+    found = {name: getattr(agent, "agent", None) for name, agent in agents.items()}
+    return {name: rule for name, rule in found.items() if isinstance(rule, PriceRule)}
+
+
+def scale_of_price(folder: Path, weeks: tuple[int, int], seed: int, command: str) -> dict[str, Any]:
+    """Return what the file of the scale of action `price` holds; as `research.scales.find`.
+
+    The metric is J. Static are the rules of the shelf and constant actions; clairvoyant are plans
+    of single weeks, the best of `TRIES` each.
+    """
+    parts = [f"{part}:{n}" if n else part for part, n in zip(("train", "test"), weeks, strict=True)]
+    training, test = map(Weeks, parts)
+    rules = rules_of_the_shelf()
+    constants = [(x, y) for x, y in product(CONSTANT_KAPPAS, CONSTANT_CAPS)]
+    by_rule = {name: float(training.play(rule.choose)[0].mean()) for name, rule in rules.items()}
+    by_constant = [float(training.play(held(each))[0].mean()) for each in constants]
+    rule, constant = min(by_rule, key=by_rule.__getitem__), constants[int(np.argmin(by_constant))]
+    static = "rule" if by_rule[rule] < min(by_constant) else "constant"
+    generator = np.random.default_rng(seed)
+    less = {
+        "random": test.play(lambda shown: generator.uniform(-1, 1, (len(shown), 2)))[0],
+        "zeros": test.play(held((0.0, 0.0)))[0],
+        "SAF": np.zeros(len(test.numbers)),
+        "constant": test.play(held(constant))[0],
+        "rule": test.play(rules[rule].choose)[0],
+    }
+    kept, begins, found = Kept(folder / "kept.jsonl"), begins_of(rules), []
+    with steps(len(test.numbers), f"{SCENARIO} price", "plans of weeks") as work:
+        for number, jobs in zip(test.numbers, test.workloads, strict=True):
+
+            def plan(number: int = number) -> float:
+                return plan_of(Weeks(str(number), copies=PLANS), begins, TRIES, seed)[0]
+
+            found.append(kept.value(["price", TRIES, seed, week_digest(jobs)], plan))
+            work.advance()
+    values = {name: 1 + WEIGHT + value for name, value in less.items()}
+    values["clairvoyant"] = 1 + WEIGHT + np.array(found)
+    gap = mean_of(values[static] - values["clairvoyant"])
+    ends = zip(test.numbers, test.workloads, values[static], values["clairvoyant"], strict=True)
+    return {
+        "scenario": SCENARIO,
+        "action": "price",
+        "backfill": "",
+        "contest": UNKNOWN,
+        "metric": PRICED,
+        "rule": rule,
+        "constant": [*constant],
+        "static": static,
+        "clairvoyant": f"plans of single weeks, the best of {TRIES}",
+        "training": 1 + WEIGHT + min(by_rule[rule], *by_constant),
+        "gap": [gap.value, *(gap.ends() or (0.0, 0.0))],
+        "command": command,
+        "means": {name: float(column.mean()) for name, column in values.items()},
+        "weeks": [
+            [number, week_digest(jobs), float(low), float(high)] for number, jobs, low, high in ends
+        ],
+    }
+
+
+def other_run_times(
+    week: int, agents: Mapping[str, Choose], begins: Sequence[Choose], seed: int = 0
+) -> list[float]:
+    """Return J less SAF's of agents and of a plan in a week, then the same at other run times.
+
+    These are `PLANS` copies of the week in which each job runs `exp(SPREAD x)` times as long, x
+    drawn from a standard normal, and within its request. Submissions and prices are those of the
+    week, so what is lost there is what a plan owes to the run times that it knows.
+    """
+    weeks, generator = Weeks(str(week), copies=PLANS), np.random.default_rng(seed)
+    plan = plan_of(weeks, begins, TRIES, seed)[1]
+    jobs, copies = weeks.workloads[0], []
+    for _ in range(PLANS):
+        times = jobs.run_time * np.exp(SPREAD * generator.standard_normal(len(jobs)))
+        run_time = np.clip(np.rint(times).astype(np.int64), 1, jobs.requested_time)
+        copies.append(replace(jobs, run_time=run_time, history=jobs.history))
+    plans = np.tile(plan, (PLANS, 1, 1))
+    found = []
+    for played in (weeks, Weeks(str(week), workloads=copies)):
+        choices = (*agents.values(), Plan(plans).choose)
+        found += [float(played.play(choice)[0].mean()) for choice in choices]
+    return found
+
+
+def held(action: Sequence[float]) -> Choose:
+    """Return an agent that takes one action throughout."""
+    return lambda shown: np.tile(np.array(action, dtype=np.float32), (len(shown), 1))
 
 
 def controls_of(actions: Array, seed: int = 0) -> dict[str, Choose]:

@@ -14,6 +14,7 @@ from hpcgym.evaluation.cross_validation import REPLICAS, evaluate
 from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.looks import looks_of
 from hpcgym.evaluation.results import Evaluation, Summary
+from hpcgym.evaluation.runner import misfits
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import JITTER_S
@@ -48,7 +49,10 @@ def shelf_results(
     """
     episodes = Episodes(scenario)
     by_weeks: dict[tuple[int, ...], list[str]] = {}
+    left_out = misfits([card.agent for card in cards.values()], episodes)
     for name, card in cards.items():
+        if name in left_out:
+            continue
         opened = episodes.numbers if card.training is None else open_weeks(card.training, episodes)
         by_weeks.setdefault(opened, []).append(name)
     found: dict[str, Result] = {}

@@ -1,5 +1,6 @@
 """Agents of action `price`: what rules and networks choose."""
 
+import re
 from itertools import pairwise
 
 import gymnasium
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.price import PriceNet, PriceRule
+from hpcgym.agent.shelf import load_agent, load_card
 from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import CardError
@@ -45,10 +46,36 @@ def test_the_usual_rule_makes_the_starts_of_the_event():
     assert env.schedule().start_time.tolist() == alone.start_time.tolist()
 
 
-def test_a_rule_is_evaluated_beside_others():
-    rule = NamedAgent("HALF", PriceRule(100, 0, 0.5), {"action": "price"})
-    result = hpcgym.evaluate([rule, "SAF"], "price-weeks", weeks="1-2")
-    assert set(result.frame["agent"]) == {"HALF", "SAF"}
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("PRICE-KAPPA", PriceRule(60, 0.25, 1.0)),
+        ("PRICE-CAP", PriceRule(240, 0, 0.95)),
+        ("PRICE-RANK", PriceRule(240, 0, 1.0, 0.4, 0.85)),
+    ],
+)
+def test_the_best_rule_of_each_family_is_on_the_shelf(name, rule):
+    agent = load_agent(name)
+    assert agent.agent == rule
+    assert agent.training.weeks == {"price-weeks": tuple(range(1, 401))}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("kappa = 60.0", "kapa = 60.0", "unknown key 'kapa'"),
+        ("kappa = 60.0", "kappa = 60", "parameters.kappa must be a number"),
+        ("kappa = 60.0", "kappa = 0.0", "kappa is above 0"),
+        ("power = 0.25", "cap = 1.5", "cap is a share from 0 to 1, got 1.5"),
+        ('action = "price"', 'action = "index"', 'environment.action of price must be "price"'),
+    ],
+)
+def test_a_card_that_states_no_rule_of_the_price_is_refused(tmp_path, old, new, words):
+    text = load_card("PRICE-KAPPA").path.read_text()
+    path = tmp_path / "price-kappa.toml"
+    path.write_text(text.replace(old, new))
+    with pytest.raises(CardError, match=re.escape(words)):
+        load_card(str(path))
 
 
 def arrays(generator, width=4):

@@ -272,7 +272,8 @@ def test_results_of_an_agent_that_is_replaced_are_forgotten(mine: Path) -> None:
 
 def test_every_row_of_the_table_is_of_a_card_on_the_shelf() -> None:
     cards = load_cards()
-    assert set(read_results(cards["SAF"].path.parent)) == set(cards)
+    judged = {name for name, card in cards.items() if card.kind != "price"}  # at a price alone
+    assert set(read_results(cards["SAF"].path.parent)) == judged
 
 
 @pytest.mark.parametrize(

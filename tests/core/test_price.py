@@ -25,7 +25,8 @@ def reference_of(event, workload):
     span, price = event.calendar(workload)
     cap = 1 if event.cap == np.inf else event.cap
     exact = [Fraction(int(each), 1_000_000) for each in price]
-    return reference.Price(exact, span, event.kappa, event.power, cap, event.long)
+    error = [Fraction(int(each), 1_000_000) for each in event.errors(workload, price)]
+    return reference.Price(exact, span, event.kappa, event.power, cap, event.long, error)
 
 
 def spread(workload, factor):
@@ -71,6 +72,7 @@ def test_jobs_start_as_in_the_reference(workload, data):
         power=data.draw(st.sampled_from(POWERS)),
         cap=data.draw(st.sampled_from(CAPS)),
         long=data.draw(st.sampled_from((0, 2000, 7200))),
+        noise=data.draw(st.sampled_from((0, 0.3, 2))),
     )
     policy = data.draw(st.sampled_from(("FCFS", "SAF", "LCFS", "WFP3")))
     settings = {"backfill": data.draw(st.sampled_from(("easy", "none")))}
@@ -84,6 +86,8 @@ def test_whole_weeks_start_as_in_the_reference(week):
     workload = episodes.workload(episodes.position(week))
     event = Price(seed=3, kappa=100, power=0.25, cap=0.8)
     held = agrees(workload, "SAF", event)
+    noisy = agrees(workload, "SAF", replace(event, noise=0.3))
+    assert noisy.start_time.tolist() != held.start_time.tolist()
     free = hpcgym.simulate(workload, "SAF", events=[Price(seed=3)])
     assert free.start_time.tolist() == hpcgym.simulate(workload, "SAF").start_time.tolist()
     assert held.metrics()["energy"] == free.metrics()["energy"]
@@ -156,12 +160,37 @@ def test_generated_prices_are_near_one_and_cheaper_at_night_and_at_weekends():
     assert longer[:168].tolist() == prices.generated((1,), 0, 168).tolist()
 
 
+def test_errors_of_forecasts_have_the_deviation_stated_and_hours_go_together():
+    price = prices.generated((0,), 0, 480)
+    drawn = np.array([prices.errors((seed,), 0.3, price) for seed in range(200)])
+    a_day_ahead = 24 * drawn / price
+    assert abs(a_day_ahead.mean()) < 0.02
+    assert 0.28 < a_day_ahead.std() < 0.32
+    together = np.mean(a_day_ahead[:, 1:] * a_day_ahead[:, :-1]) / a_day_ahead.var()
+    assert 0.8 < together < 0.9
+
+
+def test_a_forecast_that_is_wrong_makes_a_job_wait_in_vain(tmp_path):
+    """Flat prices pay no delay, noisy forecasts say they do, and charges go by prices."""
+    path = tariff(tmp_path, "0,1")
+    jobs = workload_of([(0, 3600, 3600, 1, 0)], 4)
+    starts = {
+        noise: hpcgym.simulate(jobs, events=[Price(path, kappa=0.001, noise=noise)])
+        for noise in (0, 1)
+    }
+    assert starts[0].start_time.tolist() == [0]
+    assert starts[1].start_time[0] > 0
+    cost = {noise: made.metrics()["energy_cost"] for noise, made in starts.items()}
+    assert cost[0] == pytest.approx(cost[1])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("price:cap=2", "cap must be from 0 to 1 or inf, got 2"),
         ("price:kapa=2", "did you mean 'kappa'"),
         ("price:seed=-1", "seed must be whole, >= 0"),
+        ("price:noise=-1", "noise must be from 0 to 10, got -1"),
         ("price:idle=inf", "idle must be from 0 to 1, got inf"),
     ],
 )

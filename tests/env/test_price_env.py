@@ -1,5 +1,7 @@
 """Action `price`: its starts, what it shows, and rewards that sum to what they should."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 from hpcgym.scenario.load import parse_scenario
+from hpcgym.trace.split import months
 
 SCENARIO = """
 description = "Weeks with a price."
@@ -61,7 +64,8 @@ def test_zeros_make_the_starts_of_the_event():
 @pytest.mark.parametrize("seed", range(3))
 def test_rewards_sum_to_what_saf_takes_more(seed):
     env = env_of(baseline="SAF")
-    rewards, _, _ = played(env, at_random(seed))
+    rewards, _, info = played(env, at_random(seed))
+    assert info["priced"] == pytest.approx(21 - sum(rewards), abs=1e-9)
     alone, _, _ = played(env_of(), at_random(seed))
     saf = hpcgym.simulate(env.workload, "SAF", events=[PRICE]).metrics()
     made = env.metrics()
@@ -89,6 +93,50 @@ def test_an_hour_is_a_step_and_what_is_shown_is_within_bounds():
     pair = np.array([price[h + 4 : h + 6].mean() for h in hours])
     assert seen[:-1, PriceField.PRICE] == pytest.approx(price[hours] / mean - 1, abs=1e-6)
     assert seen[:-1, PriceField.PRICE_FROM_4_H] == pytest.approx(pair / mean - 1, abs=1e-6)
+
+
+def test_what_is_shown_of_prices_to_come_is_the_forecast():
+    noisy = parse_scenario(SCENARIO.replace("weight=20", "weight=20,noise=0.5"), name="noisy")
+    env = SchedulingEnv(noisy, **KEYWORDS)
+    _, seen, info = played(env, zeros)
+    _, price = PRICE.calendar(env.workload)
+    error = replace(PRICE, noise=0.5).errors(env.workload, price)
+    for hour in (0, 7, 100):
+        at = np.arange(hour, hour + 24)
+        foreseen = price[at] + (at - hour) * error[at]
+        mean = foreseen.mean()
+        shown = seen[hour]
+        assert shown[PriceField.PRICE] == pytest.approx(price[hour] / mean - 1, abs=1e-6)
+        rank = (foreseen[1:] < price[hour]).sum()
+        assert shown[PriceField.RANK] == pytest.approx(rank / 12 - 1, abs=1e-6)
+        pair = foreseen[4:6].mean()
+        assert shown[PriceField.PRICE_FROM_4_H] == pytest.approx(pair / mean - 1, abs=1e-6)
+        assert abs(pair - price[at[4:6]].mean()) > 1000
+    saf = hpcgym.simulate(env.workload, "SAF", events=[PRICE]).metrics()  # charged by prices
+    made = env.metrics()
+    j = made["mean_bsld"] / saf["mean_bsld"] + 20 * made["energy_cost"] / saf["energy_cost"]
+    assert info["priced"] == pytest.approx(j, rel=1e-12)
+
+
+def test_weeks_in_a_row_are_a_longer_episode_and_the_queue_stays():
+    month = months(hpcgym.load_workload("synthetic-256"))[0]
+    scenario = SCENARIO.replace("synthetic-busy-weeks", "synthetic-256").replace("128", "256")
+    scenario = scenario.replace("64800", "172800")
+    env = SchedulingEnv(parse_scenario(scenario, name="priced"), **KEYWORDS)
+    shown, _ = env.reset(options={"workload": month})
+    seen, over, info = [shown], False, {}
+    while not over:
+        shown, _, over, _, info = env.step(zeros(shown))
+        seen.append(shown)
+    event = "price:seed=4,kappa=100,power=0.25,cap=0.95"
+    alone = hpcgym.simulate(month, "SAF", events=event)
+    assert env.schedule().start_time.tolist() == alone.start_time.tolist()
+    assert len(PRICE.calendar(month)[1]) > PRICE.calendar(month)[0] == 30 * 24
+    progress = np.array(seen)[: 30 * 24 - 1, PriceField.PROGRESS]
+    assert progress == pytest.approx(np.arange(30 * 24 - 1) / (30 * 24) - 0.5, abs=1e-6)
+    week = 7 * 86_400
+    assert (month.submit_time // week < env.schedule().start_time // week).sum() > 0
+    assert 15 < info["priced"] < 30
 
 
 def test_what_waits_and_runs_is_shown_as_the_schedule_tells():
@@ -139,9 +187,35 @@ def test_a_vector_steps_as_environments_do(observation):
         assert reward.tolist() == [step[1] for step in steps]
 
 
+def test_infos_of_a_vector_say_j_of_the_weeks_that_end():
+    scenario = parse_scenario(SCENARIO, name="priced")
+    vector = SchedulingVectorEnv(
+        scenario, num_envs=2, threads=1, autoreset_mode="SAME_STEP", **KEYWORDS
+    )
+    vector.reset(options={"episode": [2, 3]})
+    said = {}
+    while len(said) < 2:
+        *_, info = vector.step(np.zeros((2, 2), dtype=np.float32))
+        for env in np.flatnonzero(info.get("_final_info", [])).tolist():
+            said.setdefault(env, info["final_info"]["priced"][env])
+    for env in range(2):
+        alone = env_of()
+        alone.reset(options={"episode": 2 + env})
+        over, told = False, {}
+        while not over:
+            *_, over, _, told = alone.step(zeros(None))
+        assert said[env] == told["priced"]
+
+
 def test_without_a_price_there_is_neither_the_action_nor_the_reward():
     with pytest.raises(ScenarioError, match="action 'price' needs the event 'price'"):
         SchedulingEnv("synthetic-busy-weeks", action="price")
+    plain = SchedulingEnv("tiny")
+    plain.reset(seed=0)
+    over, info = False, {}
+    while not over:
+        *_, over, _, info = plain.step(np.zeros(plain.action_space.shape, dtype=np.float32))
+    assert "priced" not in info
     with pytest.raises(ScenarioError, match="reward 'priced' needs the event 'price'"):
         SchedulingEnv("synthetic-busy-weeks", reward="priced")
     with pytest.raises(ScenarioError, match="shows fields of its own"):

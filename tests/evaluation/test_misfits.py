@@ -23,6 +23,7 @@ COUNT_PROCESSORS = {
     "MULTI-DELAY",
     "PPO-TRIALS",
 }
+OF_THE_PRICE = {"PRICE-KAPPA", "PRICE-CAP", "PRICE-RANK", "PRICE-NET"}
 
 
 def text_of(table):
@@ -35,8 +36,10 @@ def text_of(table):
 
 def test_agents_of_the_shelf_that_count_processors_are_misfits_and_no_others():
     agents = [load_agent(name) for name in agent_names()]
-    assert set(misfits(agents, Episodes(SCENARIO))) == COUNT_PROCESSORS
-    assert misfits(agents, Episodes("synthetic-256-weeks")) == {}
+    assert set(misfits(agents, Episodes(SCENARIO))) == COUNT_PROCESSORS | OF_THE_PRICE
+    without = misfits(agents, Episodes("synthetic-256-weeks"))
+    assert set(without) == OF_THE_PRICE
+    assert "needs the event 'price'" in without["PRICE-NET"]
 
 
 def test_an_agent_that_states_another_mode_to_its_environment_is_a_misfit():

@@ -132,7 +132,11 @@ class ValidationCallback(BaseCallback):
         self._has_searched = True
         episodes = {id(env.episodes): env.episodes for env in model.env.envs.configs}  # type: ignore[union-attr]
         weeks = Validation(
-            [*episodes.values()], config.env_keywords, copies=COPIES, threads=config.threads
+            [*episodes.values()],
+            config.env_keywords,
+            copies=COPIES,
+            threads=config.threads,
+            metric=config.metric,
         )
 
         def value_of(action: ConstantAction) -> float:

@@ -11,6 +11,7 @@ from hpcgym.agent.network import FROM_ZERO, Chosen, Network, NetworkSpec, Start
 from hpcgym.core.action import kind_of
 from hpcgym.core.actions.index import Index
 from hpcgym.core.policy import FEATURES
+from hpcgym.core.price import PRICED
 from hpcgym.core.threads import MOST_THREADS
 from hpcgym.env.config import Keywords
 from hpcgym.env.reward import as_reward
@@ -35,8 +36,8 @@ class PPOConfig:
     """The settings of a training, without its episodes and its seed.
 
     Attributes:
-        action: What the agent chooses: "index", "order", "job", "policy", "weights", "controls" or
-            "trials".
+        action: What the agent chooses: "index", "order", "job", "policy", "weights", "controls",
+            "trials" or "price".
         network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
         hidden: Width of a layer.
         layers: Layers before the output.
@@ -225,6 +226,11 @@ class PPOConfig:
         return self.starts[0].upper() if self.baseline == "start" else self.baseline or None
 
     @property
+    def metric(self) -> str:
+        """Return the key of infos that validations compare with SAF's."""
+        return as_reward(self.reward).metric
+
+    @property
     def spec(self) -> NetworkSpec:
         """Return the architecture of the network."""
         kind = kind_of(self.action)
@@ -243,11 +249,9 @@ class PPOConfig:
     @property
     def env_keywords(self) -> Keywords:
         """Return the keywords of `HPCBatch-v0` that the agent needs, trained or in training."""
-        keywords = Keywords(
-            action=self.action,
-            n_slots=self.n_slots,
-            expectations=self.spec.expectations or "records",
-        )
+        keywords = Keywords(action=self.action, n_slots=self.n_slots)
+        if kind_of(self.action).FIELDS is None:
+            keywords["expectations"] = self.spec.expectations or "records"
         if self.action == "policy":
             keywords["policies"] = list(self.policies)
         usual = kind_of(self.action).USUAL_DECIDE
@@ -303,6 +307,24 @@ PRESETS: dict[str, dict[str, Any]] = {
     "weights": {"bound": 0.5},
     "controls": {"start": "smith-reg", "baseline": "SMITH-URGENT", "log_std": -1.5},
     "trials": _FEW_NUMBERS | {"decide": Index.USUAL_DECIDE, "n_slots": Index.USUAL_SLOTS},
+    "price": {
+        "hidden": 64,
+        "n_slots": 2,
+        "decide": 3600,
+        "reward": PRICED,
+        "log_std": -2.3,
+        "n_envs": 64,
+        "n_steps": 168,
+        "batch_size": 2688,
+        "n_epochs": 6,
+        "learning_rate": 1e-3,
+        "gamma": 0.999,
+        "gae_lambda": 0.98,
+        "validate_every": 10,
+        "patience": 0,
+        "minutes": 5.0,
+        "steps": 10**9,
+    },
 }
 """What each kind of action sets besides the defaults."""
 

@@ -44,9 +44,16 @@ class Packed(NamedTuple):
 
 
 def pack(shown: dict[str, Tensor] | Packed, spec: NetworkSpec) -> Packed:
-    """Leave out the empty slots, and what a network does not read, unless that has been done."""
+    """Leave out the empty slots, and what a network does not read, unless that has been done.
+
+    Where no jobs are shown, each observation counts as one job without fields.
+    """
     if isinstance(shown, Packed):
         return shown
+    if "action_mask" not in shown:
+        cluster = shown["cluster"]
+        owner = torch.arange(len(cluster), device=cluster.device)
+        return Packed(cluster, owner, cluster, cluster.new_ones(len(cluster), 1) > 0)
     mask = shown["action_mask"] > 0.5
     jobs = shown["jobs"].reshape(*mask.shape, -1)[..., : spec.n_fields[0]]
     owner = mask.nonzero()[:, 0]
@@ -170,7 +177,7 @@ class Critic(nn.Module):
         super().__init__()
         width = spec.hidden
         n_of_job, n_of_cluster = spec.n_fields
-        self.jobs = nn.Linear(n_of_job, width)
+        self.jobs = nn.Linear(n_of_job, width) if n_of_job else None
         self.cluster = nn.Linear(n_of_cluster, width)
         self.pooled = nn.Linear(2 * width + n_of_cluster, width)
         self.output = nn.Linear(width, 1)
@@ -178,6 +185,8 @@ class Critic(nn.Module):
 
     def first_layer(self) -> tuple[Tensor, Tensor]:
         """Return weight and bias of the first layer, for jobs with their clusters."""
+        if self.jobs is None:
+            return self.cluster.weight.T, self.cluster.bias
         weight = torch.cat([self.jobs.weight, self.cluster.weight], dim=1).T
         return weight, self.jobs.bias + self.cluster.bias
 

@@ -90,7 +90,8 @@ class Trained:
         if config.clone_updates or not config.residual:
             return "its first network"
         if config.action in FROM_ZERO:
-            return "SAF" if config.action == "index" else "the numbers of the mode"
+            what = {"index": "SAF", "price": "the numbers of the event"}
+            return what.get(config.action, "the numbers of the mode")
         seen = f" among the {config.n_slots} jobs it sees" if config.spec.scores_jobs else ""
         return config.starts[0].upper() + seen
 
@@ -269,6 +270,7 @@ class _Run:
             config.env_keywords,
             copies=config.validation_copies,
             threads=config.threads,
+            metric=config.metric,
         )
         self.callback = ValidationCallback(config, validation, self._save)
         if self.progress is not None:

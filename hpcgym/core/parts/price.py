@@ -29,6 +29,7 @@ from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
 from hpcgym.core.parts.limits import left_free, work_within
 from hpcgym.core.price import (
     CAP,
+    IS_NOISY,
     KAPPA,
     LONG,
     N_HOURS,
@@ -69,13 +70,6 @@ def price_before(jobs: Jobs, sim: PriceSim, hour: int) -> int:
 
 
 @kernel(inlined=True)
-def hour_price(jobs: Jobs, sim: PriceSim, hour: int) -> int:
-    """Return the price of an hour, the last one's behind the calendar, in millionths."""
-    hour = min(hour, event_number(jobs, sim, N_HOURS) - 1)
-    return price_before(jobs, sim, hour + 1) - price_before(jobs, sim, hour)
-
-
-@kernel(inlined=True)
 def paid_before(jobs: Jobs, sim: PriceSim, instant: int) -> int:
     """Return the price summed over all seconds before an instant, in millionths."""
     hour, n_hours = instant // HOUR_S, event_number(jobs, sim, N_HOURS)
@@ -86,6 +80,36 @@ def paid_before(jobs: Jobs, sim: PriceSim, instant: int) -> int:
     begun = price_before(jobs, sim, hour)
     price = price_before(jobs, sim, hour + 1) - begun
     return begun * HOUR_S + (instant - hour * HOUR_S) * price
+
+
+@kernel(inlined=True)
+def error_before(jobs: Jobs, sim: PriceSim, instant: int) -> int:
+    """Return what this hour's forecast of the same sum is too high by, in millionths."""
+    if event_number(jobs, sim, IS_NOISY) == 0:
+        return 0
+    n_hours, made = event_number(jobs, sim, N_HOURS), sim.now // HOUR_S
+    hour, error = min(instant // HOUR_S, n_hours), N_NUMBERS + n_hours + 1
+    times_hour = error + n_hours + 1
+    before = event_number(jobs, sim, error + hour)
+    summed = HOUR_S * (event_number(jobs, sim, times_hour + hour) - made * before)
+    if hour < n_hours:
+        of_hour = event_number(jobs, sim, error + hour + 1) - before
+        summed += (instant - hour * HOUR_S) * (hour - made) * of_hour
+    return summed
+
+
+@kernel(inlined=True)
+def forecast(jobs: Jobs, sim: PriceSim, begin: int, end: int) -> int:
+    """Return the price summed over the seconds between instants to come, as now foreseen."""
+    paid = paid_before(jobs, sim, end) - paid_before(jobs, sim, begin)
+    return paid + error_before(jobs, sim, end) - error_before(jobs, sim, begin)
+
+
+@kernel(inlined=True)
+def hour_price(jobs: Jobs, sim: PriceSim, hour: int) -> int:
+    """Return the forecast of an hour, the last one's behind the calendar, in millionths."""
+    begin = HOUR_S * min(hour, event_number(jobs, sim, N_HOURS) - 1)
+    return forecast(jobs, sim, begin, begin + HOUR_S) // HOUR_S
 
 
 @kernel(inlined=True)
@@ -100,12 +124,12 @@ def pays_to_wait(jobs: Jobs, sim: PriceSim, job: int) -> bool:
     submit, estimate = jobs.submit_time[job], max(jobs.estimate[job], 60)
     hour = sim.hours_begun - 1
     since = max(submit, hour * HOUR_S)
-    now = paid_before(jobs, sim, since + estimate) - paid_before(jobs, sim, since)
+    now = forecast(jobs, sim, since, since + estimate)
     last = PATIENCE_H - (since - submit + HOUR_S - 1) // HOUR_S
     unit = float(HOUR_S * MILLIONTHS)
     for ahead in range(1, last + 1):
         later = (hour + ahead) * HOUR_S
-        paid = paid_before(jobs, sim, later + estimate) - paid_before(jobs, sim, later)
+        paid = forecast(jobs, sim, later, later + estimate)
         saved = jobs.processors[job] * float(now - paid) / unit
         if saved * estimate > sim.hour_kappa * (later - since):
             return True
@@ -194,7 +218,7 @@ def show_calendar(jobs: Jobs, sim: PriceSim) -> None:
     shown[PriceField.DAY_COS] = np.float32(math.cos(day))
     shown[PriceField.WEEK_SIN] = np.float32(math.sin(week))
     shown[PriceField.WEEK_COS] = np.float32(math.cos(week))
-    to_come = paid_before(jobs, sim, now + DAY_H * HOUR_S) - paid_before(jobs, sim, now)
+    to_come = forecast(jobs, sim, now, now + DAY_H * HOUR_S)
     mean = to_come / (DAY_H * HOUR_S)
     price = hour_price(jobs, sim, hour)
     cheaper = 0

@@ -19,6 +19,7 @@ from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training
+from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.compiler.struct import Array, layout_of
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
@@ -111,6 +112,37 @@ def one_thread() -> Iterator[None]:
 def same_weights(one: NetworkAgent, other: NetworkAgent) -> bool:
     """Tell whether two networks are equal to the bit."""
     return all(np.array_equal(one.weights[name], other.weights[name]) for name in one.weights)
+
+
+@pytest.mark.parametrize("network", ["kernel", "attention"])
+def test_networks_of_a_price_agree_too_and_see_no_jobs(network: str) -> None:
+    spec = ppo.preset("price", network=network).spec
+    torch.manual_seed(0)
+    scorer = networks.Scorer(spec)
+    with torch.no_grad():
+        for array in scorer.arrays.values():
+            array.normal_(0.0, 0.15)
+    cluster = np.random.default_rng(0).uniform(-1, 1, (5, 38)).astype(np.float32)
+    packed = networks.pack({"cluster": torch.as_tensor(cluster)}, spec)
+    theirs, agent = scorer(packed).detach().numpy(), scorer.agent()
+    assert np.allclose(theirs, agent.output({"cluster": cluster}), atol=1e-5)
+    one, _ = agent.predict({"cluster": cluster[3]})
+    assert np.allclose(one, np.clip(theirs[3], -1, 1), atol=1e-5)
+    assert networks.Critic(spec)(packed).shape == (5, 1)
+
+
+def test_a_training_at_a_price_is_validated_by_j() -> None:
+    weeks = Episodes("price-weeks")
+    small = SMALL | {"n_slots": 2, "steps": 256}
+    del small["start"]
+    config = ppo.preset("price", **small)
+    kept = weeks.select("10001-10002")
+    trained = ppo.train(config, [weeks.select("1-2")], validation=[kept])
+    zeros = NamedAgent("zeros", ConstantAction((0.0, 0.0)), {"action": "price"})
+    found = evaluate([zeros], kept, progress=False)
+    j = found.values("zeros", "priced").mean()
+    assert trained.history[0][1] == pytest.approx(j / 21, rel=1e-12)
+    assert trained.steps == 256
 
 
 @pytest.mark.parametrize(("action", "start"), STARTS)

@@ -1,0 +1,29 @@
+"""Plans of single weeks at a price: a search never ends above where it began."""
+
+import numpy as np
+import pytest
+
+from research.price import MOST_HOURS, Plan, Weeks, held, other_run_times, plan_of
+
+WEEK = 20_001
+
+
+def test_a_plan_is_no_worse_than_what_its_search_began_at_and_can_be_played_again() -> None:
+    weeks, begins = Weeks(str(WEEK), copies=2), [held((0.0, 0.0)), held((0.5, -0.2))]
+    begun = [weeks.play(each)[0][0] for each in begins]
+    reached, plan = plan_of(weeks, begins, tries=8)
+    assert reached <= min(begun)
+    assert plan.shape == (MOST_HOURS, 2)
+    again = weeks.play(Plan(np.tile(plan, (2, 1, 1))).choose)[0]
+    assert again == pytest.approx([reached, reached], abs=1e-12)
+    first, second = (plan_of(weeks, begins, tries=8, seed=seed)[1] for seed in (1, 2))
+    assert not np.array_equal(first, second)
+
+
+def test_at_other_run_times_an_agent_meets_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("research.price.TRIES", 2)
+    monkeypatch.setattr("research.price.PLANS", 2)
+    usual = held((0.0, 0.0))
+    agent, plan, elsewhere, plan_elsewhere = other_run_times(WEEK, {"zeros": usual}, [usual])
+    assert (agent, elsewhere) == (plan, plan_elsewhere)  # the plan is what the search began at
+    assert agent != elsewhere
