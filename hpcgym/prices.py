@@ -104,8 +104,8 @@ def errors(seed: tuple[int, ...], noise: float, price: NDArray[np.int64]) -> NDA
     for hour in range(1, len(price)):
         new = math.sqrt(1 - OF_ERRORS**2) * drawn[hour]
         deviation[hour] = OF_ERRORS * deviation[hour - 1] + new
-    found: NDArray[np.int64] = np.rint(noise / DAY_H * price * deviation).astype(np.int64)
-    return found
+    missed: NDArray[np.int64] = np.rint(noise / DAY_H * price * deviation).astype(np.int64)
+    return missed
 
 
 @lru_cache(maxsize=16)

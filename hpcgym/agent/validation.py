@@ -118,7 +118,8 @@ class Validation:
             self._saf = [np.full(e.num_envs, 1.0 + e.configs[0].price.weight) for e in self._envs]
         else:
             self._saf = [_of_rule(RuleAgent("SAF"), *part) for part in parts]
-        of_scale, self._unit = (PRICED, 1.0) if metric == PRICED else ("ratio", self._saf[0])
+        of_scale = PRICED if metric == PRICED else "ratio"
+        self._unit: Any = 1.0 if metric == PRICED else self._saf[0]
         self._scale = self._envs[0].configs[0].scale if len(parts) == 1 else None
         if self._scale is not None and (self._scale.metric != of_scale or not self._scale.has_gap):
             self._scale = None
