@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.backfill import WORK_ON_NODES, OwnSimulator
+from hpcgym.core.backfill import OwnSimulator
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import SchedulerSettings
@@ -61,14 +61,6 @@ class Gang(OwnSimulator):
         if self.rows != math.inf and (type(self.rows) is not int or self.rows < 1):
             raise PolicyError(f"backfill 'gang': rows must be >= 1 or inf, got {self.rows!r}")
 
-    def check_policy(self, name: str) -> None:
-        """Raise a PolicyError for any policy but FCFS."""
-        if name != "FCFS":
-            raise PolicyError(
-                f"backfill '{self}' places jobs in order of submission: the policy must be FCFS, "
-                f"got {name}"
-            )
-
     def simulate(self, workload: Workload, settings: SchedulerSettings) -> Schedule:
         """Schedule a workload for `hpcgym.simulate`."""
         schedule = simulate_gang(workload, self, kill_at_limit=settings.kill_at_limit)
@@ -95,12 +87,8 @@ def simulate_gang(
         array([200, 300])
     """
     chosen = Gang() if gang is None else gang
-    if workload.machine is not None:
-        raise PolicyError(
-            f"backfill '{chosen}' counts processors; on a machine of nodes these work: "
-            f"{WORK_ON_NODES}"
-        )
     settings = SchedulerSettings(backfill=chosen, kill_at_limit=kill_at_limit)
+    settings.refuse_on(workload.machine)
     dependencies_of(workload, settings, settings.no_waits)
     run_time = executed_run_time(workload, kill_at_limit)
     start_time, end_time = share_in_time(workload, run_time, chosen)

@@ -15,7 +15,7 @@ from hpcgym.core.backfill import OwnSimulator
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError, WorkloadError
+from hpcgym.errors import WorkloadError
 from hpcgym.schedule import Schedule
 
 
@@ -29,17 +29,8 @@ class Recorded(OwnSimulator):
     NAME: ClassVar[str] = "recorded"
     REASON: ClassVar[str] = "starts jobs when the log says that they did"
 
-    @property
-    def works_on_nodes(self) -> bool:
-        """Tell that starts are taken as they are, wherever jobs ran."""
-        return True
-
-    def check_policy(self, name: str) -> None:
-        """Raise a PolicyError for any policy but FCFS, which stands for none."""
-        if name != "FCFS":
-            raise PolicyError(
-                f"backfill 'recorded' orders nothing: the policy must be FCFS, got {name}"
-            )
+    KNOWS: ClassVar[tuple[str, ...]] = ("nodes",)
+    """Starts are taken as they are, wherever jobs ran."""
 
     def simulate(self, workload: Workload, settings: SchedulerSettings) -> Schedule:
         """Return the recorded schedule for `hpcgym.simulate`.

@@ -163,7 +163,7 @@ def settings_for(
     if as_backfill(drawn["backfill"]).TAKES_ORDER:
         drawn["backfill_order"] = draw(backfill_orders)
     mode = as_backfill(drawn["backfill"])
-    if mode.expects or mode.BATCH_ONLY:
+    if mode.expects or "instants" in mode.demands:
         drawn["event_semantics"] = "batch"
     if drawn["event_semantics"] == "pyss":
         drawn["estimates"] = draw(one_of(("requested", "exact")))

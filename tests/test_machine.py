@@ -330,7 +330,7 @@ def test_requests_of_nodes_need_a_machine_of_nodes():
 
 def test_jobs_that_share_time_or_choose_shapes_need_counted_processors():
     jobs = Workload.from_arrays([0], [1], [1], [1], machine=Machine((NodeType(2, 4),)))
-    with pytest.raises(PolicyError, match="backfill 'gang' counts processors; on a machine of nod"):
+    with pytest.raises(PolicyError, match="'gang' counts processors; got a machine of nodes"):
         simulate(jobs, backfill="gang")
     with pytest.raises(WorkloadError, match="jobs with shapes need a machine of counted process"):
         simulate_moldable(jobs, [[(1, 1, 1)]])

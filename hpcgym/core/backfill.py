@@ -42,19 +42,30 @@ class Mode:
         NAME: What the text of the mode begins with.
         TAKES_ORDER: Whether candidates may be tried in another order than that of the queue.
         READS_ONLY: Whether `read` makes it of all that stands behind the colon.
+        ASKED: Words of `hpcgym.core.pairs` that it lacks unless it knows them.
+        KNOWS: Those that it knows.
     """
 
     NAME: ClassVar[str]
     TAKES_ORDER: ClassVar[bool] = False
     READS_ONLY: ClassVar[bool] = False
-
-    def check_policy(self, name: str) -> None:
-        """Raise a PolicyError where the mode cannot run a policy."""
+    ASKED: ClassVar[tuple[str, ...]] = ()
+    KNOWS: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def works_on_nodes(self) -> bool:
-        """Tell whether it schedules a machine of nodes."""
-        return False
+    def knows(self) -> tuple[str, ...]:
+        """Return the words of `hpcgym.core.pairs` that it knows with its parameters."""
+        return self.KNOWS
+
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return `hpcgym.core.pairs.Part.demands`; what knows no nodes counts processors."""
+        return {} if "nodes" in self.knows else {"counts": ""}
+
+    @property
+    def lacks(self) -> dict[str, str]:
+        """Return `hpcgym.core.pairs.Part.lacks`."""
+        return {word: "" for word in self.ASKED if word not in self.knows}
 
     @property
     def requeues(self) -> bool:
@@ -81,6 +92,16 @@ class OwnSimulator(Mode, ABC):
 
     REASON: ClassVar[str]
 
+    @property
+    def lacks(self) -> dict[str, str]:
+        """Return what it cannot be beside: all that happens in passes, and any other order."""
+        own = "a simulator of its own"
+        unordered = "which orders nothing: the policy must be FCFS"
+        return super().lacks | {
+            **dict.fromkeys(("backfilling", "waits", "no memory"), own),
+            **dict.fromkeys(("an order", "a backfill order"), unordered),
+        }
+
     @abstractmethod
     def simulate(self, workload: Workload, settings: Any) -> Any:
         """Schedule a workload by `SchedulerSettings`; returns a `hpcgym.schedule.Schedule`."""
@@ -93,16 +114,28 @@ class Backfill(Mode):
     The class of a mode stands in the file of its kernels, a part of the scheduler:
     `hpcgym.core.parts` says what such a file holds. A class may have `read`, which makes a mode of
     what stands behind the colon where that has no "=".
-
-    Attributes:
-        BATCH_ONLY: Whether it needs event_semantics "batch".
-        KNOWS_LIMITS: Whether its passes ask events about limits.
-        KNOWS_OUTAGES: Whether its passes on nodes, if it makes any, know outages.
     """
 
-    BATCH_ONLY: ClassVar[bool] = False
-    KNOWS_LIMITS: ClassVar[bool] = False
-    KNOWS_OUTAGES: ClassVar[bool] = True
+    ASKED: ClassVar[tuple[str, ...]] = ("limits", "outages", "outages of nodes", "held jobs")
+
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what it demands: what knows no nodes counts processors, and says who does not."""
+        others = "none, easy, cost-benefit, depth, conservative and slurm do not"
+        made = super().demands
+        return made | ({"counts": f"counts processors ({others})"} if made else {})
+
+    @property
+    def lacks(self) -> dict[str, str]:
+        """Return what it does not know, a backfill order, and memory that planning cannot have."""
+        lacking = super().lacks
+        if not self.TAKES_ORDER:
+            lacking["a backfill order"] = f"which takes none; these do: {', '.join(_takers())}"
+        if self.keeps_state:
+            lacking["no memory"] = (
+                "which keeps some; none, easy, depth, conservative and look-ahead do not"
+            )
+        return lacking
 
     @property
     def guards(self) -> bool | None:
@@ -115,9 +148,6 @@ class Backfill(Mode):
     def requeueable(self, workload: Workload) -> NDArray[np.int64]:
         """Return which jobs it may kill, shape (n_jobs,), 1 = it may; empty = all."""
         return np.empty(0, dtype=np.int64)
-
-    def refuse_on_counts(self) -> None:
-        """Raise a PolicyError where a parameter has a meaning on machines of nodes only."""
 
     @property
     def part(self) -> str:
@@ -176,10 +206,9 @@ class NoBackfill(Backfill):
     """Nothing starts ahead of a job that waits."""
 
     NAME: ClassVar[str] = "none"
-    KNOWS_LIMITS: ClassVar[bool] = True
+    KNOWS: ClassVar[tuple[str, ...]] = (*Backfill.ASKED, "nodes")
     part: ClassVar[str] = ""
     number: ClassVar[int] = s.BACKFILL_NONE
-    works_on_nodes: ClassVar[bool] = True
     guards: ClassVar[bool] = True
 
 
@@ -208,7 +237,6 @@ class Easy(Backfill):
 
     NAME: ClassVar[str] = "easy"
     TAKES_ORDER: ClassVar[bool] = True
-    works_on_nodes: ClassVar[bool] = True
 
     cap: float = math.inf
     long: float = 7200
@@ -316,6 +344,18 @@ class Easy(Backfill):
         return bool(self.part)
 
     @property
+    def knows(self) -> tuple[str, ...]:
+        """Return what it knows; with a cap or trials, which are a part of their own, less."""
+        outages = "outages", "outages of nodes", "nodes"
+        return outages if self.part else (*outages, "limits", "held jobs")
+
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what it demands, and what its trials do."""
+        at_once = {"instants": ""} if self.part else {}
+        return super().demands | at_once | ({} if self.trial is None else self.trial.demands)
+
+    @property
     def requeues(self) -> bool:
         """Tell whether it takes jobs off the machine, which then wait again."""
         return self.trial is not None
@@ -335,11 +375,6 @@ TRIALS_ON_NODES = "hpcgym.core.parts.trials_on_nodes"
 
 SLURM_ON_NODES = "hpcgym.core.parts.slurm_on_nodes"
 """Part that makes Slurm's passes there."""
-
-WORK_ON_NODES = (
-    "none, easy and cost-benefit with a cap, trials or neither, depth, conservative, slurm"
-)
-"""What messages name where a mode counts processors."""
 
 MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
     "backfill",
@@ -453,10 +488,9 @@ def as_backfill(mode: object) -> Backfill:
     )
 
 
-def order_refused(mode: Mode) -> str:
-    """Return the message that a mode takes no backfill order, and which modes take one."""
-    takers = ", ".join(name for name in MODES if MODES[name].TAKES_ORDER)
-    return f'backfill_order contradicts backfill = "{mode}"; modes that take one: {takers}'
+def _takers() -> list[str]:
+    """Return the names of the modes that take a backfill order."""
+    return [name for name in MODES if MODES[name].TAKES_ORDER]
 
 
 def _parameters_of(part: str, text: str, allowed: list[str]) -> dict[str, Any]:

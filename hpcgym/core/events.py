@@ -57,17 +57,11 @@ if TYPE_CHECKING:
 class Event(Mode):
     """Something that happens at instants of its own; its fields are its parameters.
 
-    Attributes:
-        COUNTS_PROCESSORS: Whether it knows nothing of nodes.
+    It may know "nodes"; "trials", where jobs wait and run at once; and "waits", where jobs change
+    their positions.
     """
 
-    COUNTS_PROCESSORS: ClassVar[bool] = True
-
-    KNOWS_JOBS: ClassVar[bool] = True
-    """Whether it may know jobs by position, which change where jobs wait for others."""
-
-    KNOWS_TRIALS: ClassVar[bool] = False
-    """Whether it may happen while jobs are on trial, which wait and run at once."""
+    ASKED: ClassVar[tuple[str, ...]] = ("trials", "waits")
 
     MAKES_PASSES: ClassVar[bool] = False
     """Whether it may make the passes, by `Sim.looks_ahead`."""
@@ -78,8 +72,19 @@ class Event(Mode):
     SHARED: ClassVar[bool] = False
     """Whether its kernels are called once for all events of its kind."""
 
-    def check_mode(self, mode: Mode) -> None:
-        """Raise a PolicyError where it cannot happen under a backfilling mode."""
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what it demands: of modes and semantics that there are passes."""
+        more = {"passes": ""} if self.MAKES_PASSES else {}
+        starts = {"attempts": ""} if self.requeues else {}
+        return super().demands | {"backfilling": "", "instants": ""} | more | starts
+
+    @property
+    def lacks(self) -> dict[str, str]:
+        """Return what it cannot be beside: planning, and another event that makes the passes."""
+        reasons = {"trials": "which knows no trials", "waits": "which may know jobs by position"}
+        lacking = {word: reasons.get(word, "") for word in super().lacks} | {"no events": ""}
+        return lacking | ({"passes": "which makes them, too"} if self.MAKES_PASSES else {})
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
         """Return rows of `Jobs.outage`, on the clock of the workload."""
@@ -184,8 +189,6 @@ def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dic
     of_jobs: list[NDArray[np.int64]] = []
     for event in events:
         assert workload is not None
-        if event.COUNTS_PROCESSORS and workload.machine is not None:
-            raise PolicyError(f"event '{event}' counts processors; {workload.name} has nodes")
         outages.extend(event.outages(workload))
         of_nodes.extend(event.node_outages(workload))
         if not event.SHARED or event.number not in called:

@@ -187,6 +187,11 @@ class OwnBackfill(Backfill, ABC):
         return True
 
     @property
+    def lacks(self) -> dict[str, str]:
+        """Return what it cannot be beside: jobs that change their positions, too."""
+        return super().lacks | {"waits": "whose passes are made in Python"}
+
+    @property
     def kept_as(self) -> Mode:
         """Return what specs keep of it: the object."""
         return self

@@ -144,6 +144,32 @@ class Policy:
         return self.constant is not None or self.keeps is not None
 
     @property
+    def demands(self) -> dict[str, str]:
+        """Return `hpcgym.core.pairs.Part.demands`."""
+        made: dict[str, str] = {}
+        if self.keeps is not None:
+            made |= {"backfilling": "", "instants": ""}
+        if self.chooser is not None:
+            made["a compiled order"] = ""
+        if self.chooser is not None and self.chooser.plans:
+            about = {"counts": "plans with counts of processors"}
+            made |= dict.fromkeys(("no events", "no memory", "instants"), "") | about
+            made["no records" if self.expects else "no expectations"] = ""
+        return made
+
+    @property
+    def lacks(self) -> dict[str, str]:
+        """Return `hpcgym.core.pairs.Part.lacks`."""
+        made: dict[str, str] = {}
+        if self.keeps is not None:
+            made["trials"] = "which knows no trials"
+        if self.is_python or not self.is_static:
+            made["restart"] = "which changes with time; choose one like 'FCFS' or 'SAF'"
+        if self.chooser is not None:
+            made["waits"] = "which chooses as it goes"
+        return made
+
+    @property
     def rule(self) -> int:
         """Return what kernels call its order, whose own kernel is compiled, or loaded, first."""
         if self.order in COMPILED_IN:

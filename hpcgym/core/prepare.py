@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import WORK_ON_NODES, Backfill, OwnSimulator, as_backfill, as_mode
+from hpcgym.core.backfill import Backfill, OwnSimulator, as_backfill, as_mode
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
@@ -336,28 +336,13 @@ def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
         WorkloadError: A job has no placement on its empty partition, or asks for more time than the
             partition allows.
     """
-    chosen = as_mode(settings.backfill)
-    if isinstance(chosen, OwnSimulator) and chosen.works_on_nodes:
+    mode = as_mode(settings.backfill)
+    if isinstance(mode, OwnSimulator) and "nodes" in mode.knows:
         return
-    mode = as_backfill(chosen)
+    as_backfill(mode)
+    settings.refuse_on(workload.machine)
     if workload.machine is None:
-        mode.refuse_on_counts()
         return
-    if not mode.works_on_nodes:
-        raise PolicyError(
-            f"backfill '{mode}' counts processors; on a machine of nodes these work: "
-            f"{WORK_ON_NODES}"
-        )
-    if settings.event_semantics != "batch":
-        raise PolicyError(
-            f"event_semantics {settings.event_semantics!r} counts processors; a machine of nodes "
-            "needs 'batch'"
-        )
-    policy = as_policy(settings.policy)
-    if policy.chooser is not None and policy.chooser.plans:
-        raise PolicyError(
-            f"{policy.name} plans with counts of processors; it cannot schedule a machine of nodes"
-        )
     if refused := unplaceable(workload, settings.placement):
         row, why = refused[0]
         raise WorkloadError(

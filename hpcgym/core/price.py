@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hpcgym import prices
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_number, is_whole, shortest
+from hpcgym.core.backfill import is_number, is_whole, shortest
 from hpcgym.core.events import Event
 from hpcgym.errors import PolicyError
 from hpcgym.prices import DAY_H, HOUR_S, MILLIONTHS
@@ -123,13 +123,11 @@ class Price(Event):
         heard = s.ON_INSTANT | int(loaders.module(PART).HEARS)
         return heard | (s.IS_BLOCKED | s.ON_SUBMIT if self.holds else 0)
 
-    def check_mode(self, mode: Mode) -> None:
-        """Refuse modes whose passes know nobody who is held."""
-        is_plain = isinstance(mode, Easy) and not mode.part and mode.trial is None
-        if self.holds and not is_plain and not isinstance(mode, NoBackfill):
-            raise PolicyError(
-                f"event '{self}': jobs are held back under backfill 'easy' and 'none'; got '{mode}'"
-            )
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what it demands: of passes that they know jobs that it holds back."""
+        known = "holds jobs back, which passes of backfill 'easy' and 'none' know"
+        return super().demands | ({"held jobs": known} if self.holds else {})
 
     def calendar(self, workload: Workload) -> tuple[int, NDArray[np.int64]]:
         """Return the hours of the span, whole days, and the price of each hour in millionths.

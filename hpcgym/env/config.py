@@ -17,7 +17,7 @@ from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.action import Action, kind_of
 from hpcgym.core.actions.index import Index
-from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
+from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import Event, as_events
 from hpcgym.core.observation_fields import OwnField, SmallField
@@ -536,9 +536,7 @@ def _overridden(
             "hpcgym.evaluate do"
         )
     order = settings.backfill_order if backfill_order is None else backfill_order
-    if not mode.TAKES_ORDER:
-        if backfill_order is not None:
-            raise ScenarioError(order_refused(mode))
+    if not mode.TAKES_ORDER and backfill_order is None:
         order = None  # the scenario's went with its mode
     settings = replace(settings, backfill=mode, backfill_order=order)
     if order is not None and as_policy(order).is_python:

@@ -88,7 +88,7 @@ def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
 
     Example:
         >>> misfits([load_agent("DYNP")], Episodes("hetero-64-weeks"))["DYNP"]
-        'DYNP plans with counts of processors; it cannot schedule a machine of nodes'
+        "policy 'DYNP' plans with counts of processors; got a machine of nodes"
     """
     workload, waits = episodes.workload(0), episodes.settings.dependencies != "ignore"
     is_plain = episodes.scenario.machine.nodes is None and not waits and workload.eligible is None

@@ -53,9 +53,8 @@ class Plans:
         self.trial = len(policies)
         room = MOST_ARRIVALS if n_samples else 0
         n_jobs = len(simulator.workload) + room
-        self._tables = [
-            _table_for(n_jobs, FIRST_ORDER + self.trial + 1) for _ in range(max(n_samples, 1))
-        ]
+        n_keys, mode_pass = FIRST_ORDER + self.trial + 1, simulator.episode.table.mode_pass
+        self._tables = [_table_for(n_jobs, n_keys, mode_pass) for _ in range(max(n_samples, 1))]
         self._planned = [Struct(table) for table in self._tables]
         self._plan = sim_of(state_for([simulator.episode], more_jobs=room), 0)
         rules = [RULE_INDEX if policy.order == INDEX else policy.rule for policy in policies]
@@ -137,8 +136,8 @@ class Plans:
         return np.concatenate([behind[fits], behind[~fits]])
 
 
-def _table_for(n_jobs: int, n_keys: int) -> Jobs:
-    """Allocate a job table; its rows are written as they are needed."""
+def _table_for(n_jobs: int, n_keys: int, mode_pass: int) -> Jobs:
+    """Allocate a job table for a mode's passes; its rows are written as they are needed."""
     return Jobs(
         submit_time=np.empty(n_jobs, dtype=np.int64),
         run_time=np.empty(n_jobs, dtype=np.int64),
@@ -153,7 +152,7 @@ def _table_for(n_jobs: int, n_keys: int) -> Jobs:
         reward_onset=np.empty(0, dtype=np.int64),
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32),
         **columns_without_history(),
-        mode_pass=0,
+        mode_pass=mode_pass,
         **columns_of_events((), None),
         **columns_without_nodes(),
     )

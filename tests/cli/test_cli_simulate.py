@@ -460,7 +460,7 @@ def test_outages_of_nodes_take_jobs_off_whether_given_or_in_the_file_of_the_mach
 @pytest.mark.parametrize(
     ("outage", "table", "said"),
     [
-        ("104,120,2", "", "counts processors; mine has nodes"),
+        ("104,120,2", "", "counts processors; of nodes name those"),
         ("104,120,nodes=lefd", "", "did you mean 'left'"),
         ("104,120,nodes=2-4", "", "there is no 4; allowed are 0-3"),
         ("104,x,nodes=2", "", "write FROM,TO,COUNT"),

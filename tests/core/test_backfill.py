@@ -94,12 +94,12 @@ def test_objects_refuse_the_same_values() -> None:
 
 @pytest.mark.parametrize("mode", ["none", "conservative", "conservative:compress=shift"])
 def test_backfill_order_is_refused_where_candidates_have_none(mode: str) -> None:
-    message = f'backfill_order contradicts backfill = "{mode}"; modes that take one: easy, depth'
+    message = f"got backfill '{mode}', which takes none; these do: easy, depth"
     with pytest.raises(PolicyError, match=message):
         SchedulerSettings(backfill=mode, backfill_order="SPF")
     with pytest.raises(ScenarioError, match=message):
         SchedulerSpec(backfill=mode, backfill_order="SPF")
-    with pytest.raises(ScenarioError, match=message):
+    with pytest.raises(PolicyError, match=message):
         SchedulingEnv("tiny", backfill=mode, backfill_order="SPF")
     with pytest.raises(PolicyError, match=message):
         RuleAgent("SAF", backfill=mode, backfill_order="SPF")

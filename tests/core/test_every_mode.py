@@ -165,7 +165,7 @@ def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
         (mode, semantics)
         for mode in LONG
         for semantics in ("batch", "pyss", "one-by-one")
-        if semantics == "batch" or not (as_backfill(mode).expects or as_backfill(mode).BATCH_ONLY)
+        if semantics == "batch" or "instants" not in as_backfill(mode).demands
     ],
 )
 def test_many_cells_give_the_figures_of_single_simulations(mode, semantics):

@@ -297,7 +297,7 @@ def test_environments_have_it_as_the_backfill_order():
     ("settings", "said"),
     [
         ({"backfill": "easy+trial"}, "knows no trials"),
-        ({"event_semantics": "pyss"}, "needs a backfilling mode"),
+        ({"event_semantics": "pyss"}, "needs event_semantics 'batch'"),
         ({"backfill": "gang"}, "needs a backfilling mode"),
         ({"backfill_order": "multifactor:fairshare=5"}, "count usage in two ways"),
         ({"policy": "fair-share:factor=1"}, "factor must be above 0 and below 1"),

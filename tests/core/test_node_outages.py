@@ -343,7 +343,7 @@ def test_an_outage_of_nodes_is_text_that_reads_back():
 @pytest.mark.parametrize(
     ("event", "named"),
     [
-        ("outage:from=1,to=2,processors=1", "tiny has nodes: name those"),
+        ("outage:from=1,to=2,processors=1", "of nodes name those that are down"),
         ("outage:from=1,to=2,nodes=0-7", "allowed are 0-3"),
         ("outage:from=1,to=2,nodes=lift", "did you mean 'left'"),
         ("outage:from=1,to=2,nodes=1,processors=2", "not both"),
@@ -359,7 +359,7 @@ def test_what_names_no_nodes_is_refused_with_the_reason(event, named):
 
 def test_nodes_of_a_machine_that_has_none_are_refused():
     jobs = Workload.from_arrays([0], [1], [1], [1], machine_processors=4)
-    with pytest.raises(PolicyError, match="has none, and counts processors"):
+    with pytest.raises(PolicyError, match="on counted processors say how many are down"):
         hpcgym.simulate(jobs, events=[Outage(1, 2, nodes=1)])
 
 
@@ -369,9 +369,9 @@ def test_modes_that_count_processors_are_refused_beside_outages_of_nodes():
         "relaxed:omega=1",
         "conservative:compress=shift",
     ):
-        with pytest.raises(PolicyError, match="on machines of nodes"):
+        with pytest.raises(PolicyError, match="needs passes that know outages of nodes"):
             SchedulerSettings(events=[Outage(1, 2, nodes=1)], backfill=mode)
-    with pytest.raises(PolicyError, match="leave overhead out of"):
+    with pytest.raises(PolicyError, match="processors for a time after kills"):
         SchedulerSettings(events=[Outage(1, 2, nodes=1)], backfill="easy+trial:overhead=5")
 
 

@@ -407,8 +407,8 @@ def test_what_is_no_outage_is_refused_by_name(event, named):
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"backfill": "conservative"}, "under backfill 'easy' and 'cost-benefit'"),
-        ({"backfill": "easy+trial:overhead=30"}, "leave overhead out"),
+        ({"backfill": "conservative"}, "of backfill 'easy' and 'cost-benefit'"),
+        ({"backfill": "easy+trial:overhead=30"}, "processors for a time after kills"),
         ({"backfill": "gang:rows=2"}, "backfilling mode"),
         ({"event_semantics": "pyss"}, "batch"),
         ({"correction": "reqtime", "estimates": "recent"}, "correction"),
@@ -446,5 +446,5 @@ def test_jobs_of_several_shapes_are_planned_without_outages():
 def test_outages_on_a_machine_of_nodes_are_refused():
     nodes = hpcgym.Machine((hpcgym.machine.NodeType(2, 64),))
     jobs = hpcgym.load_workload("tiny", machine=nodes)
-    with pytest.raises(PolicyError, match="counts processors; tiny has nodes"):
+    with pytest.raises(PolicyError, match="counts processors; of nodes name those that are down"):
         starts(jobs, Outage(1, 2, 1))

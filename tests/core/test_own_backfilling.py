@@ -228,8 +228,8 @@ def test_the_environment_plays_a_mode_in_python_as_the_compiled_one(decide, acti
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda mode: hpcgym.simulate(JOBS, "PLANNER", backfill=mode), "PLANNER plans with a"),
-        (lambda mode: hpcgym.simulate(JOBS, "DYNP", backfill=mode), "DYNP plans with a"),
+        (lambda mode: hpcgym.simulate(JOBS, "PLANNER", backfill=mode), "'PLANNER' plans with a"),
+        (lambda mode: hpcgym.simulate(JOBS, "DYNP", backfill=mode), "'DYNP' plans with a"),
         (lambda mode: hpcgym.simulate_many([JOBS], ["SAF"], backfill=mode), "simulate_many cannot"),
         (lambda mode: SchedulingEnv("tiny", backfill=mode, action="job"), "action 'job' cannot"),
         (lambda mode: SchedulingVectorEnv("tiny", backfill=mode), "vectorization_mode='sync'"),
@@ -246,7 +246,7 @@ def test_the_environment_plays_a_mode_in_python_as_the_compiled_one(decide, acti
         ),
         (
             lambda mode: hpcgym.simulate(JOBS, backfill=mode, backfill_order="SPF"),
-            "backfill_order contradicts",
+            "which takes none; these do: easy",
         ),
     ],
 )

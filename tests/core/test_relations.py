@@ -317,14 +317,14 @@ EXCEPTIONS = (
 
 REFUSED = {
     "an_outage_far_away": (
-        "passes know outages|needs a backfilling mode|has jobs start several times|overhead"
-        "|both make the passes|beside restart"
+        "passes that know outages|needs a backfilling mode|has jobs start several times|overhead"
+        "|makes the passes|restart"
     ),
-    "limits_that_never_bind": "passes know limits|needs a backfilling mode|both make the passes",
+    "limits_that_never_bind": "passes that know limits|needs a backfilling mode|makes the passes",
     "nobody_is_killed": (
-        "knows no trials|passes know limits|starts a job several times|and event_semantics"
+        "knows no trials|passes that know limits|has jobs start several|needs event_semantics"
     ),
-    "processors_as_one_node": "counts processors|restart is not known on machines of nodes",
+    "processors_as_one_node": "counts processors|restart",
 }
 """What refuses the other case of a relation."""
 

@@ -238,9 +238,9 @@ def test_what_is_no_parameter_is_refused(text, said):
     ("settings", "said"),
     [
         ({"event_semantics": "pyss"}, "sees all events of an instant at once"),
-        ({"backfill_order": "SPF"}, "backfill_order contradicts"),
+        ({"backfill_order": "SPF"}, "which takes none; these do: easy"),
         ({"policy": "DYNP"}, "plans with a backfill that keeps nothing"),
-        ({"events": "outage:from=5,to=9,processors=1"}, "passes know outages under backfill"),
+        ({"events": "outage:from=5,to=9,processors=1"}, "needs passes that know outages"),
     ],
 )
 def test_what_cannot_stand_beside_it_is_refused(settings, said):

@@ -338,10 +338,10 @@ def test_the_clock_stops_at_cycles_only_where_a_job_may_start():
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"events": "outage:from=5,to=9,nodes=0"}, "passes know outages under backfill"),
+        ({"events": "outage:from=5,to=9,nodes=0"}, "needs passes that know outages"),
         ({"event_semantics": "pyss"}, "sees all events of an instant at once"),
         ({"policy": "DYNP"}, "plans with a backfill that keeps nothing"),
-        ({"backfill_order": "SPF"}, "backfill_order contradicts"),
+        ({"backfill_order": "SPF"}, "which takes none; these do: easy"),
         ({"backfill": "slurm+trial"}, "runs no trials, got '+trial'"),
     ],
 )
@@ -353,7 +353,7 @@ def test_what_cannot_stand_beside_it_is_refused(chosen, said):
 
 def test_a_limit_of_partitions_is_refused_where_there_are_none():
     jobs = Workload.from_arrays([0], [5], [5], [2], machine_processors=4)
-    with pytest.raises(PolicyError, match="max_job_part is about partitions of machines of nodes"):
+    with pytest.raises(PolicyError, match="which is about partitions of machines of nodes"):
         hpcgym.simulate(jobs, backfill="slurm:max_job_part=3")
 
 

@@ -130,9 +130,9 @@ def test_a_real_log_has_the_attempts_of_the_reference(real_log, log, policy):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"policy": "WFP3"}, "'WFP3' changes with time.*'FCFS' or 'SAF'"),
-        ({"policy": "FCFS", "backfill_order": "WFP3"}, "'WFP3' changes with time"),
-        ({"events": "outage:from=0,to=9,processors=1"}, "beside restart is not known"),
+        ({"policy": "WFP3"}, "'WFP3', which changes with time.*'FCFS' or 'SAF'"),
+        ({"policy": "FCFS", "backfill_order": "WFP3"}, "'WFP3', which changes with time"),
+        ({"events": "outage:from=0,to=9,processors=1"}, "whose age is then not known; got event"),
     ],
 )
 def test_what_restart_does_not_know_is_refused(given, said):
@@ -144,5 +144,5 @@ def test_what_restart_does_not_know_is_refused(given, said):
 def test_restart_is_refused_on_machines_of_nodes():
     machine = Machine.from_dict({"nodes": [{"count": 2, "cpus": 4}]})
     jobs = hpcgym.Workload.from_arrays([0], [1], [1], [1], machine=machine)
-    with pytest.raises(PolicyError, match="restart is not known on machines of nodes"):
+    with pytest.raises(PolicyError, match=r"wait anew \(restart\).*; got a machine of nodes"):
         hpcgym.simulate(jobs, backfill="easy+trial:restart=121")

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 import hpcgym
 from env_cases import ACTIONS, busy_workload, episodes_of, plain_env
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import ScenarioError
+from hpcgym.errors import PolicyError, ScenarioError
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = ("look-ahead:window=6", "relaxed:omega=0.5", "slack:c=0.5", "slurm:interval=90")
@@ -68,7 +68,7 @@ def test_picking_a_job_is_refused_where_promises_are_kept() -> None:
 
 @pytest.mark.parametrize("backfill", ["look-ahead", "slack:c=1"])
 def test_candidates_in_an_order_of_their_own_are_refused(backfill: str) -> None:
-    with pytest.raises(ScenarioError, match="modes that take one: easy, depth, relaxed"):
+    with pytest.raises(PolicyError, match="which takes none; these do: easy, depth, relaxed"):
         plain_env("tiny", backfill=backfill, backfill_order="SPF")
 
 

@@ -49,18 +49,18 @@ def test_an_agent_that_states_another_mode_to_its_environment_is_a_misfit():
     slack = NamedAgent("slack", saf, keywords | {"backfill": "slack:c=1"})
     (left_out,) = misfits([fits, slack], Episodes(SCENARIO)).items()
     assert left_out[0] == "slack"
-    assert "on a machine of nodes these work: none, easy" in left_out[1]
+    assert "counts processors (none, easy, cost-benefit, depth," in left_out[1]
 
 
 def test_an_evaluation_leaves_misfits_out_and_names_them():
     found = evaluate(["PLANNER", "FCFS", "SLACK"], SCENARIO, weeks="4", progress=False)
     assert found.agents == ("FCFS", "SAF")
     assert set(found.left_out) == {"PLANNER", "SLACK"}
-    assert "left out PLANNER: PLANNER plans with counts of processors" in text_of(found.table())
+    assert "left out PLANNER: policy 'PLANNER' plans with counts" in text_of(found.table())
 
 
 def test_an_evaluation_of_misfits_alone_is_refused():
-    match = "no agent can schedule hetero-64-weeks: PLANNER plans with counts"
+    match = "no agent can schedule hetero-64-weeks: policy 'PLANNER' plans with counts"
     with pytest.raises(EvaluationError, match=match):
         evaluate(["PLANNER"], SCENARIO, weeks="4", progress=False)
 

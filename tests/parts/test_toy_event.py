@@ -78,10 +78,10 @@ def test_events_that_cannot_be_are_refused_with_the_reason():
     )
     assert said[1].startswith("unknown parameter of event 'late' 'processor'; did you mean 'proc")
     assert said[2] == "event 'late' needs processors: 'late:processors=...'"
-    assert said[3].endswith("semantics 'batch'; got 'easy' and 'pyss'")
-    assert said[4] == "DYNP plans without events; got 'late:processors=3'"
-    assert said[5].endswith("got 'gang:rows=2' and 'batch'")
-    assert said[6] == "event 'late:processors=3' counts processors; tiny has nodes"
+    assert "got event_semantics 'pyss', which has a pass for each" in said[3]
+    assert said[4] == "policy 'DYNP' plans without events; got event 'late:processors=3'"
+    assert "needs a backfilling mode; got backfill 'gang:rows=2'" in said[5]
+    assert said[6].startswith("event 'late:processors=3' counts processors; got a machine of nodes")
     assert said[7] == "jobs wait that fit no more, and no event is to come"
 
 

@@ -105,6 +105,14 @@ def test_a_single_candidate_without_moves_gives_the_schedule_of_that_policy(poli
     np.testing.assert_array_equal(ours.start_time, alone.start_time)
 
 
+@pytest.mark.parametrize(("one", "same"), [("depth:k=1", "easy"), ("conservative", "depth:k=inf")])
+def test_modes_that_are_the_same_are_planned_alike(one, same):
+    log = hpcgym.load_workload("synthetic-256").select(np.arange(400))
+    policy = policy_of(rollouts=8, samples=1)
+    ours, theirs = (hpcgym.simulate(log, policy, backfill=mode) for mode in (one, same))
+    np.testing.assert_array_equal(ours.start_time, theirs.start_time)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("samples", [0, 2])
 def test_copies_and_pickles_choose_as_their_original(samples):
@@ -163,7 +171,10 @@ def test_no_move_is_tried_once_the_time_is_spent():
         (lambda: SchedulerSettings("PLANNER", backfill_order="SMITH-HISTORY"), "users' records"),
         (lambda: SchedulerSettings("PLANNER", backfill_order="SMITH"), "users' records"),
         (lambda: SchedulerSettings("DYNP", backfill_order="SMITH-HISTORY"), "users' records"),
-        (lambda: SchedulerSettings("PLANNER", event_semantics="pyss"), "plans with"),
+        (
+            lambda: SchedulerSettings("PLANNER", event_semantics="pyss"),
+            "event_semantics 'batch'",
+        ),
         (lambda: SchedulerSettings("PLANNER", backfill="conservative:compress=shift"), "plans"),
     ],
 )

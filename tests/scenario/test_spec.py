@@ -94,7 +94,7 @@ def test_malformed_lines_are_refused_unless_dropped_by_choice():
 
 
 def test_contradictions_of_the_scheduler_are_refused():
-    with pytest.raises(ScenarioError, match='backfill_order contradicts backfill = "none"'):
+    with pytest.raises(ScenarioError, match="got backfill 'none', which takes none; these do"):
         SchedulerSpec(backfill="none", backfill_order="SPF")
     with pytest.raises(ScenarioError, match=r"'pyss' .* needs kill_at_limit=True"):
         SchedulerSpec(event_semantics="pyss", kill_at_limit=False)

@@ -65,8 +65,10 @@ def find_delay(jobs: Jobs, sim: Sim, head: int) -> bool:
     Writes `checked_head`, `checked_shadow`, `shadow` and `extra`.
     """
     reserve(jobs, sim, head)
-    # Where a job outlives its estimate the head's time moves with the clock, which is no delay.
+    # Where a job outlives its estimate the head's time moves with the clock, and a correction
+    # moves it later, which are no delays.
     later = sim.checked_head == head and sim.shadow > max(sim.checked_shadow, sim.now)
+    later = later and sim.correct == s.CORRECT_NOT
     sim.checked_head = head
     sim.checked_shadow = sim.shadow
     return later
@@ -94,5 +96,4 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
             return NOT_MAXIMAL
     sim.shadow = shadow
     sim.extra = extra
-    # A correction rightly moves the head later.
-    return HEAD_DELAYED if later and sim.correct == s.CORRECT_NOT else 0
+    return HEAD_DELAYED if later else 0

@@ -87,19 +87,20 @@ class Conservative(Backfill):
         return __name__ if self.keeps_reservations else depth.__name__
 
     @property
-    def works_on_nodes(self) -> bool:
-        """Tell whether its passes place jobs on the nodes of a machine."""
-        return not self.keeps_reservations
+    def knows(self) -> tuple[str, ...]:
+        """Return what it knows: where nothing is kept, nodes and their outages."""
+        return () if self.keeps_reservations else ("nodes", "outages of nodes")
+
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what it demands: of the machine that it has nodes, where a plan is limited."""
+        about = {"nodes": "has planned, which needs a machine of nodes"}
+        return super().demands | (about if self.planned < math.inf else {})
 
     @property
     def guards(self) -> bool:
         """Tell whether nothing delays a head beyond the threshold."""
         return not self.keeps_reservations
-
-    def refuse_on_counts(self) -> None:
-        """Refuse a limit of the plan."""
-        if self.planned < math.inf:
-            raise PolicyError(f"backfill '{self}': planned needs a machine of nodes")
 
     @property
     def parameters(self) -> tuple[float, ...]:

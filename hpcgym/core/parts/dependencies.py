@@ -50,7 +50,7 @@ class Dependencies(Event):
     """
 
     NAME: ClassVar[str] = "dependencies"
-    COUNTS_PROCESSORS: ClassVar[bool] = False
+    KNOWS: ClassVar[tuple[str, ...]] = ("nodes",)
 
     kind: str = "ignore"
     kills: bool = True

@@ -54,7 +54,7 @@ class Depth(Backfill):
     NAME: ClassVar[str] = "depth"
     TAKES_ORDER: ClassVar[bool] = True
 
-    works_on_nodes: ClassVar[bool] = True
+    KNOWS: ClassVar[tuple[str, ...]] = ("nodes", "outages of nodes")
     guards: ClassVar[bool] = True
 
     k: float

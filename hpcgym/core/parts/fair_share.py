@@ -69,8 +69,7 @@ class FairShare(Event):
     """
 
     NAME: ClassVar[str] = "usage"
-    COUNTS_PROCESSORS: ClassVar[bool] = False
-    KNOWS_JOBS: ClassVar[bool] = False
+    KNOWS: ClassVar[tuple[str, ...]] = ("nodes", "waits")
 
     kind: int = FAIR_TREE
     half_life: float = 604_800.0

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Backfill, Easy, Mode, is_whole
+from hpcgym.core.backfill import is_whole
 from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import start_waiting
@@ -62,8 +62,7 @@ Names: TypeAlias = Callable[[str], tuple[dict[str, int], NDArray[np.int64]]]
 class LimitingEvent(Event):
     """What limits of all forms share: jobs in groups, at most one on each level."""
 
-    KNOWS_JOBS: ClassVar[bool] = False
-    COUNTS_PROCESSORS: ClassVar[bool] = False
+    KNOWS: ClassVar[tuple[str, ...]] = ("nodes", "waits")
     MAKES_PASSES: ClassVar[bool] = True
     WITHHOLDS: ClassVar[bool] = True
 
@@ -71,14 +70,11 @@ class LimitingEvent(Event):
         """Return the columns of each level, and the limit that counts each job there, by text."""
         return [], []
 
-    def check_mode(self, mode: Mode) -> None:
-        """Refuse modes whose passes know no limits."""
-        is_plain = isinstance(mode, Easy) and not mode.part and mode.trial is None
-        if not is_plain and not (isinstance(mode, Backfill) and mode.KNOWS_LIMITS):
-            raise PolicyError(
-                f"event '{self}': passes know limits under backfill 'easy', 'none' and 'slurm'; "
-                f"got '{mode}'"
-            )
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what it demands: of passes that they know limits."""
+        known = "needs passes that know limits, those of backfill 'easy', 'none' and 'slurm'"
+        return super().demands | {"limits": known}
 
     def of_jobs(self, workload: Workload) -> IntTable:
         """Return the columns of `Jobs.known` of all levels.

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.backfill import Backfill, Easy, Mode, NoBackfill, is_whole
+from hpcgym.core.backfill import is_whole
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.down_nodes import NodeOutage
 from hpcgym.core.engine.life import (
@@ -94,11 +94,9 @@ class Outage(Event):
     """
 
     NAME: ClassVar[str] = "outage"
-    KNOWS_JOBS: ClassVar[bool] = False
-    KNOWS_TRIALS: ClassVar[bool] = True
+    KNOWS: ClassVar[tuple[str, ...]] = ("trials", "waits", "nodes")
     MAKES_PASSES: ClassVar[bool] = True
     SHARED: ClassVar[bool] = True
-    COUNTS_PROCESSORS: ClassVar[bool] = False
 
     from_: int
     to: int
@@ -124,45 +122,29 @@ class Outage(Event):
                 )
             object.__setattr__(self, "processors", int(self.processors))
 
-    def check_mode(self, mode: Mode) -> None:
-        """Refuse modes whose passes know no outages."""
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what it demands: of passes that they know outages, and of the machine its form."""
+        modes = "those of backfill 'easy' and 'cost-benefit', with a cap or trials or without"
         if self.nodes:
-            is_known = isinstance(mode, Backfill) and mode.works_on_nodes and mode.KNOWS_OUTAGES
-            modes = (
-                "'easy' and 'cost-benefit', with a cap or trials or without, 'depth', "
-                "'conservative' and 'none' on machines of nodes"
+            where = "names nodes; on counted processors say how many are down, as in processors=64"
+            known = (
+                f"needs passes that know outages of nodes, {modes}, 'depth', 'conservative', 'none'"
             )
-        else:
-            is_known = isinstance(mode, (Easy, NoBackfill))
-            modes = "'easy' and 'cost-benefit', with a cap or trials or without, and 'none'"
-        if not is_known:
-            raise PolicyError(
-                f"event '{self}': passes know outages under backfill {modes}; got '{mode}'"
-            )
-        trial = mode.trial if isinstance(mode, Easy) else None
-        if trial is not None and trial.restart > 0:
-            raise PolicyError(
-                f"event '{self}' beside restart is not known; leave restart out of '{mode}'"
-            )
-        if trial is not None and trial.overhead > 0:
-            raise PolicyError(
-                f"event '{self}': where kills take time (overhead), an outage could take "
-                f"processors that are being cleared; leave overhead out of '{mode}'"
-            )
+            return super().demands | {"nodes": where, "outages of nodes": known}
+        where = "counts processors; of nodes name those that are down, as in nodes=0-3/7"
+        known = f"needs passes that know outages, {modes}, and 'none'"
+        return super().demands | {"counts": where, "outages": known}
+
+    @property
+    def lacks(self) -> dict[str, str]:
+        """Return what it cannot be beside: jobs that wait anew, and kills that take time."""
+        return super().lacks | {"restart": "", "overhead": ""}
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
-        """Return its row of `Jobs.outage`, which lasts no time if it is over at time 0.
-
-        Raises:
-            PolicyError: It counts processors, and the machine has nodes.
-        """
+        """Return its row of `Jobs.outage`, which lasts no time if it is over at time 0."""
         if self.nodes:
             return []
-        if workload.machine is not None:
-            raise PolicyError(
-                f"event '{self}' counts processors; {workload.name} has nodes: name those that "
-                "are down, as in nodes=0-3/7"
-            )
         start, end, announced = self._instants(workload)
         return [(start, end, self.processors, announced, -1)]
 
@@ -174,11 +156,7 @@ class Outage(Event):
         """
         if not self.nodes:
             return []
-        if workload.machine is None:
-            raise PolicyError(
-                f"event '{self}' names nodes; {workload.name} has none, and counts processors: "
-                "say how many are down, as in processors=64"
-            )
+        assert workload.machine is not None
         nodes = workload.machine.find_nodes(self.nodes, PolicyError)
         return [NodeOutage(*self._instants(workload), nodes)]
 

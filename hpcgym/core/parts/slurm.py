@@ -65,10 +65,7 @@ class Slurm(Backfill):
     """
 
     NAME: ClassVar[str] = "slurm"
-    BATCH_ONLY: ClassVar[bool] = True
-    KNOWS_LIMITS: ClassVar[bool] = True
-    KNOWS_OUTAGES: ClassVar[bool] = False
-    works_on_nodes: ClassVar[bool] = True
+    KNOWS: ClassVar[tuple[str, ...]] = ("limits", "nodes")
     keeps_state: ClassVar[bool] = True
 
     max_job_test: float = 500
@@ -116,13 +113,12 @@ class Slurm(Backfill):
         # `Sim.depth` and `Sim.planned`, which kernels of nodes read: any number of reservations.
         return (math.inf, math.inf, *super().parameters)
 
-    def refuse_on_counts(self) -> None:
-        """Refuse a limit of partitions."""
-        if self.max_job_part < math.inf:
-            raise PolicyError(
-                f"backfill '{self}': max_job_part is about partitions of machines of nodes; where "
-                "processors are counted leave it out"
-            )
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what it demands: of the machine that it has the partitions of its limit."""
+        about = "has max_job_part, which is about partitions of machines of nodes"
+        limited = {"nodes": about} if self.max_job_part < math.inf else {}
+        return super().demands | {"instants": ""} | limited
 
 
 class SlurmSim(Sim):

@@ -152,10 +152,15 @@ class Trial:
         """Return the text, which `hpcgym.core.backfill.as_mode` reads behind a "+"."""
         return text_of_part(self)
 
+    @property
+    def demands(self) -> dict[str, str]:
+        """Return what a mode demands that runs them, `hpcgym.core.pairs`."""
+        restart = {"restart": ""} if self.restart else {}
+        overhead = {"overhead": ""} if self.overhead else {}
+        return {"attempts": "", "trials": ""} | restart | overhead
+
     def requeueable(self, workload: Workload) -> NDArray[np.int64]:
         """Return which jobs may be killed, shape (n_jobs,), 1 = may be; empty = all."""
-        if self.restart and workload.machine is not None:
-            raise PolicyError("trial: restart is not known on machines of nodes; leave it out")
         if self.users == 1 and workload.requeue is None:
             return np.empty(0, dtype=np.int64)
         drawn = self._draw_users(workload)

@@ -1,0 +1,10 @@
+"""Print the table of docs/backfilling.md: which parts of the scheduler do not go together.
+
+python scripts/pair_table.py
+"""
+
+from hpcgym.text_table import machine_text
+from research.pairs import table
+
+if __name__ == "__main__":
+    print(machine_text(table(), "markdown"))
