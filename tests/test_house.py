@@ -272,6 +272,7 @@ def test_a_kind_of_action_is_named_in_its_file_and_in_one_list():
 USES_OF_A_SETTING = {
     "hpcgym/core/setting_list.py": "its line",
     "hpcgym/core/settings.py": "what it contradicts",
+    "hpcgym/core/pairs.py": "what it does not go with",
     "hpcgym/core/prepare.py": "what kernels read",
     "hpcgym/cli/options.py": "where its option has no effect",
     "hpcgym/env/config.py": "why no environment takes it",

@@ -95,10 +95,10 @@ class OwnSimulator(Mode, ABC):
     @property
     def lacks(self) -> dict[str, str]:
         """Return what it cannot be beside: all that happens in passes, and any other order."""
-        own = "a simulator of its own"
+        runs_alone = "a simulator of its own"
         unordered = "which orders nothing: the policy must be FCFS"
         return super().lacks | {
-            **dict.fromkeys(("backfilling", "waits", "no memory"), own),
+            **dict.fromkeys(("backfilling", "waits", "no memory"), runs_alone),
             **dict.fromkeys(("an order", "a backfill order"), unordered),
         }
 

@@ -17,7 +17,7 @@ from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
-    from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.core.setting_list import SettingList
     from hpcgym.machine import Machine
 
 DEMANDS = {
@@ -81,7 +81,7 @@ def refuse(parts: Iterable[Part]) -> None:
             raise PolicyError(why)
 
 
-def parts_of(settings: SchedulerSettings) -> list[Part]:
+def parts_of(settings: SettingList) -> list[Part]:
     """Return the parts that settings name, the mode first."""
     mode, order = as_mode(settings.backfill), as_policy(settings.policy)
     parts = [Part(f"backfill '{mode}'", mode.demands, mode.lacks)]
@@ -113,9 +113,9 @@ def _backfill_order(given: AnyPolicy) -> Part:
     return Part(f"backfill_order '{order.name}'", order.demands | {"a backfill order": ""}, lacks)
 
 
-def _others(settings: SchedulerSettings) -> list[Part]:
+def _others(settings: SettingList) -> list[Part]:
     """Return the other settings, where they are not what goes with all."""
-    parts, predictor = [], settings.predictor
+    parts, asks = [], getattr(settings.estimates, "ask", None) or callable(settings.estimates)
     if settings.event_semantics != "batch":
         alone = dict.fromkeys(("instants", "waits"), "which has a pass for each; choose 'batch'")
         counts = {"counts": "counts processors, as 'batch' does not"}
@@ -125,7 +125,7 @@ def _others(settings: SchedulerSettings) -> list[Part]:
         parts.append(Part(f"correction '{settings.correction}'", {}, once))
     if settings.dependencies != "ignore":
         parts.append(Part(f"dependencies '{settings.dependencies}'", {"waits": ""}, {}))
-    if predictor is not None and predictor.ask:
+    if asks:
         parts.append(Part("a predictor", {}, {"waits": "which is your own"}))
     return parts
 

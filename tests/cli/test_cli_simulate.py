@@ -481,7 +481,7 @@ def test_an_outage_of_nodes_that_cannot_be_is_refused(
         ("104,120,-2", "--outage '104,120,-2': write FROM,TO,COUNT"),
         ("104,104,2", "to must be later than from"),
         ("104,120,5", "outages take 5 processors at 104 s; mine has 4"),
-        ("104,120,nodes=1", "names nodes; mine has none"),
+        ("104,120,nodes=1", "names nodes; on counted processors say how many"),
     ],
 )
 def test_an_outage_that_cannot_be_is_refused(

@@ -625,5 +625,5 @@ def test_what_cannot_be_beside_waiting_jobs_is_refused_with_the_reason():
         hpcgym.simulate(hpcgym.load_workload("tiny"), **waits)
     with pytest.raises(WorkloadError, match="after itself"):
         workload_of([reference.Job(0, 1, 1, 1, 0)])
-    with pytest.raises(HpcgymError, match=r"\[scheduler\] dependencies 'feedback' let jobs wait"):
+    with pytest.raises(HpcgymError, match=r"\[scheduler\] dependencies 'feedback' has jobs wait"):
         SchedulerSpec(dependencies="feedback", policy="DYNP")
