@@ -1,7 +1,7 @@
 """Judge agents of action `price` on weeks they never saw, beside the best rules known.
 
     python scripts/price.py rules                      # searches rules on the training weeks
-    python scripts/price.py judge runs/price-*.npz     # networks on the test weeks
+    python scripts/price.py judge runs/price-*.npz     # networks, or cards, on the test weeks
     python scripts/price.py judge --months             # months of the same logs, weeks in a row
     python scripts/price.py judge --noise 0.3          # forecasts that miss
     python scripts/price.py plan                       # plans of single weeks, at other run times
@@ -28,6 +28,7 @@ from research.price import (
     Weeks,
     begins_of,
     best_of,
+    chooser,
     controls_of,
     months_of,
     other_run_times,
@@ -63,7 +64,7 @@ def judge(weeks: Weeks, files: list[Path | None]) -> None:
         print(row(name, weeks.play(rule.choose)[0], others), flush=True)
     found = []
     for file in files:
-        reached, actions = weeks.play(PriceNet.read(file).choose)
+        reached, actions = weeks.play(chooser(file))
         found.append(reached)
         name = "PRICE-NET" if file is None else file.stem
         print(row(name, reached, [(BEST, best)]))

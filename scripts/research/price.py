@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.contest import UNKNOWN
 from hpcgym.agent.price import PriceNet, PriceRule
 from hpcgym.agent.shelf import load_agent
@@ -219,6 +220,15 @@ def rules_of_the_shelf() -> dict[str, PriceRule]:
     agents = {name: load_agent(name) for name in ("PRICE-KAPPA", "PRICE-CAP", BEST)}
     found = {name: getattr(agent, "agent", None) for name, agent in agents.items()}
     return {name: rule for name, rule in found.items() if isinstance(rule, PriceRule)}
+
+
+def chooser(file: Path | None) -> Choose:
+    """Return what a network chooses: of a card, of a file of `train_price.py`, or of PRICE-NET."""
+    if file is not None and file.suffix == ".npz":
+        return PriceNet.read(file).choose
+    agent = load_agent("PRICE-NET" if file is None else str(file))
+    assert isinstance(agent, NamedAgent)
+    return lambda shown: agent.predict({"cluster": shown})[0]
 
 
 def scale_of_price(folder: Path, weeks: tuple[int, int], seed: int, command: str) -> dict[str, Any]:
