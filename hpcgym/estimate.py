@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
 """How often an interval covers the metric over all weeks that might have come."""
@@ -113,6 +113,32 @@ def mean_of(values: ArrayLike) -> Estimate:
     n = len(given)
     error = float(given.std(ddof=1)) / math.sqrt(n) if n > 1 else None
     return Estimate(float(given.mean()) if n else math.nan, error, n - 1, is_ratio=False)
+
+
+def pooled_mean(sums: ArrayLike, counts: ArrayLike) -> Estimate:
+    """Return the mean of all jobs of some weeks, whose sums and counts are given by week.
+
+    Example:
+        >>> print(pooled_mean([2.0, 9.0], [1, 2]))
+        3.667 [-12.2, 19.5]
+    """
+    by_week = np.array([sums, counts], dtype=np.float64)
+    above, below = by_week.sum(axis=1, keepdims=True) - by_week
+    with np.errstate(invalid="ignore"):
+        error = jackknife(above / below)
+    value = float(by_week[0].sum() / by_week[1].sum())
+    return Estimate(value, error, by_week.shape[1] - 1, is_ratio=False)
+
+
+def jackknife(without_one: NDArray[np.float64]) -> float | None:
+    """Return the standard error of a metric by its values without one week each, None if unknown.
+
+    Source: Specification, section 10, "Intervals"; Tukey 1958.
+    """
+    n = len(without_one)
+    if n == 1 or not np.isfinite(without_one).all():
+        return None
+    return (n - 1) / math.sqrt(n) * float(without_one.std(ddof=1))
 
 
 @cache

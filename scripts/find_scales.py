@@ -5,7 +5,9 @@
 
 What is static is searched on the training weeks, both ends are judged on the test weeks; of both
 the first N are played, or all. What was found is kept in `--output`, so that the same command goes
-on from there. `--print` prints the table of docs/environment.md, of every file that there is.
+on from there. `--print` prints the table of docs/environment.md, of every file that there is;
+`--regimes` finds and prints that of other mixes of jobs, in some 20 minutes of one core; `--reach`
+what a clairvoyant one reaches whose choices are those of action `index`, on the test weeks.
 """
 
 import argparse
@@ -22,8 +24,9 @@ from hpcgym.output import make_folder, writing
 from hpcgym.progress import shown
 from hpcgym.registry import shelf_entries, shelf_folders
 from hpcgym.text_table import machine_text
+from research import index_reach, regimes
 from research.price import scale_of_price
-from research.scales import find, row_of
+from research.scales import Kept, find, row_of
 
 
 def main() -> int:
@@ -39,9 +42,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("runs/scales"))
     parser.add_argument("--print", action="store_true", dest="prints")
+    parser.add_argument("--regimes", action="store_true")
+    parser.add_argument("--reach", action="store_true")
     given = parser.parse_args()
-    if not given.prints and not given.actions:
-        parser.error("name a scenario and kinds of action, or give --print")
+    if not (given.prints or given.regimes or given.actions):
+        parser.error("name a scenario and kinds of action, or give --print or --regimes")
     try:
         if given.prints:
             scales = [one for name in shelf_entries("scenarios") for one in scales_of(name)]
@@ -49,7 +54,13 @@ def main() -> int:
             return 0
         folder = make_folder(given.output)
         with shown():
-            for action in given.actions:
+            if given.regimes:
+                print(machine_text(pd.DataFrame(regimes.rows(folder)), "markdown"))
+            if given.reach:
+                kept = Kept(folder / "kept.jsonl")
+                reached = index_reach.rows(given.scenario, given.test_weeks, kept)
+                print(machine_text(pd.DataFrame(reached), "markdown"))
+            for action in () if given.reach else given.actions:
                 write(given, action, folder)
     except HpcgymError as error:
         sys.exit(f"find_scales: {error}")

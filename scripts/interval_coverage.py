@@ -14,6 +14,7 @@ import pandas as pd
 from hpcgym.errors import HpcgymError
 from hpcgym.text_table import machine_text
 from research import interval_coverage as found
+from research.gap_coverage import gap_rows
 
 
 def main() -> int:
@@ -28,6 +29,7 @@ def main() -> int:
         weeks, as_good = found.populations(with_logs=with_logs)
         show("ratios", found.ratio_rows(weeks, draws))
         show("the best of five, falsely below SAF", found.choice_rows(as_good, draws))
+        show("gaps closed", gap_rows(draws))
         show("differences of pairs of days", found.pair_rows(draws))
         logs = found.STRETCHES if with_logs else ()
         show("weeks in a row", found.rows_in_a_row(draws, logs))

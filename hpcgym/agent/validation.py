@@ -21,7 +21,7 @@ from hpcgym.env.config import Keywords
 from hpcgym.env.scale import Scale
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
-from hpcgym.estimate import Estimate, mean_of
+from hpcgym.estimate import Estimate, mean_of, pooled_mean
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
 from hpcgym.trace.resample import jitter
@@ -36,8 +36,8 @@ class Score(NamedTuple):
         mean_log_ratio: Mean natural logarithm of the ratio of a week and copy.
         mean_bsld: Mean over all weeks and copies.
         by_week: Geometric mean of the ratios of weeks, all logs together, with its interval.
-        gap: Gap closed on these weeks, in units of that of the test weeks; None where no scale is
-            known.
+        gap: Gap closed on these weeks, of the ratio of sums, in units of that of the test weeks;
+            None where no scale is known.
     """
 
     ratio: float
@@ -119,7 +119,6 @@ class Validation:
         else:
             self._saf = [_of_rule(RuleAgent("SAF"), *part) for part in parts]
         of_scale = PRICED if metric == PRICED else "ratio"
-        self._unit: Any = 1.0 if metric == PRICED else self._saf[0]
         self._scale = self._envs[0].configs[0].scale if len(parts) == 1 else None
         if self._scale is not None and (self._scale.metric != of_scale or not self._scale.has_gap):
             self._scale = None
@@ -131,7 +130,7 @@ class Validation:
                 static = _values(load_agent(self._scale.rule), *where)
             else:
                 static = _of_rule(_static_rule(self._scale), *parts[0])
-            self._static = by_week(static / self._unit, self.n_weeks)
+            self._static = by_week(static, self.n_weeks)
 
     def score(self, agent: Agent) -> Score:
         """Let an agent schedule every week by its best actions; compare it with SAF."""
@@ -147,8 +146,9 @@ class Validation:
         ]
         logarithm, gap = mean_of(np.concatenate(weekly)), None
         if self._scale is not None:
-            gained = self._static - by_week(mine / self._unit, self.n_weeks)
-            gap = mean_of(gained / self._scale.gap[0])
+            gained = self._static - by_week(mine, self.n_weeks)
+            weight = by_week(np.ones(len(mine)) if self._metric == PRICED else saf, self.n_weeks)
+            gap = pooled_mean(gained, self._scale.gap[0] * weight)
         return Score(
             float(np.exp(np.log(ratios).mean())),
             float(np.log(mine / saf).mean()),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -29,9 +29,13 @@ _digests: WeakKeyDictionary[Workload, str] = WeakKeyDictionary()
 
 
 class Ends(NamedTuple):
-    """The values of a week at both ends of the scale, and the digest of its jobs."""
+    """The values of a week at both ends of the scale, the digest of its jobs, and what it counts.
+
+    The weight of a ratio is SAF's mean bounded slowdown, so that means are ratios of sums.
+    """
 
     digest: str
+    weight: float
     static: float
     clairvoyant: float
 
@@ -49,9 +53,9 @@ class Scale:
         constant: The best action there that never changes.
         static: Which of the two is the static end: "rule" or "constant".
         clairvoyant: What the clairvoyant one is.
-        training: Mean value of the static end on the training weeks.
-        means: Mean value on the test weeks, by what plays them.
-        gap: Mean difference of the ends on the test weeks, and the ends of its 95 % interval.
+        training: Mean value of the static end on the training weeks, by weight.
+        means: Mean value on the test weeks, by weight, by what plays them.
+        gap: That of the static end less the clairvoyant one's, and the ends of its 95 % interval.
         weeks: The ends of each test week by its number.
         command: What found them.
     """
@@ -82,6 +86,12 @@ class Scale:
         """Tell whether knowing run times is surely worth something on the test weeks."""
         return self.gap[1] > 0
 
+    @cached_property
+    def mean_gap(self) -> float:
+        """Mean over the test weeks of the difference of the ends times the weight."""
+        weights = [ends.weight for ends in self.weeks.values()]
+        return self.gap[0] * sum(weights) / len(weights)
+
     def ends(self, number: int, jobs: Workload) -> Ends | None:
         """Return the ends of a week, None where the file knows none of these jobs."""
         known = self.weeks.get(number)
@@ -95,7 +105,7 @@ class Scale:
         Source: Specification, section 10, "Gap closed".
         """
         known = self.ends(number, jobs) if self.has_gap else None
-        return None if known is None else (known.static - value) / self.gap[0]
+        return None if known is None else (known.static - value) * known.weight / self.mean_gap
 
 
 def scale_of(scenario: str, action: str, backfill: str = "") -> Scale | None:

@@ -2,7 +2,7 @@
 
 0 is what needs no learning, 1 is what knows the future; below 0 an agent is worse than a scheduler
 that never changes. Ends of the scale are those of `hpcgym.env.scale`, week by week, so all three
-are paired.
+are paired. Weeks count as in the ratio of sums to SAF, so it is that ratio on another scale.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hpcgym.core.action import kind_of
 from hpcgym.core.price import PRICED
 from hpcgym.env.scale import Scale, scales_of
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.statistics import Estimate, mean_of, pooled_mean
+from hpcgym.evaluation.statistics import Estimate, pooled_mean
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.text_table import Column
 
@@ -38,17 +38,32 @@ NO_GAP = "no gap"
 """What tables show where knowing run times is not surely worth anything."""
 
 
-def gap_closed(static: ArrayLike, agent: ArrayLike, clairvoyant: ArrayLike) -> Estimate:
+def gap_between(static: ArrayLike, clairvoyant: ArrayLike, weight: ArrayLike) -> Estimate:
+    """Return by how much the clairvoyant mean is below the static one, both by weight.
+
+    Arguments as of `gap_closed`.
+
+    Example:
+        >>> print(gap_between([1.0, 0.9, 1.1], [0.5, 0.6, 0.5], [10, 30, 20]))
+        0.433 [0.013, 0.854]
+    """
+    return pooled_mean(np.subtract(static, clairvoyant) * np.asarray(weight), weight)
+
+
+def gap_closed(
+    static: ArrayLike, agent: ArrayLike, clairvoyant: ArrayLike, weight: ArrayLike
+) -> Estimate:
     """Return the sum over weeks of static less agent, over that of static less clairvoyant.
 
     Args:
         static: Value of the best static scheduler in each week, shape (n_weeks,); lower is better.
         agent: The agent's, on the same weeks.
         clairvoyant: That of a scheduler that knows run times.
+        weight: What each week counts. That of a ratio is SAF's mean bounded slowdown.
 
     Returns:
         The share, with its t interval by the jackknife; NaN where there is no gap to close, the
-        interval of its mean reaching 0.
+        interval of `gap_between` reaching 0.
 
     Raises:
         EvaluationError: Shapes differ, or a value is not finite.
@@ -56,19 +71,21 @@ def gap_closed(static: ArrayLike, agent: ArrayLike, clairvoyant: ArrayLike) -> E
     Source: Specification, section 10, "Gap closed".
 
     Example:
-        >>> print(gap_closed([1.0, 0.9, 1.1], [0.9, 0.8, 1.1], [0.5, 0.6, 0.5]))
-        0.143 [-0.287, 0.573]
+        >>> print(gap_closed([1.0, 0.9, 1.1], [0.9, 0.8, 1.1], [0.5, 0.6, 0.5], [10, 30, 20]))
+        0.154 [-0.318, 0.626]
     """
-    ends = [np.asarray(values, dtype=np.float64) for values in (static, agent, clairvoyant)]
-    if len({values.shape for values in ends}) > 1 or ends[0].ndim != 1 or not ends[0].size:
-        shapes = ", ".join(str(values.shape) for values in ends)
-        raise EvaluationError(f"static, agent and clairvoyant must be alike, (n_weeks,); {shapes}")
-    if not all(np.isfinite(values).all() for values in ends):
+    given = [
+        np.asarray(values, dtype=np.float64) for values in (static, agent, clairvoyant, weight)
+    ]
+    if len({values.shape for values in given}) > 1 or given[0].ndim != 1 or not given[0].size:
+        shapes = ", ".join(str(values.shape) for values in given)
+        raise EvaluationError(f"values and weights must be alike, (n_weeks,); {shapes}")
+    if not all(np.isfinite(values).all() for values in given):
         raise EvaluationError("a gap is closed between finite values of each week")
-    gap = mean_of(ends[0] - ends[2])
-    if gap.low is None or gap.low <= 0:
-        return Estimate(math.nan, None, len(ends[0]) - 1, is_ratio=False)
-    return pooled_mean(ends[0] - ends[1], ends[0] - ends[2])
+    low = gap_between(given[0], given[2], given[3]).low
+    if low is None or low <= 0:
+        return Estimate(math.nan, None, len(given[0]) - 1, is_ratio=False)
+    return pooled_mean((given[0] - given[1]) * given[3], (given[0] - given[2]) * given[3])
 
 
 def scale_for(agent: RuleAgent | NamedAgent, log: Episodes) -> Scale | None:
@@ -121,8 +138,8 @@ def gaps_of(
         ]
         if weeks:
             ends = [scale.weeks[number] for number in weeks]
-            static, clairvoyant = ([end[column] for end in ends] for column in (1, 2))
-            gaps[name] = gap_closed(static, value[weeks].to_numpy(), clairvoyant)
+            weight, static, clairvoyant = zip(*(end[1:] for end in ends), strict=True)
+            gaps[name] = gap_closed(static, value[weeks].to_numpy(), clairvoyant, weight)
     return gaps
 
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hpcgym.errors import EvaluationError
-from hpcgym.estimate import Estimate, ends_text, mean_of
+from hpcgym.estimate import Estimate, ends_text, jackknife, mean_of, pooled_mean
 
 __all__ = [
     "Estimate",
@@ -55,23 +55,8 @@ def ratio_of_sums(agent: FloatArray, baseline: FloatArray) -> Estimate:
     value = float(sums[0, 0] / sums[1, 0]) if sums[1, 0] else math.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         agent_without, baseline_without = np.log(sums - by_week)
-        error = _jackknife(agent_without - baseline_without)
+        error = jackknife(agent_without - baseline_without)
     return Estimate(value, error, by_week.shape[1] - 1)
-
-
-def pooled_mean(sums: ArrayLike, counts: ArrayLike) -> Estimate:
-    """Return the mean of all jobs of some weeks, whose sums and counts are given by week.
-
-    Example:
-        >>> print(pooled_mean([2.0, 9.0], [1, 2]))
-        3.667 [-12.2, 19.5]
-    """
-    by_week = np.array([sums, counts], dtype=np.float64)
-    above, below = by_week.sum(axis=1, keepdims=True) - by_week
-    with np.errstate(invalid="ignore"):
-        error = _jackknife(above / below)
-    value = float(by_week[0].sum() / by_week[1].sum())
-    return Estimate(value, error, by_week.shape[1] - 1, is_ratio=False)
 
 
 def mean_log_ratio(agent: FloatArray, baseline: FloatArray) -> Estimate:
@@ -114,17 +99,6 @@ def mean_over_logs(logs: Sequence[Estimate]) -> Estimate:
     shares = parts / total if total else np.ones(len(logs))
     degrees = 1 / sum(shares**2 / [log.degrees for log in logs])
     return Estimate(value, math.sqrt(total) / len(logs), float(degrees), is_ratio)
-
-
-def _jackknife(without_one: FloatArray) -> float | None:
-    """Return the standard error of a metric by its values without one week each, None if unknown.
-
-    Source: Specification, section 10, "Intervals"; Tukey 1958.
-    """
-    n = len(without_one)
-    if n == 1 or not np.isfinite(without_one).all():
-        return None
-    return (n - 1) / math.sqrt(n) * float(without_one.std(ddof=1))
 
 
 def _check(agent: FloatArray, baseline: FloatArray, least: float) -> None:

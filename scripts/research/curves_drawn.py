@@ -47,10 +47,8 @@ def gap_of(rows: pd.DataFrame, scenario: str) -> str:
     ]
     if not known:
         return ""
-    static, agent, clairvoyant = zip(
-        *((ends.static, value, ends.clairvoyant) for value, ends in known), strict=True
-    )
-    return gap_text(gap_closed(static, agent, clairvoyant))
+    weight, static, clairvoyant = zip(*(ends[1:] for _, ends in known), strict=True)
+    return gap_text(gap_closed(static, [value for value, _ in known], clairvoyant, weight))
 
 
 def kept(folder: Path, scenario: str, learner: str) -> pd.DataFrame:

@@ -159,7 +159,7 @@ def gap_of(ratio: Floats, windows: Sequence[Sequence[Workload]], part: str) -> s
     assert scale is not None
     numbers = Episodes(SCENARIO).select(part).numbers
     ends = [
-        (known.static, value, known.clairvoyant)
+        (known.static, value, known.clairvoyant, known.weight)
         for number, (window, *_), value in zip(numbers, windows, ratio[:, 0], strict=False)
         if (known := scale.ends(number, window)) is not None
     ]

@@ -281,7 +281,8 @@ def scale_of_price(folder: Path, weeks: tuple[int, int], seed: int, command: str
         "command": command,
         "means": {name: float(column.mean()) for name, column in values.items()},
         "weeks": [
-            [number, week_digest(jobs), float(low), float(high)] for number, jobs, low, high in ends
+            [number, week_digest(jobs), 1.0, float(low), float(high)]
+            for number, jobs, low, high in ends
         ],
     }
 

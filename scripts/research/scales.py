@@ -29,9 +29,10 @@ from hpcgym.env.scale import Scale, week_digest
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.baselines import clairvoyant
 from hpcgym.evaluation.cross_validation import evaluate
-from hpcgym.evaluation.statistics import mean_of
+from hpcgym.evaluation.gap import gap_between
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.spec import Scenario
 from research.diagnosis import planned, weeks_of
 
 Floats = NDArray[np.float64]
@@ -109,10 +110,6 @@ class Player:
         space = self.envs.single_action_space
         return self(lambda n: np.array([action] * n, dtype=space.dtype))
 
-    def mean_of_constant(self, action: Any) -> float:
-        """Return the mean of these."""
-        return float(self.constant(action).mean())
-
     def at_random(self, seed: int = 0) -> Floats:
         """Return the value of each week under random actions, the mean of ten runs."""
         self.envs.action_space.seed(seed)
@@ -144,24 +141,39 @@ def rules_of(episodes: Episodes, contest: str, backfill: str) -> list[RuleAgent]
     return [rule for rule in rules if contest_of(rule, episodes.settings) in allowed]
 
 
-def values_of(agents: Sequence[RuleAgent], episodes: Episodes, folder: Path) -> pd.DataFrame:
-    """Return the ratio to SAF of each week, a column for each rule; runs are kept in the folder."""
+def values_of(
+    agents: Sequence[RuleAgent], episodes: Episodes, folder: Path
+) -> tuple[pd.DataFrame, Floats]:
+    """Return the ratio to SAF of each week, a column for each rule, and SAF's mean bsld.
+
+    Runs are kept in the folder.
+    """
     runs = evaluate(agents, episodes, resume=folder / "rules.sqlite").frame
     bsld = runs.pivot(index="week", columns="agent", values="mean_bsld")
-    return bsld.div(bsld["SAF"], axis=0)
+    return bsld.div(bsld["SAF"], axis=0), bsld["SAF"].to_numpy()
 
 
-def knowing_of(episodes: Episodes, contest: str, backfill: str, folder: Path) -> RuleAgent:
-    """Return the order by run times, with its mode, that is best on some weeks."""
-    modes = {backfill} if backfill else {*MODES}
+def ratio_of(values: Floats, saf: Floats) -> float:
+    """Return the ratio of sums to SAF, from the ratio of each week and SAF's mean bsld."""
+    return float(values @ saf / saf.sum())
+
+
+def knowing_of(
+    episodes: Episodes, contest: str, backfill: str, folder: Path, usual: Sequence[str] = MODES
+) -> RuleAgent:
+    """Return the order by run times, with its mode, that is best on some weeks.
+
+    `usual` are the modes where the problem states none.
+    """
+    modes = {backfill} if backfill else {*usual}
     if contest == "requeue" and not backfill:
         modes |= {str(rule.backfill) for rule in rules_of(episodes, contest, "") if rule.backfill}
     tried = [
         RuleAgent(clairvoyant(name, episodes.settings).policy, backfill=mode, name=f"{name} {mode}")
         for name, mode in product(KNOWING, sorted(modes))
     ]
-    means = values_of(tried, episodes, folder)[[agent.name for agent in tried]].mean()
-    return tried[int(np.argmin(means))]
+    values, saf = values_of(tried, episodes, folder)
+    return min(tried, key=lambda agent: ratio_of(values[agent.name].to_numpy(), saf))
 
 
 class Kept:
@@ -205,7 +217,7 @@ def clairvoyant_values(
 
 
 def find(
-    scenario: str,
+    scenario: str | Scenario,
     action: str,
     backfill: str,
     folder: Path,
@@ -213,10 +225,12 @@ def find(
     weeks: tuple[int, int] = (0, 0),
     seed: int = 0,
     command: str = "",
+    modes: Sequence[str] = MODES,
 ) -> dict[str, Any]:
     """Return what the file of a problem's scale holds.
 
-    `weeks` are how many are played of training and of test weeks at most, 0 = all.
+    `weeks` are how many are played of training and of test weeks at most, 0 = all; `modes` those of
+    the clairvoyant one's base.
     """
     every, kept = Episodes(scenario), Kept(folder / "kept.jsonl")
     training, test = (
@@ -225,39 +239,47 @@ def find(
     contest = contest_by(
         mode_in_env({"action": action, "backfill": backfill}, str(every.settings.backfill))
     )
+    rules = {rule.name: rule for rule in rules_of(every, contest, backfill)}
+    by_rule, saf = values_of([*rules.values()], training, folder)
+    rule = min(rules, key=lambda name: ratio_of(by_rule[name].to_numpy(), saf))
+    of_rule = ratio_of(by_rule[rule].to_numpy(), saf)
     player = Player(training, action, backfill, "ratio")
     tried = constants_of(player.envs.single_action_space, action)
-    with steps(len(tried), f"{scenario} {action}", "constants") as work:
+
+    def reach(constant: Any) -> float:
+        return ratio_of(player.constant(constant), saf)
+
+    named = f"{every.scenario.name} {action}"
+    with steps(len(tried), named, "constants") as work:
         reached = []
         played = [week_digest(training.workload(place)) for place in range(len(training))]
         for one in tried:
-            key = [action, backfill, one, sha256("".join(played).encode()).hexdigest()]
-            reached.append(kept.value(key, partial(player.mean_of_constant, one)))
+            weeks_played = sha256("".join(played).encode()).hexdigest()
+            key = [action, backfill, one, "ratio of sums", weeks_played]
+            reached.append(kept.value(key, partial(reach, one)))
             work.advance()
     constant = tried[int(np.argmin(reached))]
-    rules = {rule.name: rule for rule in rules_of(every, contest, backfill)}
-    by_rule = values_of([*rules.values()], training, folder)[[*rules]].mean()
-    rule = str(by_rule.idxmin())
-    static = "rule" if by_rule[rule] < min(reached) else "constant"
+    static = "rule" if of_rule < min(reached) else "constant"
     judge = Player(test, action, backfill, "ratio")
     zeros = np.zeros(np.shape(constant))
+    judged, saf_bsld = values_of([rules[rule]], test, folder)
     values = {
         "random": judge.at_random(),
         "zeros": judge.constant(zeros),
         "SAF": np.ones(len(test)),
         "constant": judge.constant(constant),
-        "rule": values_of([rules[rule]], test, folder)[rule].to_numpy(),
+        "rule": judged[rule].to_numpy(),
     }
-    base = knowing_of(first_of(training, BASED_ON), contest, backfill, folder)
+    base = knowing_of(first_of(training, BASED_ON), contest, backfill, folder, modes)
     knowing = []
-    with steps(len(test), f"{scenario} {action}", "clairvoyant weeks") as work:
+    with steps(len(test), named, "clairvoyant weeks") as work:
         for value in clairvoyant_values(base, test, seed, kept):
             knowing.append(value)
             work.advance()
     values["clairvoyant"] = np.array(knowing)
-    gap = mean_of(values[static] - values["clairvoyant"])
+    gap = gap_between(values[static], values["clairvoyant"], saf_bsld)
     return {
-        "scenario": scenario,
+        "scenario": every.scenario.name,
         "action": action,
         "backfill": backfill,
         "contest": contest,
@@ -266,14 +288,15 @@ def find(
         "constant": [float(one) for one in np.atleast_1d(constant)],
         "static": static,
         "clairvoyant": base.name,
-        "training": min(float(by_rule[rule]), min(reached)),
+        "training": min(of_rule, *reached),
         "gap": [gap.value, *(gap.ends() or (0.0, 0.0))],
         "command": command,
-        "means": {name: float(column.mean()) for name, column in values.items()},
+        "means": {name: ratio_of(column, saf_bsld) for name, column in values.items()},
         "weeks": [
             [
                 number,
                 week_digest(test.workload(position)),
+                float(saf_bsld[position]),
                 *(float(values[name][position]) for name in (static, "clairvoyant")),
             ]
             for position, number in enumerate(test.numbers)

@@ -23,11 +23,11 @@ def test_many_weeks_have_no_copies(monkeypatch, enough, weeks):
     assert played[:: weeks // 5] == originals
 
 
-def ratios(agent, episodes):
-    """Return the ratio to SAF of each week, by an evaluation."""
+def bslds(agent, episodes):
+    """Return the mean bsld of each week under an agent, and under SAF, by an evaluation."""
     runs = hpcgym.evaluate([agent, "SAF"], episodes, progress=False).frame
     bsld = runs.pivot(index="week", columns="agent", values="mean_bsld")
-    return (bsld[agent.name] / bsld["SAF"]).to_numpy()
+    return bsld[agent.name].to_numpy(), bsld["SAF"].to_numpy()
 
 
 @pytest.mark.parametrize("copies", [0, 2])
@@ -39,7 +39,8 @@ def test_a_score_is_the_geometric_mean_of_weeks_with_its_interval(copies):
     assert score.gap is None  # on that scale there is no gap to close
     assert score.by_week.value == pytest.approx(np.exp(score.mean_log_ratio))
     assert score.by_week.degrees == 2
-    logarithms = [np.log(ratios(NamedAgent("SAF-REG", action, keywords), weeks))]
+    mine, base = bslds(NamedAgent("SAF-REG", action, keywords), weeks)
+    logarithms = [np.log(mine / base)]
     if copies == 0:
         low, high = (np.exp(end) for end in mean_of(logarithms[0]).ends())
         assert score.by_week.ends() == pytest.approx((low, high))
@@ -51,8 +52,11 @@ def test_the_gap_is_in_units_of_that_of_the_test_weeks():
     assert played.score(ConstantAction(scale.constant)).gap.ends() == (0, 0)
     saf = played.score(ConstantAction((0.0,) * 5))
     assert saf.by_week.ends() == pytest.approx((1, 1))
-    static = ratios(NamedAgent("S", ConstantAction(scale.constant), {"action": "index"}), weeks)
-    assert saf.gap.value == pytest.approx((static - 1).mean() / scale.gap[0])
+    static, base = bslds(
+        NamedAgent("S", ConstantAction(scale.constant), {"action": "index"}), weeks
+    )
+    closed = (static.sum() / base.sum() - 1) / scale.gap[0]
+    assert saf.gap.value == pytest.approx(closed)
     assert str(saf).startswith("1.000 [1.000, 1.000] of SAF, gap closed ")
 
 
@@ -60,10 +64,12 @@ def test_the_static_end_may_be_a_rule_under_the_mode_of_the_problem():
     windows = Episodes("windows-256").select("validation:3")
     keywords = {"action": "job", "backfill": "none"}
     found = validation.Validation([windows], keywords, copies=0, threads=1).score(SLOT)
-    scale, rule = scale_of("windows-256", "job", "none"), RuleAgent("F2", backfill="none")
-    assert (scale.static, scale.rule) == ("rule", "F2 none")
-    gained = ratios(rule, windows) - ratios(NamedAgent("SLOT", SLOT, keywords), windows)
-    assert found.gap.value == pytest.approx(gained.mean() / scale.gap[0])
+    scale, rule = scale_of("windows-256", "job", "none"), RuleAgent("SQF", backfill="none")
+    assert (scale.static, scale.rule) == ("rule", "SQF none")
+    (static, base), (mine, _) = (
+        bslds(agent, windows) for agent in (rule, NamedAgent("SLOT", SLOT, keywords))
+    )
+    assert found.gap.value == pytest.approx((static - mine).sum() / base.sum() / scale.gap[0])
 
 
 def test_several_scenarios_have_no_scale_and_count_week_by_week():

@@ -13,23 +13,23 @@ import pytest
 from hpcgym.env import scale as scales
 from hpcgym.env.scale import scale_of, scales_of, week_digest
 from hpcgym.errors import ScenarioError
-from hpcgym.evaluation.gap import gap_closed
-from hpcgym.evaluation.statistics import mean_of
+from hpcgym.evaluation.gap import gap_between, gap_closed
 from hpcgym.registry import shelf_entries
 from hpcgym.scenario.episodes import Episodes
 
 SCENARIO = "synthetic-busy-weeks"
 STATIC, CLAIRVOYANT = (0.9, 0.8, 1.0), (0.4, 0.3, 0.45)
+SAF = (20.0, 30.0, 10.0)
 SHIPPED = [(name, scale.name) for name in shelf_entries("scenarios") for scale in scales_of(name)]
 
 
 def written(folder: Path, *, digest: str | None = None, gap: tuple[float, ...] = ()) -> None:
     """Write a scale of the test weeks with ends made up."""
     test = Episodes(SCENARIO).select("test")
-    found = mean_of(np.subtract(STATIC, CLAIRVOYANT))
+    found = gap_between(STATIC, CLAIRVOYANT, SAF)
     rows = [
-        f'[{number}, "{digest or week_digest(test.workload(place))}", {STATIC[place]},'
-        f" {CLAIRVOYANT[place]}]"
+        f'[{number}, "{digest or week_digest(test.workload(place))}", {SAF[place]},'
+        f" {STATIC[place]}, {CLAIRVOYANT[place]}]"
         for place, number in enumerate(test.numbers)
     ]
     (folder / "scales").mkdir()
@@ -77,9 +77,10 @@ def test_the_mean_over_the_test_weeks_is_the_gap_closed(folder: Path) -> None:
     written(folder)
     env = of_weeks("test")
     infos = [last_info(env, number) for number in (15, 16, 17)]
-    share = gap_closed(STATIC, [info["ratio"] for info in infos], CLAIRVOYANT)
+    share = gap_closed(STATIC, [info["ratio"] for info in infos], CLAIRVOYANT, SAF)
     assert np.mean([info["gap_closed"] for info in infos]) == pytest.approx(share.value)
-    assert infos[0]["gap_closed"] == pytest.approx((0.9 - 1.0) / np.mean([0.5, 0.5, 0.55]))
+    mean_gap = np.mean([20 * 0.5, 30 * 0.5, 10 * 0.55])
+    assert infos[0]["gap_closed"] == pytest.approx(20 * (0.9 - 1.0) / mean_gap)
 
 
 @pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
@@ -143,8 +144,8 @@ def test_what_is_shipped_is_of_the_weeks_there_are(scenario: str, name: str) -> 
     assert set(scale.weeks) <= set(test.numbers)
     for number in scale.weeks:
         assert scale.ends(number, test.workload(test.position(number))) is not None
-    ends = scale.weeks.values()
-    gap = mean_of([end.static - end.clairvoyant for end in ends])
+    _, saf, static, clairvoyant = zip(*scale.weeks.values(), strict=True)
+    gap = gap_between(static, clairvoyant, saf)
     assert scale.gap == pytest.approx((gap.value, *(gap.ends() or (math.nan, math.nan))))
-    for which, key in ((1, scale.static), (2, "clairvoyant")):
-        assert scale.means[key] == pytest.approx(np.mean([end[which] for end in ends]))
+    for values, key in ((static, scale.static), (clairvoyant, "clairvoyant")):
+        assert scale.means[key] == pytest.approx(np.dot(values, saf) / sum(saf))

@@ -72,7 +72,7 @@ def test_the_gap_closed_is_of_the_weeks_themselves_and_of_all_seeds(
     known = scale_of(BUSY, "index")
     assert known is not None
     ends = {
-        number: end._replace(static=static, clairvoyant=0.4)
+        number: end._replace(weight=10.0, static=static, clairvoyant=0.4)
         for (number, end), static in zip(known.weeks.items(), (0.9, 0.8, 1.0), strict=True)
     }
     monkeypatch.setattr(curves_drawn, "scale_of", lambda *_: replace(known, weeks=ends))
@@ -82,7 +82,7 @@ def test_the_gap_closed_is_of_the_weeks_themselves_and_of_all_seeds(
     rows = [
         rows_of("net", seed, 1.0, 1, curves.Judged(bsld, saf)) for seed, bsld in enumerate(seeds)
     ]
-    expected = gap_closed([0.9, 0.8, 1.0], [0.75, 0.65, 0.8], [0.4] * 3)
+    expected = gap_closed([0.9, 0.8, 1.0], [0.75, 0.65, 0.8], [0.4] * 3, [10.0] * 3)
     assert curves_drawn.gap_of(pd.concat(rows), BUSY) == str(expected)
 
 

@@ -96,7 +96,10 @@ def test_what_never_changes_is_chosen_on_training_weeks(tmp_path: Path) -> None:
     assert found["rule"] == runs.idxmin()
     assert found["training"] == pytest.approx(runs.min() / runs["SAF"])
     assert found["static"] == "rule" and found["means"]["zeros"] == pytest.approx(1.0)
-    assert found["weeks"][0][2] == found["means"]["rule"]
+    number, _, saf, static, _ = found["weeks"][0]
+    judged = hpcgym.evaluate(["FCFS"], Episodes(SCENARIO).select("15"), progress=False).frame
+    assert number == 15 and saf == float(judged.set_index("agent")["mean_bsld"]["SAF"])
+    assert static == pytest.approx(found["means"]["rule"])
     assert np.isfinite(found["means"]["random"]) and found["gap"][1:] == [0.0, 0.0]
 
 
