@@ -6,7 +6,7 @@
 What is static is searched on the training weeks, both ends are judged on the test weeks; of both
 the first N are played, or all. What was found is kept in `--output`, so that the same command goes
 on from there. `--print` prints the table of docs/environment.md, of every file that there is;
-`--regimes` finds and prints that of other mixes of jobs, in some 20 minutes of one core; `--reach`
+`--regimes` finds and prints that of other mixes of jobs, in some ten minutes of one core; `--reach`
 what a clairvoyant one reaches whose choices are those of action `index`, on the test weeks.
 """
 

@@ -18,6 +18,7 @@ REGIMES: dict[str, dict[str, Any]] = {
     "bursts, `session_jobs` = 16": {"session_jobs": 16.0},
     "wide jobs, `wide` = .3": {"wide": 0.3},
     "load .95": {"load": 0.95},
+    "64 processors": {"processors": 64},
 }
 """What each states in place of `many-weeks`: keys of `[trace]`, and the processors."""
 
