@@ -37,6 +37,15 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "`index`, every 4 h": {"action": "index"},
     "`index`, at zeros": {"action": "index"},
     "`index`, small": {"action": "index", "observation": "small"},
+    **{
+        f"`index`, small, {what} of `many-weeks`": {
+            "action": "index",
+            "observation": "small",
+            "scenario": "many-weeks",
+            "weeks": weeks,
+        }
+        for what, weeks in {"10 weeks": "1-10", "64 weeks": "1-64", "all 400": "train"}.items()
+    },
 }
 """What is stepped; the scenario is `SCENARIO`, where none is named, and its weeks `train`."""
 

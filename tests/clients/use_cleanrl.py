@@ -7,25 +7,25 @@ from pathlib import Path
 from client import check_returns, refuse_infinite, report
 
 PROGRAMS = {
-    "ppo": ("job", ["--total-timesteps", "4096"], ["agent"]),
+    "ppo": ("Windows-pick-train", ["--total-timesteps", "4096"], ["agent"]),
     "dqn": (
-        "job",
+        "Windows-pick-train",
         ["--total-timesteps", "1500", "--learning-starts", "500", "--buffer-size", "1000"],
         ["q_network"],
     ),
     "sac_continuous_action": (
-        "index",
+        "ManyWeeks-index-short",
         ["--total-timesteps", "1000", "--learning-starts", "500", "--buffer-size", "1000"],
         ["actor", "qf1"],
     ),
 }
-"""Kind of action, arguments and networks of each."""
+"""Problem, arguments and networks of each."""
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]).resolve()
     sys.path.insert(0, str(folder))
-    for program, (action, arguments, networks) in PROGRAMS.items():
-        name = f"hpcgym:hpcgym/ManyWeeks-{action}-short-v0"
+    for program, (problem, arguments, networks) in PROGRAMS.items():
+        name = f"hpcgym:hpcgym/{problem}-v0"
         sys.argv = [program, "--env-id", name, "--no-cuda"]
         sys.argv += arguments
         made = runpy.run_path(str(folder / f"{program}.py"), run_name="__main__")
@@ -33,4 +33,4 @@ if __name__ == "__main__":
             refuse_infinite(made[network].parameters())
         ended = [env.get_wrapper_attr("return_queue") for env in made["envs"].envs]
         n_ended = check_returns(one for queue in ended for one in queue)
-        report(f"{program}.py on {action}, {int(arguments[1]):,} steps, episodes ended: {n_ended}")
+        report(f"{program}.py on {problem}, {int(arguments[1]):,} steps, episodes ended: {n_ended}")

@@ -45,7 +45,7 @@ def step_vectors() -> None:
 
 def step_tensors() -> None:
     """Play an episode in tensors of torch, infos included."""
-    env = gymnasium.wrappers.NumpyToTorch(gymnasium.make("hpcgym/ManyWeeks-job-short-v0"))
+    env = gymnasium.wrappers.NumpyToTorch(gymnasium.make("hpcgym/Windows-pick-train-v0"))
     env.reset(seed=0)
     over = False
     while not over:
