@@ -20,11 +20,11 @@ from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.env.registration import PROBLEMS
 from hpcgym.scenario.episodes import Episodes, settings_but_policy
 from hpcgym.text_table import machine_text
+from papers.common.expected_cost import expected_cost
 from papers.common.playing import Chooses
 from papers.common.rows_ppo import Judge, train, trained
 from research.pick import (
     SCENARIO,
-    expected_cost,
     geometric,
     of_rule,
     played,
@@ -55,7 +55,7 @@ def main(given: argparse.Namespace) -> None:
     windows = Episodes(SCENARIO).select("train")
     if not given.defaults:
         jobs = [window for row in windows_of("train") for window in row]
-        keywords["reward"] = expected_cost(jobs, **settings_but_policy(windows.settings))
+        keywords["reward"] = expected_cost(jobs, "SAF-REG", **settings_but_policy(windows.settings))
         keywords["baseline"] = "SAF-REG"  # what all its actions have in common is taken off
     n_envs = 8 if given.defaults else ENVS
     train(

@@ -1,4 +1,4 @@
-"""The problem `pick`: agents and rules on the same windows, paired; and what training pays."""
+"""The problem `pick`: agents and rules on the same windows, paired."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +9,9 @@ import pandas as pd
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from hpcgym import simulate, simulate_many
-from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym import simulate_many
 from hpcgym.core.observation_fields import JobField
 from hpcgym.core.workload import Workload
-from hpcgym.env.reward import Cost, Reward
 from hpcgym.env.scale import scale_of
 from hpcgym.evaluation.gap import gap_closed
 from hpcgym.evaluation.statistics import mean_log_ratio, ratio_of_sums
@@ -58,45 +56,6 @@ def played(chooses: Chooses, windows: Sequence[Sequence[Workload]]) -> Seen:
     return Seen(*(column.reshape(len(windows), -1) for column in played_once(chooses, envs, flat)))
 
 
-def expected_cost(windows: Sequence[Workload], **settings: Any) -> Reward:
-    """Return a reward that pays what waiting is expected to cost, in units of SAF-REG's.
-
-    A job's slowdown grows by 1 / run time, D, a second. In its stead a job costs the mean of 1/D
-    over the windows' jobs of its user and request, held to that of its request by 20 jobs, and that
-    to the mean of all by 5. Nobody knows D when he chooses, so the sum is expected to be the same.
-    But a few jobs of seconds make most of the real one, by chance.
-
-    Args:
-        windows: Those to train on.
-        **settings: Of the schedule by SAF-REG that makes the units.
-    """
-    user, request, run_time = (
-        np.concatenate([getattr(window, key) for window in windows])
-        for key in ("user", "requested_time", "run_time")
-    )
-    rate = 1.0 / np.maximum(run_time, BSLD_BOUND_S)
-    usual = float(rate.mean())
-    of_request = held_means(request[:, None], rate, usual, 5.0)
-    of_both = held_means(np.column_stack([user, request]), rate, of_request, 20.0)
-    known = dict(zip(zip(user.tolist(), request.tolist(), strict=True), of_both, strict=True))
-
-    def cost_of(workload: Workload, _: NDArray[np.int64]) -> Cost:
-        pairs = zip(workload.user.tolist(), workload.requested_time.tolist(), strict=True)
-        rate = np.array([known.get(pair, usual) for pair in pairs])
-        waits = simulate(workload, "SAF-REG", **settings).wait_time
-        return Cost(0.0, rate / (1.0 + float((rate * waits).mean())), workload.submit_time)
-
-    return Reward("expected", "what waiting is expected to cost", cost_of)
-
-
-def held_means(keys: NDArray[Any], values: Floats, prior: Floats | float, weight: float) -> Floats:
-    """Return for each value the mean of those of its key and of `weight` times its prior."""
-    _, group = np.unique(keys, axis=0, return_inverse=True)
-    group = group.ravel()
-    total, n = np.bincount(group, values), np.bincount(group)
-    return np.asarray((total[group] + weight * prior) / (n[group] + weight))
-
-
 def parts_of(shown: NDArray[np.float32], n_slots: int = 32) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return which slots hold a job, and which of these fit now, both (n, n_slots)."""
     n_fields = len(JobField)
@@ -132,18 +91,21 @@ def shuffled(chooses: Chooses) -> Chooses:
 def table_of(
     agents: dict[str, Chooses], part: str = "test", n_windows: int | None = None, copies: int = 0
 ) -> pd.DataFrame:
-    """Compare simple agents, rules, and further agents with SAF under EASY, and with SAF-REG."""
+    """Compare agents and rules with SAF under EASY, and with SAF-REG; without, simple agents."""
     windows = windows_of(part, n_windows, copies)
-    seen = {name: played(chooses, windows) for name, chooses in (simple_agents() | agents).items()}
+    chosen = agents or simple_agents()
+    seen = {name: played(chooses, windows) for name, chooses in chosen.items()}
     words = {"none": "without backfilling", "easy": "under EASY"}
     seen |= {f"{policy} {words[mode]}": of_rule(policy, mode, windows) for policy, mode in RULES}
     saf, reg = seen["SAF under EASY"].bsld, seen["SAF-REG under EASY"].bsld
+    bare = seen["SAF-REG without backfilling"].bsld
     rows = [
         {
             "agent": name,
             "mean ratio": f"{np.mean(bsld / saf):.3f}",
             "ratio of sums": str(ratio_of_sums(bsld, saf)),
             "geometric mean": geometric(bsld, saf),
+            "to SAF-REG without": geometric(bsld, bare),
             "to SAF-REG under EASY": geometric(bsld, reg),
             "gap closed": gap_of(bsld / saf, windows, part),
             "longest wait, h": f"{wait.mean() / 3600:.1f}",

@@ -96,7 +96,7 @@ class Windows:
         )
 
     def envs_of(self, on_theirs: bool) -> HPCBatchVecEnv:
-        """Return the environments that a training plays."""
+        """Return the environments that a training plays, paid by the ratio to SAF-REG."""
         played = self.judging if on_theirs else self.apart
         return HPCBatchVecEnv(played, num_envs=ENVS, threads=1, baseline="SAF-REG", **KEYWORDS)
 

@@ -96,7 +96,7 @@ def test_page_shows_every_table(rerun: run.Rerun) -> None:
         "## The table",
         "## Its rules",
         "### SDSC-SP2",
-        "## Not run",
+        "## Trained under its rules",
         "## Claims",
     ):
         assert heading in text

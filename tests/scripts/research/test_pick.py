@@ -9,7 +9,8 @@ import pytest
 
 from env_cases import busy_workload, episodes_of
 from hpcgym import simulate
-from research.pick import expected_cost, held_means, played, shuffled, table_of, windows_of
+from papers.common.expected_cost import expected_cost, held_means
+from research.pick import played, shuffled, table_of, windows_of
 
 PPO = pytest.importorskip("stable_baselines3").PPO
 loop = pytest.importorskip("papers.common.rows_ppo")
@@ -28,7 +29,9 @@ def test_means_are_held_to_what_is_expected() -> None:
 
 def test_jobs_cost_what_their_like_do_in_units_of_saf_reg() -> None:
     windows = [busy_workload(seed, n=90) for seed in (3, 4)]
-    cost = expected_cost(windows, backfill="easy").cost_of(windows[0], windows[0].run_time)
+    cost = expected_cost(windows, "SAF-REG", backfill="easy").cost_of(
+        windows[0], windows[0].run_time
+    )
     columns = ("user", "requested_time", "run_time")
     jobs = [row for w in windows for row in zip(*(getattr(w, key) for key in columns), strict=True)]
     paces = [1 / max(run_time, 10) for _, _, run_time in jobs]
@@ -57,7 +60,9 @@ def test_copies_stand_beside_their_windows() -> None:
 
 def test_table_has_a_row_of_a_shuffled_agent() -> None:
     table = table_of({"shuffled": shuffled(first)}, n_windows=20).set_index("agent")
-    assert table.loc["shuffled"].tolist() == table.loc["first slot"].tolist()
+    rule = "SAF without backfilling"
+    assert table.loc["shuffled"].tolist() == table.loc[rule].tolist()
+    assert "random" not in table.index and "random" in table_of({}, n_windows=1)["agent"].tolist()
     assert table.loc["SAF under EASY", "geometric mean"] == "1.000 [1.000, 1.000]"
     assert table["gap closed"].str.len().gt(3).all()
 
