@@ -43,7 +43,7 @@ PROBLEMS = {
     f"ManyWeeks-{action}": Problem(
         "many-weeks", solved, {"action": action} | SHOWN.get(action, {}), (*PARTS, "short")
     )
-    for action, solved in {"index": -0.85, "order": -0.9, "job": -0.9, "trials": -0.54}.items()
+    for action, solved in {"index": -0.85, "trials": -0.54}.items()
 } | {
     "Price": Problem(
         "price-weeks", 0.4, {"action": "price", "reward": "priced", "baseline": "SAF"}
@@ -55,8 +55,8 @@ PROBLEMS = {
     ),
 }
 """Problems that have ids. Of `index` solved is below the constant that is SAF-REG, 0.89 on the test
-weeks, of `order` and `job` the rule URGENT-BENEFIT, of `trials` what zeros reach. Of `pick` it is
-what SAF reaches with backfilling, and of `Price` more than the best rule known."""
+weeks, of `trials` what zeros reach. Of `pick` it is what SAF reaches with backfilling, and of
+`Price` more than the best rule known."""
 
 OPEN = ("render_mode",)
 OPEN_OF_VECTORS = (*OPEN, "num_envs", "max_episode_steps", "threads", "autoreset_mode", "copy")

@@ -11,7 +11,7 @@ import hpcgym
 from hpcgym.ranges import number_ranges
 
 PROBLEM = "hpcgym/ManyWeeks-{}-v0"
-IDS = ["HPCBatch-v0", *map(PROBLEM.format, ("index-test", "order-test", "job-test", "trials-test"))]
+IDS = ["HPCBatch-v0", *map(PROBLEM.format, ("index-test", "trials-test"))]
 RULES = ("FCFS", "SAF", "URGENT-BENEFIT", "URGENT-YOUNG")
 CONSTANTS: dict[tuple[float, ...], str] = {
     (0, 0, 0, 0, 0): "SAF",

@@ -20,7 +20,7 @@ from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 from hpcgym.scenario.episodes import Episodes
 
-SIZE_OF = {"index": (5,), "order": (32,), "job": (), "trials": (8,)}
+SIZE_OF = {"index": (5,), "trials": (8,)}
 """Shape of an action of each problem of weeks."""
 
 PICK = [f"hpcgym/Windows-pick-{part}-v0" for part in ("train", "validation", "test")]
@@ -147,6 +147,9 @@ def test_no_other_id_is_registered() -> None:
     for gone in ("HPCBatch-order-v0", "HPCBatch-weights-flat-v0"):
         with pytest.raises(gymnasium.error.NameNotFound):
             gymnasium.make(gone)
+    for action in ("order", "job"):
+        with pytest.raises(gymnasium.error.NameNotFound, match="mean: `ManyWeeks-index-train`"):
+            gymnasium.make(f"hpcgym/ManyWeeks-{action}-train-v0")
 
 
 @pytest.mark.parametrize("name", [*PICK[:1], *(name for name in IDS if "short" in name)])
@@ -195,12 +198,12 @@ def test_vectors_of_a_problem_play_it_as_single_environments_do(name: str) -> No
 )
 @pytest.mark.parametrize("make", [gymnasium.make, gymnasium.make_vec])
 def test_what_a_problem_fixes_is_refused(make: Any, fixed: dict[str, Any]) -> None:
-    words = rf"ManyWeeks-job-train-v0 fixes {next(iter(fixed))}, .* 'HPCBatch-v0' takes every"
+    words = rf"ManyWeeks-trials-train-v0 fixes {next(iter(fixed))}, .* 'HPCBatch-v0' takes every"
     with pytest.raises(ScenarioError, match=words):
-        make("hpcgym/ManyWeeks-job-train-v0", **fixed)
+        make("hpcgym/ManyWeeks-trials-train-v0", **fixed)
 
 
-@pytest.mark.parametrize("name", ["hpcgym/ManyWeeks-job-train-v0", "HPCBatch-v0"])
+@pytest.mark.parametrize("name", ["hpcgym/ManyWeeks-trials-train-v0", "HPCBatch-v0"])
 def test_a_keyword_that_nobody_has_is_refused_as_python_does(name: str) -> None:
     """TorchRL tries `frameskip`, and drops it where it reads these words."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'frameskip'"):
@@ -223,7 +226,7 @@ def test_what_is_for_the_eye_and_the_machine_is_free() -> None:
     assert cut == [[False, False], [True, True]]
 
 
-@pytest.mark.parametrize("name", ["hpcgym/ManyWeeks-order-validation-v0", "HPCBatch-v0"])
+@pytest.mark.parametrize("name", ["hpcgym/ManyWeeks-trials-validation-v0", "HPCBatch-v0"])
 def test_specs_go_through_json(name: str) -> None:
     keywords: dict[str, Any] = {}
     if name == "HPCBatch-v0":
