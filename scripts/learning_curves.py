@@ -23,7 +23,7 @@ from hpcgym.text_table import machine_text
 from research import curves
 from research.curves_drawn import draw, rows_of, table_of
 
-SCENARIOS = ("synthetic-busy-weeks", "kth-sp2-weeks")
+SCENARIOS = ("many-weeks",)
 CLEANRL = ("tyro", "tensorboard")
 """What CleanRL's scripts import besides."""
 
@@ -34,7 +34,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("learners", nargs="*", help=", ".join(curves.LEARNERS))
-    parser.add_argument("--scenario", action="append", metavar="NAME", help="default: two")
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="default: many-weeks")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument(

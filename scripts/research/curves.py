@@ -19,6 +19,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.env.scale import scale_of
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.statistics import Estimate, ratio_of_sums
 from hpcgym.scenario.augment import Augmentation
@@ -28,11 +29,11 @@ from hpcgym.trace.resample import jitter
 
 Floats = NDArray[Any]
 Predict = Callable[[Any], Floats]
-"""Returns the actions of a network for observations, flat ones a row each unless keywords say
+"""Returns the actions of a network for observations, small ones a row each unless keywords say
 otherwise."""
 
-COPIES = 10
-"""Jittered copies of each week, besides the week itself."""
+COPIES, MANY = 10, 100
+"""Jittered copies of each week, besides the week itself; none where there are so many weeks."""
 
 ZOO = Path(__file__).resolve().parents[1] / "rl_zoo3_ppo.py"
 """Hyper-parameters of PPO as RL Baselines3 Zoo reads them."""
@@ -51,19 +52,8 @@ BY_RULE: dict[str, Any] = {
 }
 """Keywords under which action 0 is URGENT-BENEFIT."""
 
-CONSTANTS = {
-    "SAF": (0, 0, 0, 0, 0),
-    "FCFS": (-1, -1, 0, 0, 0),
-    **{f"kappa={x * x:.2f}": (0, 0, 0, 0, x) for x in (0.3, 0.5, 0.7, 1.0)},
-    "SMITH-REG": (0, 1, 1, 1, 0),
-    **{f"REG, kappa={x * x:.2f}": (0, 1, 1, 1, x) for x in (0.3, 0.5, 0.7, 1.0)},
-    "halfway to SAF-REG": (0, 0, 0.5, 0, 0),
-    **{f"halfway to SAF-REG, kappa={x * x:.2f}": (0, 0, 0.5, 0, x) for x in (0.3, 0.5, 0.7, 1.0)},
-    "SAF-REG": (0, 0, 1, 0, 0),
-    **{f"SAF-REG, kappa={x * x:.2f}": (0, 0, 1, 0, x) for x in (0.3, 0.5, 0.7, 1.0)},
-    **{f"halfway, kappa={x * x:.2f}": (0, 0.5, 0.5, 0.5, x) for x in (0.3, 0.5, 0.7, 1.0)},
-}
-"""Actions that hold for a whole week; the best on the training weeks is the best constant."""
+CONSTANTS = {"SAF": (0, 0, 0, 0, 0), "FCFS": (-1, -1, 0, 0, 0)}
+"""Actions that hold for a whole week."""
 
 
 class Judged(NamedTuple):
@@ -87,13 +77,14 @@ class Judge:
 
     def __init__(self, scenario: str, part: str, copies: int = COPIES, **keywords: Any) -> None:
         episodes = Episodes(scenario).select(part)
+        copies = 0 if len(episodes) >= MANY else copies
         self.jobs = []
         for place in range(len(episodes)):
             week = episodes.workload(place)
             shaken = np.random.default_rng([place, 0])
             self.jobs += [week, *(jitter(week, shaken) for _ in range(copies))]
         self._shape = len(episodes), 1 + copies
-        own = {"observation": "flat", **keywords}
+        own = {"observation": "small", **keywords}
         self._envs = SchedulingVectorEnv(scenario, num_envs=len(self.jobs), threads=1, **own)
 
     def __call__(self, predict: Predict) -> Judged:
@@ -121,12 +112,12 @@ class Point(NamedTuple):
 def constants(scenario: str) -> Iterator[tuple[str, Judged]]:
     """Yield what chance, rules and the best constant reach on the test weeks."""
     chance = np.random.default_rng(0)
-    seen, judge = Judge(scenario, "train", 0), Judge(scenario, "test")
+    judge, scale = Judge(scenario, "test"), scale_of(scenario, "index")
     yield "random", judge(lambda shown: chance.uniform(-1, 1, (len(shown), 5)).astype(np.float32))
     for name in ("FCFS", "SAF"):
         yield name, judge(always(CONSTANTS[name]))
-    best = min(CONSTANTS, key=lambda name: seen(always(CONSTANTS[name])).ratio.value)
-    yield f"best constant: {best}", judge(always(CONSTANTS[best]))
+    assert scale is not None
+    yield "best constant", judge(always(scale.constant))
     by_rule = Judge(scenario, "test", **BY_RULE)
     yield "URGENT-BENEFIT", by_rule(lambda shown: np.zeros(len(shown), np.int64))
 
@@ -330,4 +321,4 @@ LEARNERS: dict[str, Callable[..., list[Point]]] = {
 
 def own_of(scenario: str) -> dict[str, Any]:
     """Return the keywords of `HPCBatch-v0` that a learner makes its environment by."""
-    return {"scenario": scenario, "weeks": "train", "observation": "flat"}
+    return {"scenario": scenario, "weeks": "train", "observation": "small"}

@@ -85,7 +85,7 @@ def table_of(folder: Path, scenario: str, learners: list[str]) -> pd.DataFrame:
 
 
 def draw(folder: Path, scenario: str, learners: list[str]) -> None:
-    """Draw the ratio of each learner by time: the mean of its seeds, and each."""
+    """Draw the ratio of each learner by time: the mean of its seeds with its interval, and each."""
     figure = blank_figure(9.0, 4.6)
     axes = figure.subplots()
     rules = pd.read_csv(folder / f"{scenario} rules.csv")
@@ -106,6 +106,8 @@ def draw(folder: Path, scenario: str, learners: list[str]) -> None:
             for part in (0, 1)
         ]
         style = "-" if least else "o"
+        low, high = _bands(found, least).T
+        axes.fill_between(middle[0] / 60, low, high, color=f"C{number}", alpha=0.15, linewidth=0)
         axes.plot(middle[0] / 60, middle[1], style, color=f"C{number}", linewidth=2, label=learner)
     for name in rules["name"].unique():
         value = judged_of(rules[rules["name"] == name]).ratio.value
@@ -126,3 +128,15 @@ def draw(folder: Path, scenario: str, learners: list[str]) -> None:
     plain_axes(axes)
     axes.legend(frameon=False, fontsize=10)
     save(figure, folder / f"{scenario}.png", force=True)
+
+
+def _bands(found: pd.DataFrame, least: int) -> np.ndarray:
+    """Return the interval at each of `least` points and at the end, shape (n, 2), all seeds one."""
+    by_seed = [rows for _, rows in found.groupby("seed")]
+    ends = []
+    for at in [*range(least), -1]:
+        times = [sorted(rows["seconds"].unique())[at] for rows in by_seed]
+        part = [rows[rows["seconds"] == time] for rows, time in zip(by_seed, times, strict=True)]
+        estimate = judged_of(pd.concat(part)).ratio
+        ends.append(estimate.ends() or (estimate.value, estimate.value))
+    return np.array(ends)

@@ -29,10 +29,10 @@ def test_saf_is_one_on_every_week_and_copy(judge: curves.Judge) -> None:
 
 
 def test_rules_score_as_an_evaluation_says(judge: curves.Judge) -> None:
-    agents = ["FCFS", "SMITH-REG"]
-    found = evaluate(["SAF", *agents], BUSY, weeks="15-17")
-    for agent in agents:
-        own = judge(curves.always(curves.CONSTANTS[agent])).bsld[:, 0]
+    constants = {"FCFS": curves.CONSTANTS["FCFS"], "SMITH-REG": (0, 1, 1, 1, 0)}
+    found = evaluate(["SAF", *constants], BUSY, weeks="15-17")
+    for agent, constant in constants.items():
+        own = judge(curves.always(constant)).bsld[:, 0]
         assert own == pytest.approx(found.values(agent)[:, 0])
 
 
@@ -50,7 +50,7 @@ def test_parts_that_are_trained_on_and_judged_share_no_week() -> None:
 
 def test_table_and_picture_are_made_of_what_is_kept(judge: curves.Judge, tmp_path) -> None:
     begun = judge(curves.always(curves.CONSTANTS["FCFS"]))
-    ended = judge(curves.always(curves.CONSTANTS["kappa=0.25"]))
+    ended = judge(curves.always((0, 0, 0, 0, 0.5)))
     saf = judge(curves.always(curves.CONSTANTS["SAF"]))
     rows_of("SAF", 0, 0.0, 0, saf).to_csv(tmp_path / f"{BUSY} rules.csv", index=False)
     for seed in range(2):
