@@ -9,7 +9,7 @@ from there. CleanRL's scripts are not shipped: `--cleanrl FOLDER` names them.
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -37,12 +37,6 @@ def main() -> int:
     parser.add_argument("--scenario", action="append", metavar="NAME", help="default: many-weeks")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument(
-        "--gap", action="store_true", help="judge hpcgym's networks on the weeks they played, too"
-    )
-    parser.add_argument(
-        "--folds", action="store_true", help="judge known constants on weeks that did not choose"
-    )
     parser.add_argument("--cleanrl", type=Path, metavar="FOLDER")
     parser.add_argument("--output", type=Path, default=Path("runs/learning_curves"))
     given = parser.parse_args()
@@ -57,14 +51,6 @@ def main() -> int:
         parser.error(f"cleanrl needs {' and '.join(lacking)}: pip install {' '.join(lacking)}")
     torch.set_num_threads(1)
     try:
-        if given.gap:
-            print_gaps(given.scenario or SCENARIOS[:1])
-            return 0
-        if given.folds:
-            for scenario in given.scenario or SCENARIOS:
-                rows = pd.DataFrame([*curves.known_by_folds(scenario)])
-                print(f"\n{scenario}\n\n{machine_text(rows, 'markdown')}", flush=True)
-            return 0
         folder = make_folder(given.output)
         for scenario in given.scenario or SCENARIOS:
             chosen = [one for one in learners if one != "cleanrl" or scenario == SCENARIOS[0]]
@@ -80,16 +66,6 @@ def main() -> int:
         sys.exit("interrupted; the same command goes on from what is kept")
     print(f"\nwritten to {folder}")
     return 0
-
-
-def print_gaps(scenarios: Sequence[str]) -> None:
-    """Train for the gap between weeks, and print a row for each training."""
-    for scenario in scenarios:
-        rows = [
-            {"training": name} | {key: str(one) for key, one in curves.gap(scenario, name).items()}
-            for name in curves.GAPS
-        ]
-        print(f"\n{scenario}\n\n{machine_text(pd.DataFrame(rows), 'markdown')}")
 
 
 def trainings(

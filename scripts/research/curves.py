@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 from hpcgym.env.scale import scale_of
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.statistics import Estimate, ratio_of_sums
-from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.splits import SPLITS
 from hpcgym.trace.resample import jitter
 
 Floats = NDArray[Any]
@@ -202,77 +200,6 @@ def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
         Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), 5), np.float32))),
         Point(spent, trained.steps, judge(lambda shown: trained.agent.predict(shown)[0])),
     ]
-
-
-GAP_STEPS = 1_200_000
-"""Decisions after which the gap between weeks is measured: some minutes of one core."""
-
-GAPS: dict[str, tuple[dict[str, Any], Augmentation | None]] = {
-    "PPO from SAF": ({"constants": 0}, None),
-    "the same, jittered and resampled weeks, width 8": (
-        {"constants": 0, "hidden": 8},
-        Augmentation(jitter=600, resampled=0.5),
-    ),
-}
-"""Trainings whose last network is judged on the weeks that it has played, too."""
-
-
-def gap(scenario: str, name: str, steps: int = GAP_STEPS) -> dict[str, Estimate]:
-    """Return what the last network of a training reaches on each part of the weeks."""
-    from hpcgym.agent.ppo import preset, train
-
-    changes, augmentation = GAPS[name]
-    never = {"minutes": 0.0, "patience": 0, "validate_every": MOST_STEPS}
-    config = preset("index", steps=steps, gives="last", **never, **changes)
-    parts = {part: Episodes(scenario).select(part) for part in SPLITS}
-    held = [parts["validation"]]
-    trained = train(config, [parts["train"]], validation=held, augmentation=augmentation)
-    own: dict[str, Any] = {**config.env_keywords, "observation": "dict"}
-    judges = {
-        part: Judge(scenario, part, 0 if part == "train" else COPIES, **own) for part in parts
-    }
-    predict: Predict = lambda shown: trained.agent.predict(shown)[0]  # noqa: E731
-    return {part: judge(predict).ratio for part, judge in judges.items()}
-
-
-N_FOLDS = 4
-
-
-def known_by_folds(scenario: str) -> Iterator[dict[str, str]]:
-    """Yield what known constants reach on weeks that did not choose them, by what chose.
-
-    The weeks of training and validation are cut into folds; test weeks are not touched.
-    """
-    from hpcgym.agent.ppo import preset
-    from hpcgym.agent.ppo.constant_start import COPIES as SEARCHED
-    from hpcgym.agent.validation import Score, Validation
-    from hpcgym.agent.weights import ConstantAction
-    from hpcgym.core.actions.index import Index
-    from hpcgym.ranges import number_ranges
-
-    weeks, keywords = Episodes(scenario), preset("index").env_keywords
-    open_weeks = sorted(
-        number for part in ("train", "validation") for number in weeks.select(part).numbers
-    )
-    known = [ConstantAction(constant) for constant in Index.KNOWN]
-    choices: dict[str, Callable[[Score], float]] = {
-        "ratio of sums": lambda score: score.ratio,
-        "mean log ratio": lambda score: score.mean_log_ratio,
-    }
-    reached: dict[str, list[float]] = {name: [] for name in choices}
-    for held in np.array_split(open_weeks, N_FOLDS):
-        others = [number for number in open_weeks if number not in held]
-        seen, judge = (
-            Validation([weeks.select(number_ranges(part))], keywords, copies=copies, threads=1)
-            for part, copies in ((others, SEARCHED), (held.tolist(), COPIES))
-        )
-        scores = [seen.score(constant) for constant in known]
-        for name, value_of in choices.items():
-            chosen = known[int(np.argmin([value_of(score) for score in scores]))]
-            reached[name].append(judge.score(chosen).ratio)
-    for name, ratios in reached.items():
-        by_fold = ", ".join(f"{ratio:.3f}" for ratio in ratios)
-        yield {"chosen by": name, "mean": f"{np.mean(ratios):.3f}", "each fold": by_fold}
 
 
 def by_cleanrl(

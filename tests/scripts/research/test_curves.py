@@ -103,9 +103,3 @@ def test_training_of_hpcgym_begins_as_saf() -> None:
     assert begun.judged.ratio.value == pytest.approx(1)
     assert ended.judged.bsld.shape == (3, 11)
     assert ended.judged.bsld.min() >= 1  # what half a second finds depends on the machine
-
-
-def test_gap_is_judged_on_the_weeks_that_were_played_and_on_others() -> None:
-    found = curves.gap(BUSY, "PPO from SAF", steps=4_096)
-    degrees = {part: one.degrees for part, one in found.items()}
-    assert degrees == {"train": 9, "validation": 2, "test": 2}  # a week less than played
