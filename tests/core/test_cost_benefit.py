@@ -320,9 +320,7 @@ def test_what_makes_no_sense_is_refused(text, message):
 
 @pytest.mark.parametrize("mode", ["easy:cap=0.97", "cost-benefit"])
 def test_settings_refuse_what_the_modes_cannot_do(mode):
-    with pytest.raises(
-        PolicyError, match="all events of an instant at once, and event_semantics 'pyss'"
-    ):
+    with pytest.raises(PolicyError, match="at once, and needs event_semantics 'batch'"):
         SchedulerSettings(backfill=mode, event_semantics="pyss")
     with pytest.raises(PolicyError, match="plans with a backfill that keeps nothing"):
         SchedulerSettings("DYNP", backfill=mode)

@@ -604,7 +604,7 @@ def test_the_command_reads_and_simulates_dependencies(tmp_path):
     assert "dependencies cannot be simulated" in said and "log.swf:3: job 2 is after job 4" in said
     path.write_text(SWF)
     said = printed("evaluate", "--log", path, "-a", "SAF", "-a", "DYNP", "--dependencies", "start")
-    assert "1.00" in said and "DYNP, which chooses as it goes" in " ".join(said.split())
+    assert "1.00" in said and "'DYNP', which chooses as it goes" in " ".join(said.split())
 
 
 def test_what_cannot_be_beside_waiting_jobs_is_refused_with_the_reason():

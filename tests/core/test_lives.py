@@ -213,7 +213,7 @@ def test_no_trial_begins_that_a_known_outage_would_end():
     ("settings", "named"),
     [
         ({"backfill": "conservative"}, "'easy' and 'cost-benefit'"),
-        ({"backfill": "easy+trial:overhead=1"}, "leave overhead out"),
+        ({"backfill": "easy+trial:overhead=1"}, "processors for a time after kills"),
         ({"backfill": "easy+trial", "correction": "reqtime", "estimates": "recent"}, "correction"),
         ({"backfill": "cost-benefit+trial", "event_semantics": "pyss"}, "batch"),
     ],

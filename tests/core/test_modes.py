@@ -391,5 +391,5 @@ def test_what_no_mode_can_mean_is_refused(mode, message):
 
 @pytest.mark.parametrize("mode", ["look-ahead", "slack:c=1"])
 def test_an_order_of_candidates_is_refused_where_there_is_none(mode):
-    with pytest.raises(PolicyError, match=f'contradicts backfill = "{mode}"'):
+    with pytest.raises(PolicyError, match=f"got backfill '{mode}', which takes none"):
         SchedulerSettings(backfill=mode, backfill_order="SPF")

@@ -201,7 +201,7 @@ def test_what_is_no_price_is_refused(text, words):
 
 def test_modes_that_ask_no_event_are_refused_where_it_holds_jobs():
     tiny = hpcgym.load_workload("tiny")
-    with pytest.raises(PolicyError, match="jobs are held back under backfill 'easy'"):
+    with pytest.raises(PolicyError, match="holds jobs back, which passes of backfill 'easy'"):
         hpcgym.simulate(tiny, events="price:kappa=1", backfill="conservative")
     assert "energy_cost" in hpcgym.simulate(tiny, events="price", backfill="depth:k=2").metrics()
     with pytest.raises(HpcgymError, match="no such file"):

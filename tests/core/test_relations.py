@@ -318,9 +318,12 @@ EXCEPTIONS = (
 REFUSED = {
     "an_outage_far_away": (
         "passes that know outages|needs a backfilling mode|has jobs start several times|overhead"
-        "|makes the passes|restart"
+        "|makes the passes|restart|needs event_semantics"
     ),
-    "limits_that_never_bind": "passes that know limits|needs a backfilling mode|makes the passes",
+    "limits_that_never_bind": (
+        "passes that know limits|needs a backfilling mode|makes the passes|needs event_semantics"
+        "|knows no trials"
+    ),
     "nobody_is_killed": (
         "knows no trials|passes that know limits|has jobs start several|needs event_semantics"
     ),

@@ -352,7 +352,7 @@ def test_unknown_name_is_answered_with_the_nearest(keywords: dict[str, Any], mes
         ({"action": "job", "decide": 3_600}, "lasts one pass only"),
         ({"reward": "log_ratio"}, "name one, say 'SAF'"),
         ({"reward": "relative"}, "name one, say 'SAF'"),
-        ({"backfill": "none", "backfill_order": "SPF"}, "contradicts"),
+        ({"backfill": "none", "backfill_order": "SPF"}, "which takes none"),
         ({"decide": 0}, "in s, must be a whole number from 1"),
         ({"decide": 1.5}, "in s, must be a whole number from 1"),
         ({"decide": float("nan")}, "in s, must be a whole number from 1"),
@@ -365,7 +365,7 @@ def test_unknown_name_is_answered_with_the_nearest(keywords: dict[str, Any], mes
 def test_keywords_that_contradict_each_other_are_refused(
     keywords: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ScenarioError, match=message):
+    with pytest.raises(HpcgymError, match=message):
         SchedulingEnv("tiny", **keywords)
 
 

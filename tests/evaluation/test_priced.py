@@ -93,6 +93,7 @@ def test_the_gap_closed_is_of_j_where_the_scale_is(found, monkeypatch):
     ends = {
         number: Ends(
             week_digest(episodes.workload(position)),
+            1.0,
             frame["PRICE-RANK", number],
             frame["PRICE-RANK", number] - 2,
         )

@@ -356,7 +356,7 @@ def test_lines_of_a_training_by_the_clock_name_no_number_of_decisions(
     config = ppo.preset("order", **SMALL | {"steps": 10**9, "minutes": 0.02, "patience": 0})
     ppo.train(config, validation, validation=validation, progress=True)
     said = capfd.readouterr().err
-    line = r"hpcgym: training: 0:0\d of 0:01, start 1\.000, now \d\.\d{3} \(SAF = 1\)\n"
+    line = r"hpcgym: training: 0:0\d of 0:01, start 1\.000, now \d\.\d{3} \(no interval\) of SAF\n"
     assert re.search(line, said)
     assert "decisions" not in said
 
