@@ -89,7 +89,7 @@ def simulate_gang(
     chosen = Gang() if gang is None else gang
     settings = SchedulerSettings(backfill=chosen, kill_at_limit=kill_at_limit)
     settings.refuse_on(workload.machine)
-    dependencies_of(workload, settings, settings.no_waits)
+    dependencies_of(workload, settings)
     run_time = executed_run_time(workload, kill_at_limit)
     start_time, end_time = share_in_time(workload, run_time, chosen)
     never = np.zeros(len(workload), dtype=np.bool_)

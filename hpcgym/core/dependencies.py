@@ -33,11 +33,11 @@ EXCHANGED_IF_GIVEN = ("requeue", "known", "reward_rate", "reward_onset", "field"
 
 
 def dependencies_of(
-    workload: Workload, settings: SchedulerSettings, unable: str
+    workload: Workload, settings: SchedulerSettings, no_waits: str = ""
 ) -> Dependencies | None:
     """Return what makes jobs of a workload wait out of sight; None if nothing does.
 
-    `unable` names what cannot have that; "" = nothing.
+    `no_waits` names what cannot have that, besides what of the settings cannot; "" = nothing.
 
     Raises:
         PolicyError: Dependencies are asked for, and the workload states none. Or something cannot
@@ -53,7 +53,7 @@ def dependencies_of(
     held = workload.eligible is not None and (workload.eligible > workload.submit_time).any()
     if not held and kind == "ignore":
         return None
-    if unable:
+    if unable := settings.no_waits or no_waits:
         why = "are held (column eligible)" if kind == "ignore" else "wait for others (column after)"
         how = "leave the column out" if kind == "ignore" else "choose dependencies 'ignore'"
         raise PolicyError(

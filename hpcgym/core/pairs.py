@@ -8,7 +8,6 @@ docs/backfilling.md and the drawn tests of pairs all come from here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 from hpcgym.core.backfill import as_mode
@@ -70,13 +69,13 @@ def why_not(part: Part, other: Part) -> str:
     return ""
 
 
-def refuse(parts: Iterable[Part]) -> None:
-    """Refuse parts that do not all go together.
+def refuse(pairs: Iterable[tuple[Part, Part]]) -> None:
+    """Refuse pairs of which the first demands what the other lacks.
 
     Raises:
-        PolicyError: The first pair that does not, with what the one demands and the other lacks.
+        PolicyError: The first such pair, with what the one demands and the other lacks.
     """
-    for part, other in permutations(parts, 2):
+    for part, other in pairs:
         if why := why_not(part, other):
             raise PolicyError(why)
 

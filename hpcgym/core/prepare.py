@@ -232,7 +232,7 @@ def prepare(
     settings = settings.on(workload.machine)
     policy = as_policy(settings.policy)
     mode, events = as_backfill(settings.backfill), as_events(settings.events)
-    dependencies = dependencies_of(workload, settings, settings.no_waits or no_waits)
+    dependencies = dependencies_of(workload, settings, no_waits)
     if dependencies is not None:
         events = (*events, dependencies)
     events = (*events, *settings.kept)

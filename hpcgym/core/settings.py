@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -50,7 +51,7 @@ class SchedulerSettings(SettingList):
         object.__setattr__(self, "backfill", as_mode(self.backfill))
         object.__setattr__(self, "events", as_events(self.events))
         self._refuse_unknown()
-        refuse(parts_of(self))
+        refuse(permutations(parts_of(self), 2))
         self._refuse_pyss()
 
     def _refuse_unknown(self) -> None:
@@ -93,12 +94,13 @@ class SchedulerSettings(SettingList):
             )
 
     def refuse_on(self, machine: Machine | None) -> None:
-        """Refuse what does not go together on a machine; None = processors are counted.
+        """Refuse what does not go with a machine; None = processors are counted.
 
         Raises:
-            PolicyError: Two parts that do not.
+            PolicyError: A part that does not.
         """
-        refuse([*parts_of(self), ground(machine)])
+        on = ground(machine)
+        refuse((part, on) for part in parts_of(self))
 
     def _read_simulator(self) -> None:
         """Take a mode with its own simulator where it stands as the policy, as "recorded" may."""

@@ -438,7 +438,7 @@ class EnvConfig:
             if self._baseline is None:
                 cost = in_units(cost, saf.value)
             else:
-                rule = dependencies_of(workload, settings, settings.no_waits)
+                rule = dependencies_of(workload, settings)
                 cost = in_units(cost, mean_cost(played_under(self._baseline, workload, rule, cost)))
         cost = self._charged(cost, workload, run_time, saf)
         estimate = estimates_of(workload, settings)

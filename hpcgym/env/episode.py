@@ -65,7 +65,7 @@ class SafMean:
     @cached_property
     def played(self) -> Played:
         """Return what SAF played."""
-        rule = dependencies_of(self.workload, self.settings, self.settings.no_waits)
+        rule = dependencies_of(self.workload, self.settings)
         cost = cost_of_slowdown(self.workload, self.run_time)
         return played_under(self.settings, self.workload, rule, cost)
 

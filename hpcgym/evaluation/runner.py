@@ -101,7 +101,7 @@ def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
             if is_plain:
                 continue
             for settings in _settings_of(agent, episodes.settings):
-                dependencies_of(workload, settings, settings.no_waits)
+                dependencies_of(workload, settings)
                 if workload.machine is not None:
                     refuse_on_nodes(workload, settings)
             if workload.machine is not None and action is not None:
