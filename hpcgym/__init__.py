@@ -6,51 +6,61 @@ imported. Each name below is loaded on first use, so that the import stays fast.
 
 import importlib
 import sys
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hpcgym import registry
+from hpcgym.base import registry
 
 if TYPE_CHECKING:
-    from hpcgym.batch import simulate_many
-    from hpcgym.core.action import register_action
-    from hpcgym.core.events import register_event
-    from hpcgym.core.observation_fields import register_field
-    from hpcgym.core.own_backfill import OwnBackfill, register_backfill
-    from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
-    from hpcgym.core.settings import SchedulerSettings
-    from hpcgym.core.simulator import Simulator
-    from hpcgym.core.workload import Workload
-    from hpcgym.counterfactual import Branches
-    from hpcgym.env.reward import register_reward
-    from hpcgym.errors import HpcgymError
-    from hpcgym.evaluation import evaluate
-    from hpcgym.machine import Machine
-    from hpcgym.policies.stateful import StatefulPolicy
-    from hpcgym.registry import add_folder
-    from hpcgym.scenario import Scenario, load_scenario, scenario_names
-    from hpcgym.schedule import Schedule, simulate
-    from hpcgym.trace import load_workload
+    from hpcgym.base.errors import HpcgymError as HpcgymError
+    from hpcgym.base.registry import add_folder as add_folder
+    from hpcgym.core.action import register_action as register_action
+    from hpcgym.core.events import register_event as register_event
+    from hpcgym.core.observation_fields import register_field as register_field
+    from hpcgym.core.own_backfill import OwnBackfill as OwnBackfill
+    from hpcgym.core.own_backfill import register_backfill as register_backfill
+    from hpcgym.core.policy import Policy as Policy
+    from hpcgym.core.policy import as_policy as as_policy
+    from hpcgym.core.policy import policy_names as policy_names
+    from hpcgym.core.policy import register_policy as register_policy
+    from hpcgym.core.settings import SchedulerSettings as SchedulerSettings
+    from hpcgym.core.simulator import Simulator as Simulator
+    from hpcgym.core.workload import Workload as Workload
+    from hpcgym.env.reward import register_reward as register_reward
+    from hpcgym.env.scenario import Scenario as Scenario
+    from hpcgym.env.scenario import load_scenario as load_scenario
+    from hpcgym.env.scenario import scenario_names as scenario_names
+    from hpcgym.evaluation import evaluate as evaluate
+    from hpcgym.machine import Machine as Machine
+    from hpcgym.schedule.batch import simulate_many as simulate_many
+    from hpcgym.schedule.counterfactual import Branches as Branches
+    from hpcgym.schedule.policies.stateful import StatefulPolicy as StatefulPolicy
+    from hpcgym.schedule.schedule import Schedule as Schedule
+    from hpcgym.schedule.schedule import simulate as simulate
+    from hpcgym.trace import load_workload as load_workload
+
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Branches": "hpcgym.counterfactual",
-    "HpcgymError": "hpcgym.errors",
+    "Branches": "hpcgym.schedule.counterfactual",
+    "HpcgymError": "hpcgym.base.errors",
     "Machine": "hpcgym.machine",
     "OwnBackfill": "hpcgym.core.own_backfill",
     "Policy": "hpcgym.core.policy",
-    "Scenario": "hpcgym.scenario",
-    "Schedule": "hpcgym.schedule",
+    "Scenario": "hpcgym.env.scenario",
+    "Schedule": "hpcgym.schedule.schedule",
     "SchedulerSettings": "hpcgym.core.settings",
     "Simulator": "hpcgym.core.simulator",
-    "StatefulPolicy": "hpcgym.policies.stateful",
+    "StatefulPolicy": "hpcgym.schedule.policies.stateful",
     "Workload": "hpcgym.core.workload",
-    "add_folder": "hpcgym.registry",
+    "add_folder": "hpcgym.base.registry",
     "as_policy": "hpcgym.core.policy",
     "evaluate": "hpcgym.evaluation",
-    "load_scenario": "hpcgym.scenario",
+    "load_scenario": "hpcgym.env.scenario",
     "load_workload": "hpcgym.trace",
     "policy_names": "hpcgym.core.policy",
     "register_action": "hpcgym.core.action",
@@ -59,43 +69,31 @@ _HOMES = {
     "register_field": "hpcgym.core.observation_fields",
     "register_policy": "hpcgym.core.policy",
     "register_reward": "hpcgym.env.reward",
-    "scenario_names": "hpcgym.scenario",
-    "simulate": "hpcgym.schedule",
-    "simulate_many": "hpcgym.batch",
+    "scenario_names": "hpcgym.env.scenario",
+    "simulate": "hpcgym.schedule.schedule",
+    "simulate_many": "hpcgym.schedule.batch",
 }
 
-__all__ = [
-    "Branches",
-    "HpcgymError",
-    "Machine",
-    "OwnBackfill",
-    "Policy",
-    "Scenario",
-    "Schedule",
-    "SchedulerSettings",
-    "Simulator",
-    "StatefulPolicy",
-    "Workload",
-    "add_folder",
-    "as_policy",
-    "evaluate",
-    "load_scenario",
-    "load_workload",
-    "policy_names",
-    "register_action",
-    "register_backfill",
-    "register_event",
-    "register_field",
-    "register_policy",
-    "register_reward",
-    "scenario_names",
-    "simulate",
-    "simulate_many",
-]
+_MOVED = {
+    "hpcgym.accounts": "hpcgym.machine.accounts",
+    "hpcgym.agent.ppo": "hpcgym.agent.learn.ppo",
+    "hpcgym.counterfactual": "hpcgym.schedule.counterfactual",
+    "hpcgym.errors": "hpcgym.base.errors",
+    "hpcgym.live": "hpcgym.site.live",
+    "hpcgym.policies": "hpcgym.schedule.policies",
+    "hpcgym.report": "hpcgym.evaluation.pictures",
+    "hpcgym.scenario": "hpcgym.env.scenario",
+    "hpcgym.suite": "hpcgym.evaluation.suite",
+}
+"""Modules by the names they had before the package had rooms: pages and scripts import them."""
+
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its module on first use (PEP 562)."""
+    if f"hpcgym.{name}" in _MOVED:
+        return importlib.import_module(f"hpcgym.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'hpcgym' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)
@@ -106,6 +104,21 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """List the loaded names and those still to load."""
     return sorted({*globals(), *__all__})
+
+
+class _MovedModules(MetaPathFinder, Loader):
+    """Imports a moved module, or one within it, as the very module of today."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """Take the names of the table, and those below them."""
+        moved = any(f"{fullname}.".startswith(f"{old}.") for old in _MOVED)
+        return ModuleSpec(fullname, self) if moved else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put today's module in the place of an empty one, as importing allows."""
+        old = next(old for old in _MOVED if f"{module.__name__}.".startswith(f"{old}."))
+        name = _MOVED[old] + module.__name__.removeprefix(old)
+        sys.modules[module.__name__] = importlib.import_module(name)
 
 
 class _WhenGymnasiumIsImported(MetaPathFinder):
@@ -132,10 +145,13 @@ class _WhenGymnasiumIsImported(MetaPathFinder):
         return spec
 
 
-importlib.import_module("hpcgym.simulators")  # registers the mode "gang"
-importlib.import_module("hpcgym.policies.registration")  # registers DYNP, PLANNER, BANDIT-*
+sys.meta_path.insert(0, _MovedModules())
+importlib.import_module("hpcgym.schedule.simulators")  # registers the mode "gang"
+importlib.import_module("hpcgym.schedule.policies.registration")  # registers DYNP and others
 if "gymnasium.envs.registration" in sys.modules:
     importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0
 else:
     sys.meta_path.insert(0, _WhenGymnasiumIsImported())
-registry.PICTURES["schedule"] = lambda: importlib.import_module("hpcgym.report").plot_schedules
+registry.PICTURES["schedule"] = lambda: (
+    importlib.import_module("hpcgym.evaluation.pictures").plot_schedules
+)

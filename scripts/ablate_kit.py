@@ -3,8 +3,8 @@
     python scripts/ablate_kit.py --scenario sdsc-blue-weeks --steps 1000000 --output runs/ablation
 
 The last of five blocks of weeks is held out. Each option alone is compared with the preset of
-`hpcgym/agent/ppo/config.py`, with the same numbers of decisions and seeds. The last average of
-networks counts, not the best by validation. `scripts/research/ablation.py` lists the options.
+`hpcgym/agent/learn/ppo/config.py`, with the same numbers of decisions and seeds. The last average
+of networks counts, not the best by validation. `scripts/research/ablation.py` lists the options.
 Finished trainings are kept in the folder, and the same command goes on from there.
 """
 
@@ -12,8 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder, writing
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import make_folder, writing
 
 
 def main() -> int:
@@ -29,7 +29,7 @@ def main() -> int:
 
 def run(options: argparse.Namespace) -> str:
     """Ablate; return the table."""
-    from hpcgym.agent.ppo import overridden, preset
+    from hpcgym.agent.learn.ppo import overridden, preset
     from research.ablation import AUGMENTATIONS, PRESET, SETTINGS, ablate, table_of
 
     folder = make_folder(options.output)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 import hpcgym
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from research import benchmark, nodes_benchmark, step_benchmark, training_benchmark
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hpcgym.text_table import machine_text
+from hpcgym.base.text_table import machine_text
 
 AGENTS = ("SAF", "SMITH-REG", "URGENT-YOUNG", "PPO-ORDER", "PPO-TRIALS")
 """Rules of whole numbers, of logarithms, with trials; networks that order and that set numbers."""

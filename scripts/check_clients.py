@@ -14,8 +14,8 @@ from pathlib import Path
 import pooch
 from rich.console import Console
 
-from hpcgym.errors import HpcgymError
-from hpcgym.progress import shown, steps
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.progress import shown, steps
 from research import clients
 
 N_LINES = 30

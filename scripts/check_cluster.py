@@ -12,7 +12,7 @@ import sys
 from dataclasses import astuple
 from pathlib import Path
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
 from research.cluster import (
     ON_RAY,
     Comparison,

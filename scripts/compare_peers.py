@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
 from research import peers
 
 

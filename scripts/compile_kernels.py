@@ -14,7 +14,7 @@ from hpcgym.core import loaders
 from hpcgym.core.compiler.by_address import rule_of
 from hpcgym.core.compiler.struct import ADDRESS_OF
 from hpcgym.core.constants import BACKFILL_PART
-from hpcgym.counterfactual import Branches, first
+from hpcgym.schedule.counterfactual import Branches, first
 
 
 def main():

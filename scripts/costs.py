@@ -35,9 +35,9 @@ def main() -> int:
     if min(*given.workers, given.weeks, given.many_agents, given.many_logs, *given.cores) < 1:
         parser.error("numbers begin at 1")
 
-    from hpcgym.errors import HpcgymError
-    from hpcgym.output import ensure_writable, writing
-    from hpcgym.progress import shown
+    from hpcgym.base.errors import HpcgymError
+    from hpcgym.base.output import ensure_writable, writing
+    from hpcgym.base.progress import shown
 
     try:
         if given.output is not None:
@@ -60,9 +60,9 @@ def tables(given: argparse.Namespace) -> str:
     import pandas as pd
 
     from hpcgym.agent.shelf import load_agent
-    from hpcgym.progress import steps
-    from hpcgym.suite.definition import load_suite
-    from hpcgym.text_table import machine_text
+    from hpcgym.base.progress import steps
+    from hpcgym.base.text_table import machine_text
+    from hpcgym.evaluation.suite.definition import load_suite
     from research import costs
 
     names = given.logs or [log.scenario for log in load_suite().logs]

@@ -14,9 +14,9 @@ import numpy as np
 
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
-from hpcgym.errors import HpcgymError
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.text_table import machine_text
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.text_table import machine_text
+from hpcgym.env.scenario.episodes import Episodes
 from research.diagnosis import controls, ladder, weeks_of
 from research.ladder import GUARDED
 

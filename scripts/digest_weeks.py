@@ -9,9 +9,9 @@ import argparse
 import re
 from pathlib import Path
 
-from hpcgym.registry import find_entry
-from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.slicing import generated_weeks
+from hpcgym.base.registry import find_entry
+from hpcgym.env.scenario.load import load_scenario
+from hpcgym.env.scenario.slicing import generated_weeks
 from hpcgym.trace.populations import digest_of_jobs
 
 IN_A_LINE = 10

@@ -12,7 +12,7 @@ import argparse
 
 import pandas as pd
 
-from hpcgym.text_table import machine_text
+from hpcgym.base.text_table import machine_text
 from research.id_tables import CONSTANTS, IDS, row_of, row_of_constant, row_of_decisions
 from research.pick import table_of
 

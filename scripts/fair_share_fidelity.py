@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError
-from hpcgym.progress import shown
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.progress import shown
 from research.fair_share_runs import USERS, record_run, simulated
 from research.slurm_fidelity import compared
 

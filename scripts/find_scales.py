@@ -18,12 +18,12 @@ from pathlib import Path
 import pandas as pd
 import tomli_w
 
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import make_folder, writing
+from hpcgym.base.progress import shown
+from hpcgym.base.registry import shelf_entries, shelf_folders
+from hpcgym.base.text_table import machine_text
 from hpcgym.env.scale import scales_of
-from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder, writing
-from hpcgym.progress import shown
-from hpcgym.registry import shelf_entries, shelf_folders
-from hpcgym.text_table import machine_text
 from research import index_reach, regimes
 from research.price import scale_of_price
 from research.scales import Kept, find, row_of

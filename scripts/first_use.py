@@ -30,7 +30,7 @@ env.step(env.action_space.sample())
 VECTOR = STEP.replace("gymnasium.make(", "gymnasium.make_vec(num_envs=4, id=")
 ALL = """
 import gymnasium, hpcgym
-from hpcgym.moldable import simulate_moldable
+from hpcgym.schedule.moldable import simulate_moldable
 log = hpcgym.load_workload("tiny")
 shifted, queues = "conservative:compress=shift", "multi-queue:bounds=60/3600"
 for mode in "none", "depth:k=3", shifted, "look-ahead", "relaxed", "slack:c=1", queues:

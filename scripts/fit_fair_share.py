@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 import hpcgym
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
 
 STEP_S = 600
 DAY_S = 86_400

@@ -17,9 +17,9 @@ import sys
 import time
 from pathlib import Path
 
-from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder
-from hpcgym.progress import shown, steps
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import make_folder
+from hpcgym.base.progress import shown, steps
 
 ROOT = Path(__file__).parents[1]
 SUBJECTS = ("reader", "scheduler", "environment", "files")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from hpcgym.registry import shelf_folders
+from hpcgym.base.registry import shelf_folders
 from hpcgym.trace.catalogue import (
     ARCHIVE_REQUEST,
     FOLDERS_VARIABLE,

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from hpcgym.agent.shelf import load_agent
-from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder, writing
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import make_folder, writing
 from hpcgym.trace.resample import JITTER_S
 from research.value_of_information import chain
 

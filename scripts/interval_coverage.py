@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from hpcgym.errors import HpcgymError
-from hpcgym.text_table import machine_text
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.text_table import machine_text
 from research import interval_coverage as found
 from research.gap_coverage import gap_rows
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import make_folder
+from hpcgym.base.text_table import machine_text
 from hpcgym.evaluation import Evaluation
 from hpcgym.evaluation.aggregate import aggregate_logs
+from hpcgym.evaluation.pictures.style import save
 from hpcgym.evaluation.waits import RATIOS, ratio_text
-from hpcgym.output import make_folder
-from hpcgym.report.style import save
-from hpcgym.text_table import machine_text
 from research import ladder
 from research.front import front_figure
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder
-from hpcgym.progress import shown, steps
-from hpcgym.text_table import machine_text
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import make_folder
+from hpcgym.base.progress import shown, steps
+from hpcgym.base.text_table import machine_text
 from research import curves
 from research.curves_drawn import draw, rows_of, table_of
 

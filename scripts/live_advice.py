@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pandas as pd
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
 from research.live_advice import errors_of_run
 from research.slurm_fidelity import markdown
 

@@ -18,8 +18,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hpcgym.errors import EvaluationError, HpcgymError
-from hpcgym.output import make_folder
+from hpcgym.base.errors import EvaluationError, HpcgymError
+from hpcgym.base.output import make_folder
 from research.live_test import (
     ARMS,
     METRICS,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from hpcgym.errors import HpcgymError
-from hpcgym.output import writing
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import writing
 
 STATUS = {"Pass": 1, "Killed": 5}
 HEADER = """; Computer: Mira, IBM Blue Gene/Q, Argonne Leadership Computing Facility

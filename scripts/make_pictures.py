@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 import hpcgym
-from hpcgym.report import evaluation_figure, plot_schedules
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.evaluation.pictures import evaluation_figure, plot_schedules
 from research.examples import example, tried
 from research.films import film_environment, film_two_clusters
 from research.gain import gain_figure

@@ -14,9 +14,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder
-from hpcgym.progress import shown
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import make_folder
+from hpcgym.base.progress import shown
 from research.mutants import ROOT, all_mutants, draw, named
 from research.mutation import Mutation, Verdict, judged, table_of
 

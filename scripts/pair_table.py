@@ -3,7 +3,7 @@
 python scripts/pair_table.py
 """
 
-from hpcgym.text_table import machine_text
+from hpcgym.base.text_table import machine_text
 from research.pairs import table
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.progress import shown
 from hpcgym.machine import Machine
-from hpcgym.progress import shown
 from hpcgym.trace import load_workload
 from research.recorded_waits import SETTINGS, beside, how_held
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError
-from hpcgym.progress import shown
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.progress import shown
 from research.slurm_fidelity import (
     LATE_S,
     compared,

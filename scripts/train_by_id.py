@@ -17,8 +17,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 
 from hpcgym.agent.sb3 import HPCBatchVecEnv, Progress
+from hpcgym.base.output import make_folder
 from hpcgym.env.registration import PROBLEMS
-from hpcgym.output import make_folder
 
 SETTINGS: dict[str, Any] = {
     "n_steps": 32,

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from hpcgym.agent.sb3 import HPCBatchVecEnv
+from hpcgym.base.text_table import machine_text
 from hpcgym.env.registration import PROBLEMS
-from hpcgym.scenario.episodes import Episodes, settings_but_policy
-from hpcgym.text_table import machine_text
+from hpcgym.env.scenario.episodes import Episodes, settings_but_policy
 from papers.common.expected_cost import expected_cost
 from papers.common.playing import Chooses
 from papers.common.rows_ppo import Judge, train, trained

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hpcgym.text_table import machine_text
+from hpcgym.base.text_table import machine_text
 from hpcgym.trace import find_trace, read_swf
 from papers.common.playing import Chooses
 from papers.common.rows_ppo import train, trained

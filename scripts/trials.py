@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.agent import RuleAgent, load_card
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import make_folder
+from hpcgym.base.text_table import machine_text
 from hpcgym.evaluation import cross_validate
 from hpcgym.evaluation.aggregate import aggregate_logs
 from hpcgym.evaluation.waste import means_of_waste
-from hpcgym.output import make_folder
-from hpcgym.text_table import machine_text
 from hpcgym.trace.resample import JITTER_S
 from research.ladder import FIVE, GUARDED
 

@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
 from research.slurm_chroot import make_chroot, version_of
 from research.slurm_fidelity import markdown
 from research.trials_on_slurm import RECIPE, foretold_of_many, interval, pairs, run_arms

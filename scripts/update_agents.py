@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from hpcgym.agent.card import Card
 from hpcgym.agent.result_table import WAIT_RATIOS, Result, write_results
 from hpcgym.agent.shelf import load_card, load_cards
-from hpcgym.errors import HpcgymError, TraceError
-from hpcgym.output import writing
-from hpcgym.registry import shelf_folders
-from hpcgym.scenario.load import scenario_names
+from hpcgym.base.errors import HpcgymError, TraceError
+from hpcgym.base.output import writing
+from hpcgym.base.registry import shelf_folders
+from hpcgym.env.scenario.load import scenario_names
 from research.shelf_results import shelf_results
 
 PREFACE = """\

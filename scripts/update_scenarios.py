@@ -4,17 +4,17 @@ import sys
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from hpcgym.errors import HpcgymError
-from hpcgym.output import writing
-from hpcgym.registry import shelf_folders
-from hpcgym.scenario import spec
-from hpcgym.scenario.load import load_scenario, scenario_names
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import writing
+from hpcgym.base.registry import shelf_folders
+from hpcgym.env.scenario import spec
+from hpcgym.env.scenario.load import load_scenario, scenario_names
 
 PAGE = """\
 # Scenarios
 
 Named settings: a log, a machine, how episodes are cut and how the scheduler works, one
-`.toml` each. The code that reads them is in `hpcgym/scenario/`.
+`.toml` each. The code that reads them is in `hpcgym/env/scenario/`.
 `python scripts/update_scenarios.py` writes this page.
 
 `gymnasium.make("HPCBatch-v0", scenario="NAME")` and `hpcgym evaluate --scenario NAME`
@@ -30,7 +30,7 @@ shows all that a scenario states.
 Copy the nearest of these files, change it, and name it by its path. A file is read
 strictly: a key that is not known, or one that contradicts another, is an error. The
 table lists the keys with their defaults. A key without a default is required, except
-that a log has a name, a file or a generator. `hpcgym/scenario/spec.py` explains the keys.
+that a log has a name, a file or a generator. `hpcgym/env/scenario/spec.py` explains the keys.
 
 | table | keys |
 |---|---|

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 def main() -> int:
     from rich.progress import Progress
 
-    from hpcgym.errors import HpcgymError
+    from hpcgym.base.errors import HpcgymError
     from hpcgym.evaluation.executors import executor_of
     from hpcgym.trace import find_trace
     from whole_logs import LOGS, check, digest, matrix, matrix_on_nodes

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hpcgym.core.workload import Workload
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 
 FROM_PARENT = (
     *("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE"),

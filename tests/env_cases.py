@@ -17,10 +17,10 @@ from engines import history_of_users, jobs_of, records_of_users
 from env_twin import WEEK_S, EnvTwin, Rules
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.workload import Workload
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from strategies import THRESHOLDS_S, workloads
 from strategies import weights as mixed_weights
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hpcgym.live.readings import Node, QueuedJob, Reading, WaitingJob
+from hpcgym.site.live.readings import Node, QueuedJob, Reading, WaitingJob
 
 RECORDED = Path(__file__).parents[1] / "docs" / "datasets" / "live-queue"
 """What a toy cluster printed."""

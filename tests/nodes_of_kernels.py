@@ -15,12 +15,12 @@ import hpcgym
 import reference_nodes
 import reference_nodes_capped
 import reference_nodes_log
+from hpcgym.base.ranges import number_ranges
 from hpcgym.core.requests import Requests, refused
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.ranges import number_ranges
-from hpcgym.schedule import Schedule
+from hpcgym.schedule.schedule import Schedule
 from reference_nodes import Job, Result
 
 

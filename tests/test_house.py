@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.registry import SHELVES, shelf_entries, shelf_folders
+from hpcgym.base.registry import SHELVES, shelf_entries, shelf_folders
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hpcgym"
@@ -21,34 +21,15 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 """Reruns of papers, and research: packages beside the scripts that run them."""
 
 FLOORS = [
-    {"errors"},
-    {
-        *("keywords", "registry", "output", "ranges", "downtime", "prices", "accounts", "machine"),
-        *("machine_files", "estimate"),
-        *("own_files", "packages", "plugins", "progress", "text_table"),
-    },
+    {"base"},
+    {"machine"},
     {"core"},
     {"trace"},
-    {
-        "allocation",
-        "attempts",
-        "batch",
-        "counterfactual",
-        "export",
-        "gang",
-        "lost",
-        "held",
-        "moldable",
-        "recorded",
-        "policies",
-        "schedule",
-        "simulators",
-    },
-    {"scenario"},
+    {"schedule"},
     {"env"},
     {"agent"},
     {"evaluation"},
-    {"report", "suite", "site", "live"},
+    {"site"},
     {"", "cli", "__main__"},
 ]
 """Lowest first; a room imports itself, its own floor and the floors below. "" is the face."""
@@ -151,7 +132,7 @@ USES_OF_A_PART = {
     "cost_benefit": {f"hpcgym/core/actions/{name}.py" for name in ("controls", "index")},
     "trials": {"hpcgym/core/actions/trials.py"},
     "fair_share": {f"hpcgym/core/orders/{name}.py" for name in ("fair_share", "priority")},
-    "limits": {"hpcgym/held.py"},
+    "limits": {"hpcgym/schedule/held.py"},
     "price": {f"hpcgym/core/{name}.py" for name in ("price", "actions/price")},
 }
 """Files beside the lists that name a part: actions set numbers of a mode, orders go by usage, and
@@ -189,7 +170,7 @@ def texts(path):
 def test_a_reward_is_named_in_one_list_and_where_it_is_a_default():
     from hpcgym.env.reward import _SHIPPED
 
-    rooms = ("env", "agent/ppo/config", "core/kernels/env")
+    rooms = ("env", "agent/learn/ppo/config", "core/kernels/env")
     named = {
         (reward.name, label(path))
         for path in MODULES
@@ -202,7 +183,7 @@ def test_a_reward_is_named_in_one_list_and_where_it_is_a_default():
     assert {(name, path) for name, path in named if path != home} == {
         ("ratio", "hpcgym/env/config.py"),
         ("ratio", "hpcgym/env/info.py"),  # a key of infos, minus what that reward sums to
-        ("ratio", "hpcgym/agent/ppo/config.py"),
+        ("ratio", "hpcgym/agent/learn/ppo/config.py"),
         ("priced", "hpcgym/env/registration.py"),  # what ids fix
     }
 
@@ -248,8 +229,8 @@ def test_an_observation_field_is_declared_in_one_list_and_stored_in_one_file():
 
 
 USES_OF_AN_ACTION = {
-    "controls": {f"hpcgym/agent/{name}.py" for name in ("card", "search", "trainers")},
-    "index": {"hpcgym/env/config.py", "hpcgym/agent/ppo/config.py"},
+    "controls": {f"hpcgym/agent/{name}.py" for name in ("card", "learn/search", "learn/trainers")},
+    "index": {"hpcgym/env/config.py", "hpcgym/agent/learn/ppo/config.py"},
     "price": {"hpcgym/agent/price.py"},
 }
 """Files beside the list that name the file of a kind of action: agents that set controls, and where
@@ -296,7 +277,7 @@ def test_a_setting_of_the_scheduler_is_named_in_its_list_and_where_it_works():
 
 NAME_AN_ORDER = {
     "smith": {"hpcgym/core/index_policy.py"},
-    "priority": {"hpcgym/policies/slurm.py"},
+    "priority": {"hpcgym/schedule/policies/slurm.py"},
 }
 """Files beside the list that name the module of an order: there others like it are made."""
 
@@ -470,8 +451,18 @@ def test_the_environment_is_known_in_whatever_order_packages_are_imported(import
 @pytest.mark.parametrize(
     "module",
     [
-        *("core.policy", "core.backfill", "core.settings", "core.simulator", "schedule", "batch"),
-        *("gang", "policies.dynp", "scenario", "env.config", "agent.shelf", "evaluation", "cli"),
+        *("core.policy", "core.backfill", "core.settings", "core.simulator"),
+        *(
+            "schedule.schedule",
+            "schedule.batch",
+            "schedule.gang",
+            "schedule.policies.dynp",
+            "env.scenario",
+            "env.config",
+            "agent.shelf",
+            "evaluation",
+            "cli",
+        ),
     ],
 )
 def test_what_higher_floors_register_is_known_whatever_is_imported_first(module):
@@ -497,7 +488,7 @@ def test_the_face_offers_the_names_it_lists_and_no_others():
         for node in nodes(PACKAGE / "__init__.py", ast.ImportFrom)
         if node.module.startswith("hpcgym.")
         for alias in node.names
-    }
+    } - {"registry"}
     assert typed == set(hpcgym.__all__) == set(hpcgym._HOMES)
     for name in hpcgym.__all__:
         assert getattr(hpcgym, name).__name__ == name

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from hpcgym import Machine
+from hpcgym.base.errors import TraceError
 from hpcgym.core.columns import NODE_COLUMNS
-from hpcgym.errors import TraceError
 from hpcgym.machine import NodeType, Partition, SwfPartitions
 from hpcgym.trace import check_log, clean, load_with_report, load_workload, read_log, read_swf
 from hpcgym.trace.clean import CANNOT_RUN

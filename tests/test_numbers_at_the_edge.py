@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 import hpcgym
+from hpcgym.base.errors import HpcgymError
 from hpcgym.cli import app
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.scenario.episodes import Episodes
 
 JOBS = "1 0 -1 10 2 -1 -1 2 {request} -1 1 1 -1 -1 -1 -1 -1 -1\n"
 HUGE = 99999999999999999999

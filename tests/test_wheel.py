@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.registry import SHELVES, shelf_entries
+from hpcgym.base.registry import SHELVES, shelf_entries
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,7 +49,7 @@ def test_wheel_carries_what_the_page_of_a_report_is_made_of(installed):
 
 
 def test_wheel_carries_the_units_of_systemd(installed):
-    names = {path.name for path in (installed / "hpcgym" / "live").iterdir()}
+    names = {path.name for path in (installed / "hpcgym" / "site" / "live").iterdir()}
     assert {"hpcgym-restore.service", "hpcgym-restore.timer"} <= names
 
 
@@ -63,7 +63,7 @@ def test_package_page_has_no_links_into_the_checkout(installed):
 
 def test_shelves_are_found_inside_the_installed_package(installed):
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from hpcgym import registry\n"
+        "import sys; sys.path.insert(0, sys.argv[1]); from hpcgym.base import registry\n"
         "for shelf in registry.SHELVES:\n"
         "    print(registry.shelf_folders(shelf)[0], *registry.shelf_entries(shelf))\n"
     )

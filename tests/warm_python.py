@@ -65,7 +65,7 @@ def main() -> None:
     import hpcgym.cli
     import hpcgym.env
     import hpcgym.evaluation
-    import hpcgym.schedule  # noqa: F401
+    import hpcgym.schedule.schedule  # noqa: F401
 
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(sys.argv[1])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.training_weeks import Training
-from hpcgym.errors import CardError
+from hpcgym.base.errors import CardError
 
 Observation = NDArray[Any] | dict[str, NDArray[Any]]
 """One observation, or a batch of them with one more axis in front, (n_envs, ...)."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent, Observation, batch_size
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.weights import ConstantAction
-from hpcgym.progress import steps
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.base.progress import steps
+from hpcgym.env.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
     from hpcgym.env.scheduling import SchedulingEnv

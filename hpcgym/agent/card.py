@@ -30,13 +30,13 @@ from hpcgym.agent.contest import UNKNOWN, Contest, contest_by, mode_in_env
 from hpcgym.agent.result_table import Result, read_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import Training
+from hpcgym.base.errors import CardError, PolicyError, ScenarioError, unknown_name
+from hpcgym.base.ranges import parse_numbers
+from hpcgym.base.registry import read_toml, shelf_entries
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
 from hpcgym.core.setting_list import settings_of_rules
-from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
-from hpcgym.ranges import parse_numbers
-from hpcgym.registry import read_toml, shelf_entries
-from hpcgym.scenario.spec import NUMBERS
+from hpcgym.env.scenario.spec import NUMBERS
 
 
 @dataclass(frozen=True)

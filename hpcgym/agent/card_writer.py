@@ -14,23 +14,23 @@ import tomli_w
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import read_card
+from hpcgym.agent.learn.trainers import TRAINERS
 from hpcgym.agent.network import FROM_ZERO, NetworkAgent, NetworkSpec, write_network
 from hpcgym.agent.result_table import forget_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import write_run_time_network
-from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.training_weeks import Training
 from hpcgym.agent.weights import ConstantAction
+from hpcgym.base.errors import CardError
+from hpcgym.base.output import ensure_writable, writing
+from hpcgym.base.ranges import number_ranges
+from hpcgym.base.registry import clone, shelf_folders
 from hpcgym.core.index_policy import INDEX
 from hpcgym.core.policy import FEATURES, WEIGHTS, Policy
-from hpcgym.errors import CardError
-from hpcgym.output import ensure_writable, writing
-from hpcgym.ranges import number_ranges
-from hpcgym.registry import clone, shelf_folders
-from hpcgym.scenario.augment import Augmentation
+from hpcgym.env.scenario.augment import Augmentation
 
 if TYPE_CHECKING:
-    from hpcgym.agent.ppo.train import Trained
+    from hpcgym.agent.learn.ppo.train import Trained
 
 NOT_SET = ("action", "steps", "minutes", "threads", "device")
 """Hyper-parameters that a card states elsewhere, or that do not change the result."""
@@ -62,7 +62,7 @@ def write_agent(
 
     Args:
         agent: An index, weights of the six features, the same in unit scale, constant controls, a
-            network, or what `hpcgym.agent.ppo.train` returns.
+            network, or what `hpcgym.agent.learn.ppo.train` returns.
         name: What tables call it; the files are named after it, in lower case.
         training: How it was trained; the weeks include those it was validated on.
         force: Whether to replace files that are there.
@@ -328,7 +328,7 @@ def _network(trained: Trained, stem: str, logs: str) -> _Stated:
 
 def _settings_of(trained: Trained) -> list[str]:
     """Return what differs from the preset, as `--set` takes it, and what changes episodes."""
-    from hpcgym.agent.ppo.config import preset, texts_of  # needs torch
+    from hpcgym.agent.learn.ppo.config import preset, texts_of  # needs torch
 
     usual = texts_of(preset(trained.config.action))
     values = texts_of(trained.config).items()

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation
 from hpcgym.agent.npz import NpzFile, write_npz
+from hpcgym.base.errors import CardError, unknown_name
 from hpcgym.core.action import kind_of
 from hpcgym.env.observation import FIELDS, Expectations, fields_of
-from hpcgym.errors import CardError, unknown_name
 
 Chosen = Literal["index", "weights", "policy", "order", "job", "controls", "trials", "price"]
 """Kinds of action that networks choose."""

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import CardError, unreadable
-from hpcgym.output import writing
+from hpcgym.base.errors import CardError, unreadable
+from hpcgym.base.output import writing
 
 MOST_FILE_BYTES = 2**28
 """Larger files are not read."""

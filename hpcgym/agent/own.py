@@ -2,7 +2,7 @@
 
 What an object may be: a policy is a formula (a function of the waiting jobs' `Features`), a
 `Chooser` or a `Policy`; an agent is a policy or has `predict`; a trainer has `train`. A class, or
-a function without arguments, is called first. `hpcgym.plugins` finds the object.
+a function without arguments, is called first. `hpcgym.base.plugins` finds the object.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.base import plugins
+from hpcgym.base.errors import CardError, PolicyError, unknown_name
 from hpcgym.core import backfill, loaders
 from hpcgym.core.own_backfill import OwnBackfill
 from hpcgym.core.policy import Policy, as_policy, is_policy, own_policy
 from hpcgym.core.predictor import Ask, Predictor
-from hpcgym.errors import CardError, PolicyError, unknown_name
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 
 MODEL = ".zip"
 """Suffix of the models of Stable-Baselines3."""

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import CardError, no_such_file
+from hpcgym.base.registry import shelf_folders
 from hpcgym.core.actions.price import CAP_SPAN, KAPPA_SPAN, USUAL, USUAL_CAP
 from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
-from hpcgym.errors import CardError, no_such_file
-from hpcgym.registry import shelf_folders
 
 Single = NDArray[np.float32]
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import Training
+from hpcgym.base.errors import CardError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import CardError
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.schedule.schedule import simulate
 from hpcgym.trace.split import logged_end_time
 
 _known: WeakKeyDictionary[Workload, dict[tuple[RuleAgent, str], float]] = WeakKeyDictionary()

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import CardError, unknown_name, unreadable
-from hpcgym.output import writing
+from hpcgym.base.errors import CardError, unknown_name, unreadable
+from hpcgym.base.output import writing
 
 FILE = "results.csv"
 """Name of the table in a folder of cards."""

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation, batch_size
 from hpcgym.agent.training_weeks import Training
+from hpcgym.base.errors import CardError, unknown_name
+from hpcgym.base.keywords import refuse_unknown
 from hpcgym.core.backfill import as_mode
 from hpcgym.core.policy import AnyPolicy, Policy, as_policy
 from hpcgym.core.setting_list import settings_of_rules
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import CardError, unknown_name
-from hpcgym.keywords import refuse_unknown
 
 if TYPE_CHECKING:
-    from hpcgym.scenario.episodes import Episodes
+    from hpcgym.env.scenario.episodes import Episodes
 
 _STATED = settings_of_rules("environment", "parameters")
 _Stated: Any = make_dataclass("_Stated", [(name, Any, None) for name in _STATED], frozen=True)

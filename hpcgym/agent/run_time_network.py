@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.npz import NpzFile, write_npz
+from hpcgym.base.errors import CardError, HpcgymError
+from hpcgym.base.packages import needing
+from hpcgym.base.progress import steps
 from hpcgym.core.constants import N_HIDDEN, N_LAST, N_NETWORK, N_NETWORK_INPUTS
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import CardError, HpcgymError
-from hpcgym.packages import needing
-from hpcgym.progress import steps
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
     import torch

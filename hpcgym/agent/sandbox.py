@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent, Observation
-from hpcgym.errors import CardError, unknown_name
-from hpcgym.own_files import digest_of
+from hpcgym.base import plugins
+from hpcgym.base.errors import CardError, unknown_name
+from hpcgym.base.own_files import digest_of
 from hpcgym.trace.catalogue import log_folders
 
 LOAD_S, EPISODE_S = 120.0, 600.0

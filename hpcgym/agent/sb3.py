@@ -14,13 +14,13 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from hpcgym.agent.validation import Score, Validation
+from hpcgym.base.errors import ScenarioError
+from hpcgym.base.packages import needing
+from hpcgym.base.progress import clock
 from hpcgym.env.config import AnyScenario, Keywords
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import ScenarioError
-from hpcgym.packages import needing
-from hpcgym.progress import clock
-from hpcgym.scenario.episodes import Episodes
 
 with needing("HPCBatchVecEnv", "torch", "stable_baselines3"):
     from stable_baselines3.common.callbacks import BaseCallback

@@ -20,12 +20,12 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import NamedAgent, Observation, batch_size
+from hpcgym.base.errors import CardError, no_such_file
+from hpcgym.base.packages import needing
 from hpcgym.core import loaders
 from hpcgym.core.action import kind_of
 from hpcgym.core.observation_fields import SmallField
 from hpcgym.env.observation import fields_of, flat_space, observation_space
-from hpcgym.errors import CardError, no_such_file
-from hpcgym.packages import needing
 
 EXPLAIN = (
     "name the model's own keywords in a .py file: "

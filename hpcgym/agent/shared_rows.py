@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from hpcgym.base.errors import ScenarioError
+from hpcgym.base.packages import needing
 from hpcgym.env.observation import flat_places
-from hpcgym.errors import ScenarioError
-from hpcgym.packages import needing
 
 with needing("SharedRows", "torch", "stable_baselines3"):
     import torch

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import Card, parse_card, read_card
 from hpcgym.agent.own import is_own, offered_agent, own_agent
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.base import plugins
+from hpcgym.base.errors import CardError, unknown_name
+from hpcgym.base.registry import shelf_entries
 from hpcgym.core.loaders import FAMILIES, SIMULATORS
 from hpcgym.core.policy import policy_names
-from hpcgym.errors import CardError, unknown_name
-from hpcgym.registry import shelf_entries
 
 LISTED_BY = "hpcgym agents list"
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from hpcgym.errors import CardError, ScenarioError, TraceError
-from hpcgym.ranges import number_ranges
-from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.slicing import cleaned_log, taken_by
-from hpcgym.scenario.spec import Scenario, WeekEpisodes
+from hpcgym.base.errors import CardError, ScenarioError, TraceError
+from hpcgym.base.ranges import number_ranges
+from hpcgym.env.scenario.load import load_scenario
+from hpcgym.env.scenario.slicing import cleaned_log, taken_by
+from hpcgym.env.scenario.spec import Scenario, WeekEpisodes
 from hpcgym.trace.catalogue import digest_of, find_trace, is_same_text, name_without_version
 from hpcgym.trace.split import WEEK_S
 
 if TYPE_CHECKING:
-    from hpcgym.scenario.episodes import Episodes
+    from hpcgym.env.scenario.episodes import Episodes
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
     Source: Specification, section 10, "Evaluation protocol", step 1.
 
     Example:
-        >>> from hpcgym.scenario.episodes import Episodes
+        >>> from hpcgym.env.scenario.episodes import Episodes
         >>> training = Training({"synthetic-256-weeks": (1, 2, 3, 9)}, 0, 1.0, "", "")
         >>> open_weeks(training, Episodes("synthetic-256-weeks").select("1-12"))
         (5, 6, 7, 11, 12)

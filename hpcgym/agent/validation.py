@@ -15,15 +15,15 @@ from hpcgym.agent.base import Agent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.weights import ConstantAction
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.estimate import Estimate, mean_of, pooled_mean
 from hpcgym.core.price import PRICED
 from hpcgym.core.workload import Workload
 from hpcgym.env.config import Keywords
 from hpcgym.env.scale import Scale
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import HpcgymError
-from hpcgym.estimate import Estimate, mean_of, pooled_mean
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 from hpcgym.trace.resample import jitter
 
 

@@ -17,7 +17,7 @@ from hpcgym.agent.base import NamedAgent, Observation, batch_size
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.policy import mixed_policy
 from hpcgym.env.action import unit_divisors
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 
 FloatArray = NDArray[np.float64]
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.text_table import Column, TextTable, duration
 from hpcgym.cli import applying, options
 from hpcgym.cli.show import Format, echo_prose, show, show_rows
-from hpcgym.errors import HpcgymError
-from hpcgym.text_table import Column, TextTable, duration
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
-    from hpcgym.live.advice import Advice, AdvisedJob
-    from hpcgym.live.readings import Reading
-    from hpcgym.live.run_times import Past
+    from hpcgym.site.live.advice import Advice, AdvisedJob
+    from hpcgym.site.live.readings import Reading
+    from hpcgym.site.live.run_times import Past
 
 BACKFILL = "conservative"
-"""As of `hpcgym.live.stage`, which takes long to import."""
+"""As of `hpcgym.site.live.stage`, which takes long to import."""
 
 MOST_DAYS = 3650
 """Of accounting that tells run times."""
@@ -90,10 +90,10 @@ def advise_queue(
     Shows each waiting job's rank and expected start, in Slurm's order and in the other, and why.
     Reads squeue, sprio, sinfo and sacct, or files that these printed.
     """
-    from hpcgym.live.advice import advise
-    from hpcgym.live.last_reading import check_against_last
-    from hpcgym.live.snapshot import snapshots_of
-    from hpcgym.live.stage import Stage
+    from hpcgym.site.live.advice import advise
+    from hpcgym.site.live.last_reading import check_against_last
+    from hpcgym.site.live.snapshot import snapshots_of
+    from hpcgym.site.live.stage import Stage
 
     if top < 0 or days < 0:
         raise HpcgymError(f"--top and --days must be 0 or more, got {min(top, days)}")
@@ -160,7 +160,7 @@ def _read(files: dict[str, Path | None]) -> Reading:
     Raises:
         HpcgymError: A file is missing beside others, or a reading is no answer.
     """
-    from hpcgym.live.readings import asked, read_queue, shell_line, text_of
+    from hpcgym.site.live.readings import asked, read_queue, shell_line, text_of
 
     missing = [name for name, path in files.items() if path is None]
     if missing:
@@ -177,7 +177,7 @@ def _read(files: dict[str, Path | None]) -> Reading:
 
 def _past(sacct: Path | None, days: int, now: int) -> Past:
     """Return what is known of past jobs: of a file, of the last days, or nothing."""
-    from hpcgym.live.run_times import ask_accounting, no_past, read_past
+    from hpcgym.site.live.run_times import ask_accounting, no_past, read_past
 
     if not now or (sacct is None and not days):
         return no_past()

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.base.errors import HpcgymError, refuse_unless_whole
+from hpcgym.base.text_table import Column, TextTable, duration
 from hpcgym.cli import options
 from hpcgym.cli.show import echo_prose, show
-from hpcgym.errors import HpcgymError, refuse_unless_whole
-from hpcgym.text_table import Column, TextTable, duration
 
 if TYPE_CHECKING:
-    from hpcgym.live.advice import Advice
-    from hpcgym.live.apply import Outcome
-    from hpcgym.live.days import PairOfDays
-    from hpcgym.live.readings import Reading
-    from hpcgym.live.stage import Stage
+    from hpcgym.site.live.advice import Advice
+    from hpcgym.site.live.apply import Outcome
+    from hpcgym.site.live.days import PairOfDays
+    from hpcgym.site.live.readings import Reading
+    from hpcgym.site.live.stage import Stage
 
 _PANEL = "Change the order of the queue"
 _JOBS_OF_A_USER, _JOBS_OF_A_CYCLE = 20, 200
@@ -166,8 +166,8 @@ def done_without_reading(given: Applying) -> bool:
     """Restore, or compare days, where that was asked for, and print it; tell whether it was."""
     path = given.journal or _journal()
     if given.restore:
-        from hpcgym.live.apply import restore
-        from hpcgym.live.journal import opened
+        from hpcgym.site.live.apply import restore
+        from hpcgym.site.live.journal import opened
 
         if not given.expired and not path.exists():
             raise HpcgymError(
@@ -177,8 +177,8 @@ def done_without_reading(given: Applying) -> bool:
             outcome = restore(journal, only_expired=given.expired)
         echo_prose(f"Site factors set back to 0: {_jobs(outcome.told)}.")
     elif given.compare_days is not None:
-        from hpcgym.live.days import pairs_of_days
-        from hpcgym.live.journal import entries_of
+        from hpcgym.site.live.days import pairs_of_days
+        from hpcgym.site.live.journal import entries_of
         from hpcgym.trace.accounting import read_accounting
 
         runs = read_accounting(given.compare_days).runs
@@ -189,7 +189,7 @@ def done_without_reading(given: Applying) -> bool:
 def refuse_before_reading(given: Applying) -> None:
     """Refuse `--apply` where this Slurm, or this user, is not fit for it."""
     if given.apply:
-        from hpcgym.live.apply import refuse_unfit
+        from hpcgym.site.live.apply import refuse_unfit
 
         refuse_unfit()
 
@@ -206,10 +206,10 @@ def apply(
 
     It is printed beside tables for programs, not among them.
     """
-    from hpcgym.live.apply import cycle, lines_of, restore
-    from hpcgym.live.changes import Bounds
-    from hpcgym.live.days import is_on
-    from hpcgym.live.journal import opened
+    from hpcgym.site.live.apply import cycle, lines_of, restore
+    from hpcgym.site.live.changes import Bounds
+    from hpcgym.site.live.days import is_on
+    from hpcgym.site.live.journal import opened
 
     assert given.job_points is not None
     bounds = Bounds(
@@ -264,7 +264,7 @@ def _jobs(jobs: Collection[object]) -> str:
 def _show_days(pairs: Sequence[PairOfDays]) -> None:
     """Print pairs of days, and the mean differences."""
     from hpcgym.evaluation.statistics import mean_of
-    from hpcgym.live.days import SETTLING_H, WATCHED_H
+    from hpcgym.site.live.days import SETTLING_H, WATCHED_H
 
     if not pairs:
         raise HpcgymError(

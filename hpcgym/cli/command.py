@@ -10,10 +10,10 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from hpcgym.base.errors import HpcgymError, no_such_file
+from hpcgym.base.output import keeping_inputs
+from hpcgym.base.packages import RECORDING, TRAINING, missing_packages
 from hpcgym.cli.options import STDIN
-from hpcgym.errors import HpcgymError, no_such_file
-from hpcgym.output import keeping_inputs
-from hpcgym.packages import RECORDING, TRAINING, missing_packages
 
 OUTPUTS = ("output", "folder")
 """Parameters of what commands write."""
@@ -133,7 +133,7 @@ def _refuse_missing(parameters: Mapping[str, object]) -> None:
         if name in OUTPUTS or str(given) == STDIN:
             continue
         if name in SCENARIOS:
-            from hpcgym.scenario.load import load_scenario
+            from hpcgym.env.scenario.load import load_scenario
 
             load_scenario(given)
         elif os.path.exists(os.path.expanduser(given)):

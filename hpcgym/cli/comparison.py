@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.progress import steps
 from hpcgym.cli import options
 from hpcgym.cli.show import Format, say, show, show_frame
-from hpcgym.errors import HpcgymError
-from hpcgym.progress import steps
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.env.scenario.episodes import Episodes
     from hpcgym.evaluation import CrossValidationResult
     from hpcgym.evaluation.results import Evaluation
-    from hpcgym.scenario.episodes import Episodes
 
 UNFINISHED = "unfinished.sqlite"
 """Store in the output folder until all is done; see `hpcgym.evaluation.store`."""
@@ -91,8 +91,8 @@ def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]
     Raises:
         HpcgymError: One of them cannot be found or read, or an option has no effect.
     """
-    from hpcgym.scenario.episodes import Episodes
-    from hpcgym.scenario.from_log import episodes_of_log
+    from hpcgym.env.scenario.episodes import Episodes
+    from hpcgym.env.scenario.from_log import episodes_of_log
 
     if context.params["log"] is None:
         several = [Episodes(name) for name in scenarios]
@@ -157,8 +157,8 @@ def results_folder(
         HpcgymError: One of the files, or the store of an interrupted run, is there already; or
             there is nothing to resume from; or another process writes there.
     """
+    from hpcgym.base.output import ensure_writable, locked, output_folder
     from hpcgym.evaluation.store import remove_store
-    from hpcgym.output import ensure_writable, locked, output_folder
 
     if output is None:
         if resume:
@@ -201,7 +201,7 @@ def results_folder(
 
 def store_in(folder: Path, *, resume: bool, unfinished: str = UNFINISHED) -> Path:
     """Return the store of the output folder; unless resumed, an earlier run's is emptied."""
-    from hpcgym.output import writing
+    from hpcgym.base.output import writing
 
     kept = folder / unfinished
     if not resume:
@@ -253,8 +253,8 @@ def show_and_write(
 
 def _draw(evaluation: Evaluation, path: Path, *, how: str, force: bool) -> None:
     """Draw a comparison and say where it is, or why there is none."""
-    from hpcgym.packages import missing_packages
-    from hpcgym.report import draw_evaluation
+    from hpcgym.base.packages import missing_packages
+    from hpcgym.evaluation.pictures import draw_evaluation
 
     if missing := missing_packages("drawing", ["matplotlib"]):
         say(f"no picture: {missing}", how)

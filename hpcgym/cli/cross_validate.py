@@ -58,10 +58,10 @@ def cross_validate_agents(
     """
     from hpcgym.agent.base import NamedAgent
     from hpcgym.agent.rule import RuleAgent
+    from hpcgym.env.scenario.load import load_scenario
     from hpcgym.evaluation import cross_validate
     from hpcgym.evaluation.baselines import BASELINES
     from hpcgym.evaluation.cross_validation import DEFAULT_SCENARIO, load_agent_or_trainer
-    from hpcgym.scenario.load import load_scenario
 
     given = comparison.refuse_idle_options(context)
     several = scenarios or [DEFAULT_SCENARIO]

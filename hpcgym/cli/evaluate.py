@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from hpcgym.base.errors import HpcgymError
 from hpcgym.cli import comparison, options
-from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "comparison.png")
 """Files in the output folder: every run, one line per agent, the picture."""

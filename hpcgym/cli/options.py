@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_h
 
 import typer
 
+from hpcgym.base.errors import LARGEST_WHOLE, HpcgymError
 from hpcgym.cli.show import complain, echo_prose
 from hpcgym.core.setting_list import SETTINGS
-from hpcgym.errors import LARGEST_WHOLE, HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -244,7 +244,7 @@ def read_machine(path: Path | None) -> Machine | None:
     """
     if path is None:
         return None
-    from hpcgym import machine_files
+    from hpcgym.machine import files as machine_files
 
     read = machine_files.read_machine(path)
     if read.format != "TOML":

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hpcgym.base.errors import HpcgymError
 from hpcgym.cli import options
 from hpcgym.cli.evaluate import split_agents
 from hpcgym.cli.show import echo
-from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.machine import Machine
-    from hpcgym.schedule import Schedule
+    from hpcgym.schedule.schedule import Schedule
 
 
 _OF_A_MACHINE = ("processors", "machine", "requested_memory", "timezone")
@@ -73,10 +73,10 @@ def plot_log(
     settings of the scheduler, write a schedule with `hpcgym simulate` and draw that.
     """
     from hpcgym.agent.own import load_backfill, load_policy, load_predictor
+    from hpcgym.base.output import ensure_writable
     from hpcgym.core.settings import SchedulerSettings
-    from hpcgym.output import ensure_writable
-    from hpcgym.report.plots import check_kind, plot_schedules
-    from hpcgym.report.style import blank_figure, format_of
+    from hpcgym.evaluation.pictures.plots import check_kind, plot_schedules
+    from hpcgym.evaluation.pictures.style import blank_figure, format_of
 
     processors, machine = of_a_machine.pop("processors"), of_a_machine.pop("machine")
     check_kind(kind, jobs)
@@ -142,7 +142,7 @@ def _simulated(
     **reading: Any,
 ) -> dict[str, Schedule]:
     """Schedule a log under each of some settings, after saying which jobs are kept."""
-    from hpcgym.schedule import simulate
+    from hpcgym.schedule.schedule import simulate
     from hpcgym.trace import load_with_report
 
     workload, report = load_with_report(
@@ -197,8 +197,8 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
     import pandas as pd
 
     from hpcgym.core.workload import Workload
-    from hpcgym.export import CSV_COLUMNS
-    from hpcgym.schedule import Schedule
+    from hpcgym.schedule.export import CSV_COLUMNS
+    from hpcgym.schedule.schedule import Schedule
 
     try:
         known = {*CSV_COLUMNS, "eligible_time"}

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from hpcgym.base.text_table import Kind
 from hpcgym.cli.options import Force, On, Resume, refuse_idle, with_options
 from hpcgym.cli.show import Format, say, show_rows
-from hpcgym.text_table import Kind
 
 
 @with_options({"executor": (On, None), "resume": (Resume, False), "force": (Force, False)})

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from hpcgym.base.errors import HpcgymError
 from hpcgym.cli import options
 from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.show import echo, echo_prose
-from hpcgym.errors import HpcgymError
 
 
 def write_report(
@@ -53,7 +53,7 @@ def write_report(
     import shlex
     import sys
 
-    from hpcgym.output import writing
+    from hpcgym.base.output import writing
     from hpcgym.site import Reading, report_on
     from hpcgym.site.markdown import markdown_of
     from hpcgym.site.page import page_html

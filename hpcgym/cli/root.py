@@ -17,6 +17,9 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
     import typer
     from typer.core import TyperGroup
 
+    from hpcgym.base.errors import HpcgymError
+    from hpcgym.base.plugins import failure
+    from hpcgym.base.progress import shown
     from hpcgym.cli import (
         advise,
         cross_validate,
@@ -34,9 +37,6 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
     )
     from hpcgym.cli.short_help import HelpfulCommand
     from hpcgym.cli.show import complain, echo
-    from hpcgym.errors import HpcgymError
-    from hpcgym.plugins import failure
-    from hpcgym.progress import shown
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130

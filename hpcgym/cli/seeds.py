@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import typer
 
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.progress import steps
 from hpcgym.cli.options import stated
-from hpcgym.errors import HpcgymError
-from hpcgym.progress import steps
 
 Make: TypeAlias = Callable[[Any, str], str]
 """Makes the agent of one seed from a command's options and its text; says what it came to.
@@ -47,7 +47,7 @@ def seeds_of(text: str) -> tuple[int, ...]:
     Raises:
         HpcgymError: It names none.
     """
-    from hpcgym.ranges import parse_numbers
+    from hpcgym.base.ranges import parse_numbers
 
     return parse_numbers(text, range(MOST_SEED + 1), what="seeds", error=HpcgymError)
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.text_table import Kind, duration
 from hpcgym.cli.command import HouseTyper
 from hpcgym.cli.options import warn
 from hpcgym.cli.show import Format, show_pairs, show_rows
-from hpcgym.errors import HpcgymError
-from hpcgym.text_table import Kind, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +35,9 @@ scenarios = HouseTyper(
 @agents.command("list", epilog="Example: hpcgym agents list")
 def list_agents(how: Format = "table") -> None:
     """List the agents on the shelf, and those that installed packages offer."""
-    from hpcgym import plugins
     from hpcgym.agent.contest import UNKNOWN
     from hpcgym.agent.shelf import parse_cards
+    from hpcgym.base import plugins
 
     rows = [
         {"agent": card.name, "kind": card.kind, "contest": card.contest, "what_it_does": card.title}
@@ -115,8 +115,8 @@ def show_agent(
 @scenarios.command("list", epilog="Example: hpcgym scenarios list")
 def list_scenarios(how: Format = "table") -> None:
     """List the scenarios on the shelf, and those that installed packages offer."""
-    from hpcgym import plugins
-    from hpcgym.scenario.load import load_scenario, scenario_names
+    from hpcgym.base import plugins
+    from hpcgym.env.scenario.load import load_scenario, scenario_names
 
     rows = []
     offered = plugins.offered_names("scenarios")
@@ -147,8 +147,8 @@ def show_scenario(
     """Show everything a scenario states."""
     from dataclasses import fields
 
-    from hpcgym.scenario.load import load_scenario
-    from hpcgym.scenario.spec import NODE_KEYS
+    from hpcgym.env.scenario.load import load_scenario
+    from hpcgym.env.scenario.spec import NODE_KEYS
 
     scenario = load_scenario(name)
     pairs: dict[str, object] = {"name": scenario.name, "description": scenario.description}
@@ -163,8 +163,8 @@ def show_scenario(
 
 def _own_pairs(agent: RuleAgent | NamedAgent, name: str) -> dict[str, object]:
     """Return what is known of an agent without a card."""
-    from hpcgym import plugins
     from hpcgym.agent.rule import RuleAgent
+    from hpcgym.base import plugins
 
     entry = plugins.find_offered("agents", name) or plugins.find_offered("policies", name)
     made: object
@@ -184,7 +184,7 @@ def _own_pairs(agent: RuleAgent | NamedAgent, name: str) -> dict[str, object]:
 
 def _training_pairs(training: Training) -> dict[str, str]:
     """Return what a card says of its agent's training."""
-    from hpcgym.ranges import number_ranges
+    from hpcgym.base.ranges import number_ranges
 
     stated = {key: str(value) for key, value in vars(training).items() if key != "weeks"}
     weeks = {f"weeks.{name}": number_ranges(weeks) for name, weeks in training.weeks.items()}

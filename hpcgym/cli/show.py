@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from hpcgym.errors import HpcgymError, unknown_name
-from hpcgym.text_table import (
+from hpcgym.base.errors import HpcgymError, unknown_name
+from hpcgym.base.text_table import (
     DEFAULT_WIDTH,
     FORMATS,
     Column,
@@ -138,7 +138,7 @@ def show_rows(
 
     Args:
         kinds: Of the columns that are no numbers.
-        ranks: Which columns may be left out, as of `hpcgym.text_table.Column`.
+        ranks: Which columns may be left out, as of `hpcgym.base.text_table.Column`.
     """
     if how != "table":
         import pandas as pd
@@ -190,7 +190,7 @@ def _show_aligned(pairs: Mapping[str, str]) -> None:
 
 def show_metrics(metrics: Mapping[str, float], title: str) -> None:
     """Print the metrics of a whole schedule, as of `hpcgym.Schedule.metrics`."""
-    from hpcgym.lost import KINDS
+    from hpcgym.schedule.lost import KINDS
 
     names: list[str] = []
     rows: list[list[str]] = []

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.text_table import duration
 from hpcgym.cli import options
 from hpcgym.cli.show import (
     Format,
@@ -19,14 +21,12 @@ from hpcgym.cli.show import (
     show_resources,
 )
 from hpcgym.core.setting_list import SETTINGS
-from hpcgym.errors import HpcgymError
-from hpcgym.text_table import duration
 
 if TYPE_CHECKING:
     from hpcgym.core.events import Event
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.workload import Workload
-    from hpcgym.schedule import Schedule
+    from hpcgym.schedule.schedule import Schedule
 
 
 DEFAULTS: dict[str, Any] = {
@@ -124,12 +124,12 @@ def simulate_log(
     times are as executed.
     """
     from hpcgym.agent.own import load_backfill, load_policy, load_predictor
+    from hpcgym.base.output import ensure_writable
+    from hpcgym.base.progress import steps
     from hpcgym.core.events import as_events
     from hpcgym.core.settings import SchedulerSettings
-    from hpcgym.export import check_suffix, write_csv
-    from hpcgym.output import ensure_writable
-    from hpcgym.progress import steps
-    from hpcgym.schedule import simulate
+    from hpcgym.schedule.export import check_suffix, write_csv
+    from hpcgym.schedule.schedule import simulate
     from hpcgym.trace import load_with_report
 
     readers: dict[str, Callable[[str], Any]] = {
@@ -211,7 +211,7 @@ def simulate_log(
 
 def _say_overfull(schedule: Schedule, how: str) -> None:
     """Say where recorded starts hold more processors than the machine has."""
-    from hpcgym.recorded import Recorded, overfull
+    from hpcgym.schedule.recorded import Recorded, overfull
 
     settings = schedule.settings
     if settings is None or not isinstance(settings.backfill, Recorded):
@@ -255,7 +255,7 @@ def _show(
     """
     import pandas as pd
 
-    from hpcgym.progress import steps
+    from hpcgym.base.progress import steps
 
     with steps(1, "measuring"):
         whole = schedule.metrics()
@@ -281,7 +281,7 @@ def _molded(
     workload: Workload, path: Path, alpha: float, settings: SchedulerSettings, how: str
 ) -> Schedule:
     """Schedule jobs that choose among the shapes of a file, and print how many chose another."""
-    from hpcgym.moldable import read_shapes, simulate_moldable
+    from hpcgym.schedule.moldable import read_shapes, simulate_moldable
 
     shapes = read_shapes(path, workload)
     molded = simulate_moldable(workload, shapes, alpha=alpha, settings=settings)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.base.errors import EvaluationError
 from hpcgym.cli.command import HouseTyper
 from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.options import Force, On, Resume
 from hpcgym.cli.show import Format, echo, echo_prose, say, show_rows
-from hpcgym.errors import EvaluationError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.text_table import Kind
+    from hpcgym.base.text_table import Kind
 
 app = HouseTyper(
     help="Records of agents on frozen logs, which anybody can replay.",
@@ -60,8 +60,8 @@ def run_on_suite(
     counts processors, which is said. Finished weeks are kept beside
     the record until it is whole; the same command with --resume goes on from there.
     """
-    from hpcgym.output import writing
-    from hpcgym.suite import run_suite
+    from hpcgym.base.output import writing
+    from hpcgym.evaluation.suite import run_suite
 
     stem = Path(agent).stem if agent.endswith(".toml") else Path(agent).name
     path = output or Path(f"{stem.casefold()}.json")
@@ -107,7 +107,7 @@ def verify_on_suite(
     The agent is made of the card and the weights in the record. Code is run in a sandbox, if its
     file is named by --agent.
     """
-    from hpcgym.suite import read_record, verify_record
+    from hpcgym.evaluation.suite import read_record, verify_record
 
     loaded = read_record(record)
     verdict = verify_record(loaded, weeks=weeks, seed=seed, code=agent)
@@ -145,8 +145,8 @@ def table_of_suite(
     A ratio is the geometric mean over the logs of a part, with a 95 % interval over weeks, of each
     record alone.
     """
-    from hpcgym.output import writing
-    from hpcgym.suite import read_record, suite_frame
+    from hpcgym.base.output import writing
+    from hpcgym.evaluation.suite import read_record, suite_frame
 
     loaded = [read_record(path) for path in records]
     frame = suite_frame(loaded, by_log=by_log)
@@ -166,8 +166,8 @@ def table_of_suite(
 
 def _as(frame: pd.DataFrame, output: Path, name: str) -> str:
     """Return a table in the form that a file's name asks for."""
-    from hpcgym.suite.table import html_page
-    from hpcgym.text_table import machine_text
+    from hpcgym.base.text_table import machine_text
+    from hpcgym.evaluation.suite.table import html_page
 
     if output.suffix == ".html":
         text = "Mean bounded slowdown over SAF's; lower is better. 95 % intervals, each alone."

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.base.errors import TraceError
+from hpcgym.base.text_table import Kind
 from hpcgym.cli.command import HouseTyper
 from hpcgym.cli.options import CountedFrom, Timezone, log_at, read_machine, say_reading, show_report
 from hpcgym.cli.show import Format, echo, echo_prose, say, show_frame, show_pairs, show_rows
-from hpcgym.errors import TraceError
-from hpcgym.text_table import Kind
 
 if TYPE_CHECKING:
     from hpcgym.trace.check import LogCheck
@@ -202,7 +202,7 @@ def import_traces(
     import secrets
     from functools import partial
 
-    from hpcgym.output import ensure_writable
+    from hpcgym.base.output import ensure_writable
     from hpcgym.trace.accounting import check_suffix, hashed, read_accounting, write_accounting
 
     check_suffix(output)
@@ -231,7 +231,7 @@ def show_machine(
     ],
 ) -> None:
     """Print a machine as TOML, with what of it is not simulated; --machine reads both."""
-    from hpcgym import machine_files
+    from hpcgym.machine import files as machine_files
 
     for line in machine_files.to_toml(machine_files.read_machine(file)).splitlines():
         echo(line)

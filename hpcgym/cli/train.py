@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.cli.options import Force, On, Resume, group_of, with_options
 from hpcgym.cli.seeds import has_seeds, make_seeds
 from hpcgym.cli.show import complain, echo, echo_prose
-from hpcgym.errors import HpcgymError, OutputError
 
 if TYPE_CHECKING:
-    from hpcgym.agent.ppo import Trained
-    from hpcgym.agent.ppo.checkpoint import TrainingSettings
-    from hpcgym.scenario.episodes import Episodes
+    from hpcgym.agent.learn.ppo import Trained
+    from hpcgym.agent.learn.ppo.checkpoint import TrainingSettings
+    from hpcgym.env.scenario.episodes import Episodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,11 +148,11 @@ def train_and_write(
     Raises:
         HpcgymError: An option that cannot be honoured, before anything is trained.
     """
-    from hpcgym.agent import ppo
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
-    from hpcgym.agent.ppo.checkpoint import CHECKPOINT, TrainingSettings
+    from hpcgym.agent.learn import ppo
+    from hpcgym.agent.learn.ppo.checkpoint import CHECKPOINT, TrainingSettings
     from hpcgym.agent.training_weeks import Training, digests_of_logs
-    from hpcgym.output import locked, output_folder
+    from hpcgym.base.output import locked, output_folder
 
     steps, minutes, force = given.steps, given.minutes, given.force
     limits: dict[str, float] = {"threads": given.threads}
@@ -218,7 +218,7 @@ def _clear_results(weights: Path, asked: TrainingSettings) -> None:
         HpcgymError: The card is there, too; or the training is another than `asked`.
         OutputError: They cannot be removed.
     """
-    from hpcgym.agent.ppo.checkpoint import CHECKPOINT, read_checkpoint
+    from hpcgym.agent.learn.ppo.checkpoint import CHECKPOINT, read_checkpoint
 
     folder = weights.parent
     if not weights.exists():
@@ -241,7 +241,7 @@ def _clear_results(weights: Path, asked: TrainingSettings) -> None:
 @contextmanager
 def _saying_how_to_go_on(folder: Path, command: str) -> Iterator[None]:
     """Add to an interruption, and to a failure to write, the command that goes on."""
-    from hpcgym.agent.ppo.checkpoint import CHECKPOINT
+    from hpcgym.agent.learn.ppo.checkpoint import CHECKPOINT
 
     def again() -> str:
         return f"{command} --resume" if (folder / CHECKPOINT).exists() else command
@@ -264,7 +264,7 @@ def chosen_weeks(
         EvaluationError: One log twice, weeks of some logs only, or too few to hold out a block.
         ScenarioError: No such scenario or week.
     """
-    from hpcgym.agent.ppo.validation_split import split_validation
+    from hpcgym.agent.learn.ppo.validation_split import split_validation
     from hpcgym.evaluation.folds import left_of_each_log
 
     left = left_of_each_log(scenarios, weeks, validation_weeks)
@@ -290,7 +290,7 @@ def version_of_code() -> str:
     """Return the commit of the clone that runs, or the version of the installed package."""
     from hpcgym import __version__
     from hpcgym.agent.card_writer import commit_at
-    from hpcgym.registry import clone
+    from hpcgym.base.registry import clone
 
     folder = clone()
     return f"hpcgym {__version__}" if folder is None else commit_at(folder)

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.progress import steps
 from hpcgym.cli.options import On
 from hpcgym.cli.show import echo
-from hpcgym.errors import HpcgymError
-from hpcgym.progress import steps
 
 
 def warm(
@@ -80,7 +80,7 @@ def _step_alone() -> None:
 def _simulate() -> None:
     """Use the simulator with all kinds of policies, modes and predictors, and for many policies."""
     import hpcgym
-    from hpcgym.moldable import simulate_moldable
+    from hpcgym.schedule.moldable import simulate_moldable
 
     log = hpcgym.load_workload("tiny")
     hpcgym.simulate(log, "SAF").metrics()
@@ -96,15 +96,15 @@ def _simulate() -> None:
 def _simulate_nodes() -> None:
     """Use machines of nodes."""
     import hpcgym
-    from hpcgym.scenario.episodes import Episodes
+    from hpcgym.env.scenario.episodes import Episodes
 
     hpcgym.simulate(Episodes("hetero-64-weeks").workload(0)).fragmentation()
 
 
 def _make_weeks() -> None:
     """Make the logs of the weeks that environments play by default, some 0.4 s each."""
-    from hpcgym.scenario.load import load_scenario
-    from hpcgym.scenario.slicing import generated_weeks
+    from hpcgym.env.scenario.load import load_scenario
+    from hpcgym.env.scenario.slicing import generated_weeks
 
     logs = generated_weeks(load_scenario("many-weeks")).populations
     for number in logs.on_record:

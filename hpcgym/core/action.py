@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import ScenarioError, unknown_name
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Backfill, Mode
 from hpcgym.core.observation_fields import ObservationField
 from hpcgym.core.policy import Policy
-from hpcgym.errors import ScenarioError, unknown_name
 
 if TYPE_CHECKING:
     from hpcgym.core.events import Event

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import LARGEST_WHOLE, PolicyError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
@@ -104,7 +104,7 @@ class OwnSimulator(Mode, ABC):
 
     @abstractmethod
     def simulate(self, workload: Workload, settings: Any) -> Any:
-        """Schedule a workload by `SchedulerSettings`; returns a `hpcgym.schedule.Schedule`."""
+        """Schedule a workload by `SchedulerSettings`; returns a `hpcgym.Schedule`."""
 
 
 @dataclass(frozen=True)
@@ -409,7 +409,7 @@ def as_mode(mode: object) -> Backfill | OwnSimulator:
         'multi-queue:bounds=60/3600,delay=2500'
         >>> as_mode("conservativ")
         Traceback (most recent call last):
-        hpcgym.errors.PolicyError: unknown backfill 'conservativ'; did you mean 'conservative'? ...
+        hpcgym.base.errors.PolicyError: unknown backfill 'conservativ'; did you mean ...
     """
     if isinstance(mode, (Backfill, OwnSimulator)):
         return mode

@@ -43,7 +43,7 @@ FLAG_NO_RUN = 128  # the job is done, without a useful run
 # When a job may come after the one before it, in the order of `hpcgym.core.columns.CONDITIONS`.
 AFTER_END, AFTER_SUCCESS, AFTER_FAILURE = 0, 1, 2
 
-# How an attempt ended that was not the job's last, in the order of `hpcgym.attempts.REASONS`.
+# How an attempt ended that was not the job's last, in the order of `schedule.attempts.REASONS`.
 TRIAL_OVER, TRIAL_EVICTED, GAVE_WAY = 0, 1, 2
 NODE_DOWN = 3
 # Columns of `Sim.attempt`.

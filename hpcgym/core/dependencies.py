@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.parts.dependencies import Dependencies, failing, predecessors_of
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import State
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError
 
 EXCHANGED = (
     *("submit_time", "run_time", "estimate", "requested_time", "processors", "size_class"),

@@ -43,11 +43,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Mode, list_own, read_part
 from hpcgym.core.down_nodes import NodeOutage, changes_of, lacking_nodes
-from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
@@ -173,7 +173,7 @@ def register_event(event: type[AnEvent]) -> type[AnEvent]:
 
 
 def measured(schedule: Any) -> dict[str, float]:
-    """Return what the events of a `hpcgym.schedule.Schedule` measure of it."""
+    """Return what the events of a `hpcgym.schedule.schedule.Schedule` measure of it."""
     made: dict[str, float] = {}
     for event in schedule.events:
         made |= event.measure(schedule.workload, schedule.start_time, schedule.run_time)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.policy import Policy, as_policy
-from hpcgym.errors import PolicyError
 
 TERMS = (
     "processors",

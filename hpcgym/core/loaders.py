@@ -1,7 +1,7 @@
 """Names of policies, modes, kinds of action and others, and how each is loaded.
 
-`hpcgym/simulators.py` and `hpcgym/policies/registration.py` add theirs when hpcgym is imported. An
-object is loaded when its name is first used, so that the import stays quick.
+`hpcgym/schedule/simulators.py` and `hpcgym/schedule/policies/registration.py` add theirs when
+hpcgym is imported. An object is loaded when its name is first used, so that the import stays quick.
 """
 
 from collections import UserDict
@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from hpcgym.errors import HpcgymError, PolicyError, ScenarioError, refuse_unless_new
+from hpcgym.base.errors import HpcgymError, PolicyError, ScenarioError, refuse_unless_new
 
 T = TypeVar("T")
 

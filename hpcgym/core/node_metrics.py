@@ -111,7 +111,7 @@ def groups_per_job(machine: Machine, placement: Placement) -> IntArray:
 
 
 def node_ranges(placement: Placement) -> list[str]:
-    """Return the nodes of each job as text, as `hpcgym.ranges.number_ranges` writes it.
+    """Return the nodes of each job as text, as `hpcgym.base.ranges.number_ranges` writes it.
 
     Example:
         >>> node_ranges(Placement(np.array([0, 3, 4]), np.array([0, 1, 5, 5]), np.ones(4)))

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.loaders import ByName
-from hpcgym.errors import ScenarioError
 
 
 class ObservationField(IntEnum):

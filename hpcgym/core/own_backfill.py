@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeVar
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import MODES, Backfill, Mode, list_own
-from hpcgym.errors import PolicyError
 
 
 class WaitingJob(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.compiler.struct import Struct
@@ -17,7 +18,6 @@ from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.own_backfill import OwnBackfill, OwnPass, RunningJob, WaitingJob
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError
 
 
 class OwnPasses:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import as_mode
 from hpcgym.core.events import as_events
 from hpcgym.core.policy import AnyPolicy, as_policy
-from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
     from hpcgym.core.setting_list import SettingList

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym import plugins
+from hpcgym.base import plugins
+from hpcgym.base.errors import PolicyError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.errors import PolicyError, unknown_name
 
 if TYPE_CHECKING:
     from hpcgym.core.events import Event
@@ -523,7 +523,7 @@ def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]
     Example:
         >>> checked_candidates(["WFP3"])
         Traceback (most recent call last):
-        hpcgym.errors.PolicyError: WFP3 cannot be planned with: a candidate must keep its order ...
+        hpcgym.base.errors.PolicyError: WFP3 cannot be planned with: a candidate must keep its ...
     """
     chosen = tuple(as_policy(candidate) for candidate in candidates)
     for policy in chosen:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.errors import WorkloadError
+from hpcgym.base.errors import WorkloadError
 
 IntArray = NDArray[np.int64]
 

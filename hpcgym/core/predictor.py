@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.base.errors import PolicyError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.columns import LARGEST_TIME
-from hpcgym.errors import PolicyError, unknown_name
 
 Correction = Literal["none", "reqtime", "tsafrir", "doubling"]
 

@@ -17,6 +17,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import PolicyError, WorkloadError, refuse_unless_whole, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, OwnSimulator, as_backfill, as_mode
 from hpcgym.core.columns import LARGEST_TIME
@@ -35,7 +36,6 @@ from hpcgym.core.setting_list import EventSemantics
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import Room, SettingRows, State, allocate
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError, WorkloadError, refuse_unless_whole, unknown_name
 
 _DECIDE = {"never": s.DECIDE_NEVER, "contested": s.DECIDE_CONTESTED, "event": s.DECIDE_EVENT}
 

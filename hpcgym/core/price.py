@@ -16,13 +16,13 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym import prices
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import is_number, is_whole, shortest
 from hpcgym.core.events import Event
-from hpcgym.errors import PolicyError
-from hpcgym.prices import DAY_H, HOUR_S, MILLIONTHS
+from hpcgym.machine import prices
+from hpcgym.machine.prices import DAY_H, HOUR_S, MILLIONTHS
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
@@ -133,7 +133,7 @@ class Price(Event):
         """Return the hours of the span, whole days, and the price of each hour in millionths.
 
         Raises:
-            MachineError: As `hpcgym.prices.prices_of`.
+            MachineError: As `hpcgym.machine.prices.prices_of`.
         """
         last = int(workload.submit_time[-1]) if len(workload) else 0
         span = DAY_H * (last // (DAY_H * HOUR_S) + 1)

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import PolicyError, unknown_name
 from hpcgym.core import constants as s
-from hpcgym.errors import PolicyError, unknown_name
 from hpcgym.machine import Machine
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
-from hpcgym.keywords import texts_of
+from hpcgym.base.keywords import texts_of
 
 if TYPE_CHECKING:
     from hpcgym.core.backfill import Mode

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from hpcgym.base.errors import LARGEST_WHOLE, PolicyError, unknown_name
+from hpcgym.base.keywords import documented
 from hpcgym.core import loaders
 from hpcgym.core.backfill import as_backfill, as_mode
 from hpcgym.core.events import Event, as_events
@@ -16,8 +18,6 @@ from hpcgym.core.policy import Chooser, Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
 from hpcgym.core.setting_list import Dependence, EventSemantics, SettingList
-from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
-from hpcgym.keywords import documented
 
 if TYPE_CHECKING:
     from hpcgym.machine import Machine

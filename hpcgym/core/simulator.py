@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.base.errors import HpcgymError, PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
@@ -39,7 +40,6 @@ from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import State, copy_into, in_use, own_table, placement_of, rings_of, sim_of
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError, PolicyError
 
 _VIOLATIONS = {
     invariants.CAPACITY_BROKEN: "used and free processors do not add up to the machine",

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.compiler.struct import (
@@ -32,7 +33,6 @@ from hpcgym.core.kernels.types import Jobs, Sim, additions_of
 from hpcgym.core.nodes import NodeSizes, Placement
 from hpcgym.core.observation_fields import N_PRICE_FIELDS, N_TRIAL_FIELDS, ControlsField
 from hpcgym.core.parts.waiting_cost import STARTED_KEPT
-from hpcgym.errors import PolicyError
 
 _LAYOUT = layout_of(Sim)
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numba
 import numpy as np
 
+from hpcgym.base.errors import HpcgymError
 from hpcgym.core.kernels.env import step_batch as kernels
-from hpcgym.errors import HpcgymError
 
 MOST_THREADS = 4096
 

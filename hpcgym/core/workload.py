@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.base.errors import WorkloadError, refuse_unless_a, unknown_name
 from hpcgym.core.columns import COLUMNS, LARGEST_TIME, NODE_COLUMNS, JobColumns
 from hpcgym.core.history import History, empty_history, history_of
 from hpcgym.core.predecessors import (
@@ -18,7 +19,6 @@ from hpcgym.core.predecessors import (
     refuse_impossible,
     renumbered,
 )
-from hpcgym.errors import WorkloadError, refuse_unless_a, unknown_name
 from hpcgym.machine import Machine
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import ActionError, ScenarioError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.action import Action, kind_of
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import Policy
-from hpcgym.errors import ActionError, ScenarioError
 
 _NO_VALUES = np.zeros(0, dtype=np.float32)
 

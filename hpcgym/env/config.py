@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.action import Action, kind_of
@@ -45,12 +46,11 @@ from hpcgym.env.observation import (
 )
 from hpcgym.env.reward import AnyReward, Cost, as_reward, in_units, mean_cost
 from hpcgym.env.scale import Scale, scale_of
-from hpcgym.errors import ScenarioError, refuse_unless_whole, unknown_name
-from hpcgym.scenario.augment import chosen_episodes
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.augment import chosen_episodes
+from hpcgym.env.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
-    from hpcgym.scenario.spec import Scenario
+    from hpcgym.env.scenario.spec import Scenario
 
 KEPT_JOBS = 600_000
 """Jobs of the episodes that stay prepared for their next draw: enough for 400 busy weeks."""

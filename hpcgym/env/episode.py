@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.attempts import attempts_in
 from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.compiler.struct import Struct
@@ -39,8 +38,9 @@ from hpcgym.env.reward import (
     mean_cost,
     reward_plan_of,
 )
-from hpcgym.lost import counts, useful_part
-from hpcgym.schedule import Schedule
+from hpcgym.schedule.attempts import attempts_in
+from hpcgym.schedule.lost import counts, useful_part
+from hpcgym.schedule.schedule import Schedule
 
 
 @dataclass(eq=False)

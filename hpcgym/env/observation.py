@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import ScenarioError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import address_of_field
 from hpcgym.core.kernels.env.observation import HORIZONS_S
@@ -31,7 +32,6 @@ from hpcgym.core.observation_fields import (
     RunningField,
     TrialField,
 )
-from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.machine import Machine
 
 FIELDS = tuple(field.field_name for field in JobField)

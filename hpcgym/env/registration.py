@@ -12,7 +12,7 @@ from typing import Any
 
 from gymnasium.envs.registration import register
 
-from hpcgym.errors import ScenarioError
+from hpcgym.base.errors import ScenarioError
 
 PARTS = ("train", "validation", "test")
 """Values of the keyword `weeks` that have ids, for every problem."""

@@ -18,7 +18,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym import plugins
+from hpcgym.base import plugins
+from hpcgym.base.errors import ScenarioError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
@@ -27,7 +28,6 @@ from hpcgym.core.loaders import ByName
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.price import PRICED
 from hpcgym.core.workload import Workload
-from hpcgym.errors import ScenarioError, unknown_name
 
 IntArray = NDArray[np.int64]
 
@@ -203,7 +203,7 @@ def as_reward(reward: object) -> Reward:
         True
         >>> as_reward("bsl")
         Traceback (most recent call last):
-        hpcgym.errors.ScenarioError: unknown reward 'bsl'; did you mean 'bsld'? ...
+        hpcgym.base.errors.ScenarioError: unknown reward 'bsl'; did you mean 'bsld'? ...
     """
     if isinstance(reward, str):
         if reward in REWARDS:

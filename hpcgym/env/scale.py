@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from hpcgym.base.errors import ScenarioError
+from hpcgym.base.registry import read_toml, shelf_folders
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.workload import Workload
-from hpcgym.errors import ScenarioError
-from hpcgym.registry import read_toml, shelf_folders
 
 DIGITS = 12
 """Hexadecimal digits of a week's digest that a file keeps."""
@@ -152,7 +152,7 @@ def week_digest(jobs: Workload) -> str:
     """Digest the jobs of a week: what decides a schedule, users and their histories included.
 
     Example:
-        >>> from hpcgym.scenario.episodes import Episodes
+        >>> from hpcgym.env.scenario.episodes import Episodes
         >>> tiny = Episodes("tiny").workload(0)
         >>> len(week_digest(tiny)), week_digest(tiny) == week_digest(tiny.select([0, 1, 2]))
         (12, False)

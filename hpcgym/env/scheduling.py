@@ -9,6 +9,14 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import (
+    ActionError,
+    PolicyError,
+    ScenarioError,
+    refuse_unless_whole,
+    unknown_name,
+)
+from hpcgym.base.keywords import documented, takes
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
@@ -26,9 +34,7 @@ from hpcgym.env.observation import FIELD_TABLES, with_tables
 from hpcgym.env.rendering.pen import IMAGE_SIZE
 from hpcgym.env.reward import table_of_rewards
 from hpcgym.env.time_limit import steps_left
-from hpcgym.errors import ActionError, PolicyError, ScenarioError, refuse_unless_whole, unknown_name
-from hpcgym.keywords import documented, takes
-from hpcgym.schedule import Schedule
+from hpcgym.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from hpcgym.env.rendering.viewer import Viewer

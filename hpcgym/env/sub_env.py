@@ -9,11 +9,11 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import ActionError
 from hpcgym.core.state import sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.episode import EnvEpisode
-from hpcgym.errors import ActionError
-from hpcgym.schedule import Schedule
+from hpcgym.schedule.schedule import Schedule
 
 
 class SubEnv:

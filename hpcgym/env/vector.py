@@ -15,6 +15,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import (
+    LARGEST_WHOLE,
+    ActionError,
+    ScenarioError,
+    refuse_unless_whole,
+    unknown_name,
+)
+from hpcgym.base.keywords import takes
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.threads import checked_threads
@@ -24,14 +32,6 @@ from hpcgym.env.info import ends_where, info_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.sub_env import SubEnv
-from hpcgym.errors import (
-    LARGEST_WHOLE,
-    ActionError,
-    ScenarioError,
-    refuse_unless_whole,
-    unknown_name,
-)
-from hpcgym.keywords import takes
 
 MOST_ENVS = 2**20
 

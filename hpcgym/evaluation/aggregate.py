@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hpcgym.agent.contest import UNKNOWN
+from hpcgym.base.text_table import Column, TextTable, fixed
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.statistics import Estimate, ends_text, mean_over_logs
 from hpcgym.evaluation.waits import mean_ratios, notes_on, row_of, table_columns
-from hpcgym.text_table import Column, TextTable, fixed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agent.learn.search import W_TRAIN
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.search import W_TRAIN
 from hpcgym.agent.weights import weights_agent
 from hpcgym.core.constants import N_WEIGHTS
 from hpcgym.core.metrics import BSLD_BOUND_S
@@ -23,7 +23,7 @@ from hpcgym.core.policy import KEYS, Policy
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 
 Kind = Literal["achievable", "hindsight", "clairvoyant"]
 """Whether a scheduler could be it: "hindsight" has seen the very week before, "clairvoyant" knows

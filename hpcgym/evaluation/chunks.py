@@ -22,10 +22,10 @@ from queue import SimpleQueue
 from threading import local
 from typing import Any, TypeAlias
 
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.progress import steps
 from hpcgym.core.threads import keep_to_threads
-from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.store import Row, versions
-from hpcgym.progress import steps
 
 Fresh: TypeAlias = Generator[tuple[int, Any]]
 Packed: TypeAlias = Callable[[Any, list[Row], str, str], list[Row]]

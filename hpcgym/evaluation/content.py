@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.own_files import text_digest
+from hpcgym.base.own_files import text_digest
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 

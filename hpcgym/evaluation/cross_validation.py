@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.blind import controls_of
 from hpcgym.agent.contest import UNKNOWN, contest_of
+from hpcgym.agent.learn.trainers import TRAINERS, load_trainer
 from hpcgym.agent.own import is_own, own_agent_or_trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import agent_names, known_agents, load_agent
-from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
-from hpcgym.core.policy import policy_names
-from hpcgym.errors import (
+from hpcgym.base.errors import (
     CardError,
     EvaluationError,
     refuse_unless_a,
     refuse_unless_whole,
     unknown_name,
 )
+from hpcgym.core.policy import policy_names
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import Scenario
 from hpcgym.evaluation.baselines import BASELINES, HINDSIGHT, HINDSIGHT_ON_COPIES, RULES
 from hpcgym.evaluation.cv_plan import AgentOrTrainer, CrossValidationPlan, PlannedRuns
 from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
@@ -47,8 +49,6 @@ from hpcgym.evaluation.runner import (
     refuse_namesake,
 )
 from hpcgym.evaluation.waits import waits_of
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import Scenario
 from hpcgym.trace.resample import JITTER_S
 
 if TYPE_CHECKING:

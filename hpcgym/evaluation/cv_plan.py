@@ -13,12 +13,14 @@ from functools import partial
 from typing import TypeAlias
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.learn.trainers import load_trainer
 from hpcgym.agent.own import Trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
-from hpcgym.agent.trainers import load_trainer
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.ranges import number_ranges
 from hpcgym.core.predictor import as_predictor
-from hpcgym.errors import EvaluationError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.baselines import (
     HINDSIGHT,
     HINDSIGHT_EVALUATIONS,
@@ -33,8 +35,6 @@ from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask
 from hpcgym.evaluation.folds import Fold, time_blocks
 from hpcgym.evaluation.runner import RATIO_BASELINE, AnyAgent, refuse_namesake
 from hpcgym.evaluation.store import Row, digest, digest_of_weeks
-from hpcgym.ranges import number_ranges
-from hpcgym.scenario.episodes import Episodes
 
 AgentOrTrainer: TypeAlias = AnyAgent | Trainer
 

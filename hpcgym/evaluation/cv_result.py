@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame, aggregate_logs, aggregate_tables
 from hpcgym.evaluation.baselines import Kind
 from hpcgym.evaluation.results import Evaluation, write_csv
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Group
 
-    from hpcgym.text_table import TextTable
+    from hpcgym.base.text_table import TextTable
 
 _MEANING: Mapping[Kind, str] = {
     "hindsight": "hindsight: made for the very week it is run on",

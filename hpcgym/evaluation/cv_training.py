@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from hpcgym.evaluation.chunks import UNPICKLABLE
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.runner import AnyAgent

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import EvaluationError, refuse_unless_a
+from hpcgym.base.errors import EvaluationError, refuse_unless_a
+from hpcgym.base.progress import shown, steps
 from hpcgym.evaluation.chunks import Fresh, Packed, Work, results
 from hpcgym.evaluation.store import Row, Store
-from hpcgym.progress import shown, steps
 
 MOST_PENDING = 256
 """Results that are not kept yet where chunks end faster than results are kept."""

@@ -16,10 +16,10 @@ from tempfile import mkdtemp
 from threading import Event, Lock, Thread
 from typing import Any, TypeAlias, TypeVar
 
+from hpcgym.base.errors import EvaluationError, refuse_unless_whole, unknown_name
+from hpcgym.base.packages import needing
 from hpcgym.core.threads import cores
-from hpcgym.errors import EvaluationError, refuse_unless_whole, unknown_name
 from hpcgym.evaluation.workers import LocalExecutor
-from hpcgym.packages import needing
 
 ResultT = TypeVar("ResultT")
 
@@ -50,8 +50,8 @@ def executor_of(named: AnyExecutor) -> Iterator[Executor | None]:
         >>> with executor_of("locale:2"):
         ...     pass
         Traceback (most recent call last):
-        hpcgym.errors.EvaluationError: unknown executor 'locale'; did you mean 'local'? Allowed: \
-local[:PROCESSES], ray[:ADDRESS], slurm[:partition=NAME,time=MINUTES,jobs=NUMBER]
+        hpcgym.base.errors.EvaluationError: unknown executor 'locale'; did you mean 'local'? \
+Allowed: local[:PROCESSES], ray[:ADDRESS], slurm[:partition=NAME,time=MINUTES,jobs=NUMBER]
     """
     if named is None or isinstance(named, Executor):
         yield named

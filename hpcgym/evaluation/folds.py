@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from hpcgym.agent.training_weeks import is_same_log
-from hpcgym.errors import EvaluationError
-from hpcgym.ranges import number_ranges
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import Scenario, WeekEpisodes
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.ranges import number_ranges
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import Scenario, WeekEpisodes
 
 FOLDS = 5
 """Blocks of the evaluation protocol."""

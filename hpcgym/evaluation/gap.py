@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.contest import contest_of
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.text_table import Column
 from hpcgym.core.action import kind_of
 from hpcgym.core.price import PRICED
 from hpcgym.env.scale import Scale, scales_of
-from hpcgym.errors import EvaluationError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.statistics import Estimate, pooled_mean
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.text_table import Column
 
 if TYPE_CHECKING:
     import pandas as pd

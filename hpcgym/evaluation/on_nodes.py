@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hpcgym.schedule import Schedule
-from hpcgym.text_table import Column, TextTable, fixed, printable, shortened
+from hpcgym.base.text_table import Column, TextTable, fixed, printable, shortened
+from hpcgym.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hpcgym.base.text_table import Column, fixed
 from hpcgym.core.events import as_events
 from hpcgym.core.price import PRICED, Price
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.evaluation.statistics import Estimate, ends_text
-from hpcgym.text_table import Column, fixed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,26 +28,26 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
-from hpcgym.core.policy import as_policy
-from hpcgym.env.observation import EXPECTATIONS
-from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import (
+from hpcgym.base.errors import (
     EvaluationError,
     HpcgymError,
     OutputError,
     refuse_unless_whole,
     unknown_name,
 )
+from hpcgym.base.keywords import refuse_unknown
+from hpcgym.base.output import make_folder, unfinished_folder, unfinished_of
+from hpcgym.base.packages import RECORDING, needing
+from hpcgym.base.progress import steps
+from hpcgym.core.policy import as_policy
+from hpcgym.env.observation import EXPECTATIONS
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.evaluation.chunks import Fresh, Work
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.executors import AnyExecutor, executor_of
 from hpcgym.evaluation.runner import AnyAgent, loaded
 from hpcgym.evaluation.store import Store, digest, digest_of_weeks
-from hpcgym.keywords import refuse_unknown
-from hpcgym.output import make_folder, unfinished_folder, unfinished_of
-from hpcgym.packages import RECORDING, needing
-from hpcgym.progress import steps
-from hpcgym.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
     import pandas as pd

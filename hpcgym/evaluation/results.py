@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import EvaluationError, unknown_name
+from hpcgym.base.output import writing
+from hpcgym.base.text_table import Column, TextTable, csv_style, duration, fixed
 from hpcgym.core.price import PRICED
-from hpcgym.errors import EvaluationError, unknown_name
 from hpcgym.evaluation.gap import gap_columns
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
 from hpcgym.evaluation.priced import priced_columns
@@ -35,8 +37,6 @@ from hpcgym.evaluation.waits import (
     unpacked,
 )
 from hpcgym.evaluation.waste import means_of_waste, tables_of_waste
-from hpcgym.output import writing
-from hpcgym.text_table import Column, TextTable, csv_style, duration, fixed
 
 if TYPE_CHECKING:
     import pandas as pd

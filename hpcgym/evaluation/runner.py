@@ -14,22 +14,22 @@ import numpy as np
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.errors import EvaluationError, PolicyError, ScenarioError, refuse_unless_whole
+from hpcgym.base.progress import steps
 from hpcgym.core.action import kind_of
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import as_events
 from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.prepare import refuse_on_nodes
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError, PolicyError, ScenarioError, refuse_unless_whole
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import store
 from hpcgym.evaluation.content import content_digest
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.evaluation.waits import packed
-from hpcgym.lost import refuse_lost, without_run
-from hpcgym.progress import steps
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import Schedule, simulate
+from hpcgym.schedule.lost import refuse_lost, without_run
+from hpcgym.schedule.schedule import Schedule, simulate
 from hpcgym.trace.resample import jitter as jittered
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hpcgym.base.text_table import Column, TextTable, duration, fixed
 from hpcgym.evaluation.aggregate import Aggregate
 from hpcgym.evaluation.gap import gap_columns
 from hpcgym.evaluation.looks import looks_notes
@@ -15,7 +16,6 @@ from hpcgym.evaluation.priced import priced_columns
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.statistics import ends_text, mean_over_logs, ratio_of_sums
 from hpcgym.evaluation.waits import RATIOS, ratio_text
-from hpcgym.text_table import Column, TextTable, duration, fixed
 
 ELSEWHERE = "--all shows more of each agent, --format csv has all"
 

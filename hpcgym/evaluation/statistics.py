@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import EvaluationError
-from hpcgym.estimate import Estimate, ends_text, jackknife, mean_of, pooled_mean
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.estimate import Estimate, ends_text, jackknife, mean_of, pooled_mean
 
 __all__ = [
     "Estimate",

@@ -18,12 +18,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from hpcgym.base.errors import EvaluationError, OutputError
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.compiler.kernel_cache import COMPILER
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError, OutputError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.content import content_digest
-from hpcgym.scenario.episodes import Episodes
 
 Row = dict[str, Any]
 
@@ -131,7 +131,7 @@ def digest(workload: Workload, *others: object) -> str:
     `hpcgym.evaluation.content`.
 
     Example:
-        >>> from hpcgym.scenario.episodes import Episodes
+        >>> from hpcgym.env.scenario.episodes import Episodes
         >>> tiny = Episodes("tiny").workload(0)
         >>> digest(tiny, "SAF") == digest(tiny, "SAF"), digest(tiny, "SAF") == digest(tiny, "SPF")
         (True, False)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.text_table import Column
 from hpcgym.evaluation.statistics import Estimate
-from hpcgym.text_table import Column
 
 if TYPE_CHECKING:
     import pandas as pd

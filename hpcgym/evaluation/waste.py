@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hpcgym.text_table import Column, TextTable, fixed
+from hpcgym.base.text_table import Column, TextTable, fixed
 
 if TYPE_CHECKING:
     import pandas as pd

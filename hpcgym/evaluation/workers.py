@@ -15,8 +15,8 @@ from multiprocessing.sharedctypes import RawArray, Synchronized
 from threading import Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
+from hpcgym.base.progress import sent
 from hpcgym.core.threads import keep_to_threads
-from hpcgym.progress import sent
 
 ResultT = TypeVar("ResultT")
 
@@ -32,7 +32,7 @@ class LocalExecutor(Executor):
     Attributes:
         n_chunks: How many chunks of work are handed over ahead.
         chunk_s: How long a chunk takes at least, s; 0 = it is one task.
-        shares: What each process has done of its task, as of `hpcgym.progress.sent`.
+        shares: What each process has done of its task, as of `hpcgym.base.progress.sent`.
     """
 
     chunk_s = 0.0

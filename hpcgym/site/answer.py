@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import hpcgym
+from hpcgym.base.text_table import duration
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.evaluation.store import Store
 from hpcgym.site import details
@@ -22,7 +23,6 @@ from hpcgym.site.log import Reading, SiteLog, read_site_log
 from hpcgym.site.markup import hours
 from hpcgym.site.option_table import span
 from hpcgym.site.options import setting_text
-from hpcgym.text_table import duration
 
 SCHEMA = "hpcgym-report-1"
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, OutputError
+from hpcgym.base.errors import HpcgymError, OutputError
+from hpcgym.base.progress import steps
 from hpcgym.evaluation.statistics import pooled_mean
 from hpcgym.evaluation.store import Store
-from hpcgym.progress import steps
 from hpcgym.site.fidelity import Fidelity, verdict
 from hpcgym.site.groups import Grouping, groupings_of
 from hpcgym.site.log import IntArray, SiteLog

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.allocation import allocate_processors
+from hpcgym.schedule.allocation import allocate_processors
 from hpcgym.site.comparison import RECORDED, TODAY, Comparison
 from hpcgym.site.groups import LIMIT_NAMES, classes_of, cpu_class_names
 from hpcgym.site.log import SiteLog

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.base.errors import HpcgymError, OutputError
+from hpcgym.base.progress import steps
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import HpcgymError, OutputError
 from hpcgym.evaluation.store import Store
-from hpcgym.progress import steps
-from hpcgym.recorded import overfull
-from hpcgym.schedule import simulate
+from hpcgym.schedule.recorded import overfull
+from hpcgym.schedule.schedule import simulate
 from hpcgym.site.log import SiteLog
 from hpcgym.site.options import candidates, setting_text
 from hpcgym.site.outcome import (

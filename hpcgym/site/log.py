@@ -10,8 +10,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
 from hpcgym.machine import Machine
 from hpcgym.trace.accounting import anonymise, read_accounting
 from hpcgym.trace.accounting.as_log import as_log

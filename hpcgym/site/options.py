@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent import RuleAgent, load_agent
+from hpcgym.base.errors import HpcgymError, WorkloadError
+from hpcgym.base.ranges import number_ranges
 from hpcgym.core.policy import as_policy
 from hpcgym.core.requests import unplaceable
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Machine, NodeType
-from hpcgym.ranges import number_ranges
 
 Group: TypeAlias = Literal["order", "mode", "limits", "machine", "simulated only"]
 

@@ -15,7 +15,7 @@ from hpcgym.core.setting_list import SETTINGS
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store, digest
-from hpcgym.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule, simulate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -20,8 +20,8 @@ from typing import IO, Any, Literal, cast
 
 import numpy as np
 
-from hpcgym import registry
-from hpcgym.errors import (
+from hpcgym.base import registry
+from hpcgym.base.errors import (
     OutputError,
     TraceError,
     is_path,
@@ -29,8 +29,8 @@ from hpcgym.errors import (
     refuse_unless_a,
     unknown_name,
 )
-from hpcgym.output import make_folder, writing
-from hpcgym.progress import steps
+from hpcgym.base.output import make_folder, writing
+from hpcgym.base.progress import steps
 from hpcgym.trace.generated import checked, make_log
 from hpcgym.trace.swf import SwfLog, read_bytes, read_swf, unpacked_name
 

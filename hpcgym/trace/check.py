@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hpcgym.errors import TraceError
-from hpcgym.text_table import printable
+from hpcgym.base.errors import TraceError
+from hpcgym.base.text_table import printable
 from hpcgym.trace.clean import clean
 from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.swf import FIELDS, SwfLog

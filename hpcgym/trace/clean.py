@@ -13,11 +13,11 @@ from typing import Any, Literal, NamedTuple, TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
 from hpcgym.core.columns import COLUMNS, NODE_COLUMNS
 from hpcgym.core.predecessors import find_cycle, find_ids, text_of_cycle, why_unknown
 from hpcgym.core.requests import Requests, refused
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
 from hpcgym.machine import Machine
 from hpcgym.trace.cleaning_report import OVER_REQUEST, CleaningReport, CleaningStep, StepAction
 from hpcgym.trace.swf import CANCELLED, GUESSED_SIZE, NEVER_HELD, SwfLog, place_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hpcgym.errors import TraceError, unknown_name
-from hpcgym.text_table import printable
+from hpcgym.base.errors import TraceError, unknown_name
+from hpcgym.base.text_table import printable
 
 StepAction = Literal["dropped", "changed", "kept", "ignored"]
 

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

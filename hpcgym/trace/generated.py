@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import TraceError, unknown_name
-from hpcgym.output import make_folder
-from hpcgym.progress import steps
+from hpcgym.base.errors import TraceError, unknown_name
+from hpcgym.base.output import make_folder
+from hpcgym.base.progress import steps
 from hpcgym.trace.swf import log_of, write_swf
 
 KEYS = {"seed": int, "load": float}

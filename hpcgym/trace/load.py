@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Unpack
 
+from hpcgym.base.errors import TraceError
+from hpcgym.base.progress import steps
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
 from hpcgym.machine import Machine
-from hpcgym.progress import steps
 from hpcgym.trace.accounting.as_log import as_log
 from hpcgym.trace.accounting.formats import TABLE, format_of, is_log
 from hpcgym.trace.accounting.rows import Source

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpcgym.errors import TraceError, unreadable
-from hpcgym.packages import needing
+from hpcgym.base.errors import TraceError, unreadable
+from hpcgym.base.packages import needing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import OutputError
+from hpcgym.base.output import writing
+from hpcgym.base.progress import steps
 from hpcgym.core.workload import Workload
-from hpcgym.errors import OutputError
-from hpcgym.output import writing
-from hpcgym.progress import steps
 from hpcgym.trace import estimates, lublin, sessions
 
 GENERATORS = ("sessions",)

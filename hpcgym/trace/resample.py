@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError, unknown_name
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.predecessors import held_as_long
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError, unknown_name
 from hpcgym.trace.split import WEEK_S
 
 Mode = Literal["permute", "draw"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 
 if TYPE_CHECKING:
     import pandas as pd

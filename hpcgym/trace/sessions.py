@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
 from hpcgym.trace.estimates import HOUR_S, MINUTE_S
 from hpcgym.trace.lublin import BUCKET_S, draw_sizes, half_hour_weights
 from hpcgym.trace.split import WEEK_S

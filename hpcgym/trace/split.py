@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.base.errors import TraceError, unknown_name
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError, unknown_name
 
 Rule = Literal["whole", "rr9212"]
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError, unreadable
+from hpcgym.base.output import note_input, writing
 from hpcgym.core.columns import COLUMNS
-from hpcgym.errors import TraceError, unreadable
-from hpcgym.output import note_input, writing
 
 if TYPE_CHECKING:
     import pandas as pd

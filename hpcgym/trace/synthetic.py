@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
 from hpcgym.trace.estimates import HOUR_S, tsafrir_estimates
 from hpcgym.trace.lublin import lublin_workload
 from hpcgym.trace.resample import scale_load

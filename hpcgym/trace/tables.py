@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError, unknown_name
 from hpcgym.core import columns as job_columns
-from hpcgym.errors import TraceError, unknown_name
 from hpcgym.trace.parquet import read_parquet
 from hpcgym.trace.schedule_table import jobs_of
 from hpcgym.trace.swf import (

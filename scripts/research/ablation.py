@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import EvaluationError, unknown_name
+from hpcgym.base.errors import EvaluationError, unknown_name
+from hpcgym.env.scenario.augment import Augmentation
 from hpcgym.evaluation.cross_validation import Weeks, cross_validate
 from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import FOLDS
 from hpcgym.evaluation.statistics import ratio_of_sums
-from hpcgym.scenario.augment import Augmentation
 from hpcgym.trace.resample import JITTER_S
 
 if TYPE_CHECKING:
-    from hpcgym.agent.ppo import PPOConfig, PPOTrainer
+    from hpcgym.agent.learn.ppo import PPOConfig, PPOTrainer
 
 PRESET = "preset"
 """The options are compared with this one."""
@@ -71,7 +71,7 @@ def kit_trainers(config: PPOConfig, names: Sequence[str]) -> list[PPOTrainer]:
 
     Source: Specification, section 10, "Learnability kit".
     """
-    from hpcgym.agent.ppo import PPOTrainer
+    from hpcgym.agent.learn.ppo import PPOTrainer
 
     for name in names:
         if name not in (*SETTINGS, *AUGMENTATIONS):

@@ -21,7 +21,6 @@ from numba import njit
 from numpy.typing import NDArray
 from rich.table import Table
 
-from hpcgym.batch import simulate_many
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.scoring.user_estimates import learn_from
 from hpcgym.core.kernels.scoring.user_history import record_completion
@@ -30,8 +29,9 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import in_use, sim_of
 from hpcgym.core.workload import Workload
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.schedule.batch import simulate_many
+from hpcgym.schedule.schedule import simulate
 from hpcgym.trace.resample import scale_load
 from hpcgym.trace.synthetic import synthetic_workload
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from hpcgym.output import writing
+from hpcgym.base.output import writing
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "clients.md"

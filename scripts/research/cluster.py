@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from hpcgym.evaluation.store import Store
 
 HEAD, NODE, PORT = "127.0.0.2", "127.0.0.3", 6399

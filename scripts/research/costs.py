@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.errors import EvaluationError, TraceError
 from hpcgym.core.threads import cores, keep_to_threads
-from hpcgym.errors import EvaluationError, TraceError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.chunks import Work, results
 from hpcgym.evaluation.executors import executor_of
 from hpcgym.evaluation.runner import AnyAgent, Copies, Runner, misfits
 from hpcgym.evaluation.store import Row, Store, versions
+from hpcgym.evaluation.suite.definition import load_suite
+from hpcgym.evaluation.suite.record import Player
 from hpcgym.evaluation.workers import LocalExecutor
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.suite.definition import load_suite
-from hpcgym.suite.record import Player
 
 Cells = dict[str, str]
 """A row of a table in Markdown, by column."""
@@ -147,7 +147,7 @@ def cpu_s(call: Callable[..., Any], *given: Any) -> float:
 def reading_s(name: str) -> float:
     """Return the CPU time in which a new process reads a log, s."""
     program = (
-        "import sys, time\nfrom hpcgym.scenario.episodes import Episodes\n"
+        "import sys, time\nfrom hpcgym.env.scenario.episodes import Episodes\n"
         "begun = time.process_time()\nEpisodes(sys.argv[1])\nprint(time.process_time() - begun)"
     )
     command = [sys.executable, "-c", program, name]

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.env.scale import scale_of
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.statistics import Estimate, ratio_of_sums
-from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import jitter
 
 Floats = NDArray[Any]
@@ -184,7 +184,7 @@ def by_zoo(scenario: str, seed: int, seconds: float) -> list[Point]:
 
 def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
     """Train as `hpcgym train` does, which may stop early; return its start and what it gives."""
-    from hpcgym.agent.ppo import preset, train
+    from hpcgym.agent.learn.ppo import preset, train
 
     config = preset("index", minutes=seconds / 60, steps=MOST_STEPS)
     weeks = Episodes(scenario)

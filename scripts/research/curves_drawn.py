@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.env.scale import scale_of
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.gap import gap_closed, gap_text
+from hpcgym.evaluation.pictures.style import blank_figure, plain_axes, save
 from hpcgym.evaluation.statistics import ratio_of_sums
-from hpcgym.report.style import blank_figure, plain_axes, save
-from hpcgym.scenario.episodes import Episodes
 from research.curves import Judged
 
 HIGHEST = 1.5

@@ -25,8 +25,8 @@ from hpcgym.core.policy import as_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.counterfactual import Branches, Decision, Future, Option, first, last
-from hpcgym.schedule import simulate
+from hpcgym.schedule.counterfactual import Branches, Decision, Future, Option, first, last
+from hpcgym.schedule.schedule import simulate
 from research.trees import Trees, fit
 
 FloatArray = NDArray[np.float64]

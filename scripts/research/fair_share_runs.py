@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.output import writing
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError
-from hpcgym.output import writing
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 from hpcgym.trace import load_workload
 from research.toy_slurm import SleepingJob, printed, recorded_text, run_through
 

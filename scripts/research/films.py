@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import hpcgym
 from hpcgym.agent import RuleAgent, load_agent
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import Schedule
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw

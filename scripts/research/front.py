@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from hpcgym.evaluation.pictures.style import COLOURS, FAINT, blank_figure, plain_axes
 from hpcgym.evaluation.statistics import Estimate
-from hpcgym.report.style import COLOURS, FAINT, blank_figure, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ import numpy as np
 import hpcgym
 from hpcgym.agent import load_agent
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.report import style
-from hpcgym.report.lines import mean_waiting
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.evaluation.pictures import style
+from hpcgym.evaluation.pictures.lines import mean_waiting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

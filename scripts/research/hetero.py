@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import TraceError
 from hpcgym.core.requests import unplaceable
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
 from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.lublin import lublin_workload

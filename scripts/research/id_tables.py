@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 import hpcgym
-from hpcgym.ranges import number_ranges
+from hpcgym.base.ranges import number_ranges
 
 PROBLEM = "hpcgym/ManyWeeks-{}-v0"
 IDS = ["HPCBatch-v0", *map(PROBLEM.format, ("index-test", "trials-test"))]

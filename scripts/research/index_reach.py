@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core import constants as s
 from hpcgym.core.actions.index import KAPPA, PROCESSORS, RATIO, REQUEST, SPEED, Index
 from hpcgym.core.compiler.struct import Struct
@@ -22,12 +23,11 @@ from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.counterfactual import Branches, Future
 from hpcgym.env.scale import scale_of, week_digest
-from hpcgym.errors import ScenarioError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.gap import gap_closed
 from hpcgym.evaluation.statistics import ratio_of_sums
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.schedule.counterfactual import Branches, Future
 from research.diagnosis import total_of
 from research.scales import INDEXES, KAPPAS, Kept, first_of
 

@@ -11,12 +11,12 @@ import pandas as pd
 
 from hpcgym.agent import RuleAgent, load_card
 from hpcgym.agent.contest import UNKNOWN
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import CrossValidationResult, Evaluation, cross_validate, evaluate
 from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame
 from hpcgym.evaluation.runner import Copies, Runner
 from hpcgym.evaluation.statistics import Estimate, FloatArray, mean_over_logs, ratio_of_sums
 from hpcgym.evaluation.waste import means_of_waste
-from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import JITTER_S
 from research.front import FrontPoint
 

@@ -1,4 +1,4 @@
-"""Starts that `hpcgym.live` expects of a real Slurm's queue, beside those that came."""
+"""Starts that `hpcgym.site.live` expects of a real Slurm's queue, beside those that came."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.live.readings import asked, read_queue
-from hpcgym.live.run_times import ask_accounting, no_past, read_past
-from hpcgym.live.snapshot import snapshots_of
-from hpcgym.live.stage import BACKFILL, Stage
+from hpcgym.site.live.readings import asked, read_queue
+from hpcgym.site.live.run_times import ask_accounting, no_past, read_past
+from hpcgym.site.live.snapshot import snapshots_of
+from hpcgym.site.live.stage import BACKFILL, Stage
 from research.toy_slurm import (
     TICK_S,
     SleepingJob,

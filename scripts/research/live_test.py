@@ -19,21 +19,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from hpcgym.base.errors import EvaluationError, LiveError
+from hpcgym.base.output import writing
 from hpcgym.core.metrics import bsld
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError, LiveError
 from hpcgym.evaluation.statistics import mean_of
-from hpcgym.live.apply import cycle, lines_of, restore
-from hpcgym.live.changes import Bounds
-from hpcgym.live.journal import opened
-from hpcgym.live.readings import asked, read_queue
-from hpcgym.live.run_times import no_past
-from hpcgym.live.snapshot import snapshots_of
-from hpcgym.live.stage import Stage, wanted_jobs
 from hpcgym.machine import Machine
-from hpcgym.output import writing
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
+from hpcgym.site.live.apply import cycle, lines_of, restore
+from hpcgym.site.live.changes import Bounds
+from hpcgym.site.live.journal import opened
+from hpcgym.site.live.readings import asked, read_queue
+from hpcgym.site.live.run_times import no_past
+from hpcgym.site.live.snapshot import snapshots_of
+from hpcgym.site.live.stage import Stage, wanted_jobs
 from hpcgym.trace import load_workload
 from research.own_slurm import ALONE, kill_controller, start, start_controller
 from research.toy_slurm import (

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
 
 ROOT = Path(__file__).parents[2]
 MUTATED = (

@@ -26,16 +26,17 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.progress import steps
 from hpcgym.evaluation.store import Row, Store
-from hpcgym.progress import steps
 from research.mutants import MUTATED, ROOT, Mutant, all_mutants, reason_of
 from research.probes import probed
 
 TESTS = (
     "core/test_*.py",
     "env/test_*.py",
-    "policies/test_*.py",
+    "machine/test_*.py",
+    "schedule/**/test_*.py",
     "trace/test_[cs]*.py",
     "test_*.py",
 )

@@ -15,10 +15,10 @@ from rich.table import Table
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.slicing import slice_log
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.slicing import slice_log
 from research.benchmark import cpu_seconds
 from research.step_benchmark import MEASURED, quickest, random_actions
 

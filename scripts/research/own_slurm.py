@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from research.slurm_arm import SCHEDULER
 from research.toy_slurm import CPUS_A_NODE, N_NODES, printed
 

@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 
 import hpcgym
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import MODES, OwnSimulator, as_mode
 from hpcgym.core.loaders import SIMULATORS
 from hpcgym.core.own_backfill import OwnBackfill
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import PolicyError
 
 MACHINE = hpcgym.Machine.from_dict({"nodes": [{"count": 2, "cpus": 4}]})
 

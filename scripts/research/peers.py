@@ -21,11 +21,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import EvaluationError
 from hpcgym.core import metrics
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError
 from hpcgym.machine import Machine, NodeType
-from hpcgym.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule, simulate
 from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.lublin import lublin_workload
 from hpcgym.trace.resample import scale_load

@@ -13,9 +13,9 @@ from hpcgym import simulate_many
 from hpcgym.core.observation_fields import JobField
 from hpcgym.core.workload import Workload
 from hpcgym.env.scale import scale_of
+from hpcgym.env.scenario.episodes import Episodes, settings_but_policy
 from hpcgym.evaluation.gap import gap_closed
 from hpcgym.evaluation.statistics import mean_log_ratio, ratio_of_sums
-from hpcgym.scenario.episodes import Episodes, settings_but_policy
 from hpcgym.trace.resample import JITTER_S, jitter
 from papers.common.playing import METRICS, Chooses, Floats, Seen, played_once
 

@@ -16,19 +16,19 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.contest import UNKNOWN
 from hpcgym.agent.price import PriceNet, PriceRule
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.progress import steps
 from hpcgym.core.price import PRICED, Price
 from hpcgym.core.workload import Workload
 from hpcgym.env.registration import PROBLEMS
 from hpcgym.env.scale import week_digest
+from hpcgym.env.scenario.augment import chosen_episodes
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.load import load_scenario
+from hpcgym.env.scenario.slicing import generated_weeks
+from hpcgym.env.scenario.spec import Scenario
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.statistics import ends_text, mean_of
-from hpcgym.prices import WEEK_H
-from hpcgym.progress import steps
-from hpcgym.scenario.augment import chosen_episodes
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.slicing import generated_weeks
-from hpcgym.scenario.spec import Scenario
+from hpcgym.machine.prices import WEEK_H
 from hpcgym.trace.split import months
 from research.scales import Kept
 

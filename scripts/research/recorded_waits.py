@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.workload import Workload
-from hpcgym.recorded import overfull
-from hpcgym.schedule import Schedule, simulate
+from hpcgym.schedule.recorded import overfull
+from hpcgym.schedule.schedule import Schedule, simulate
 
 HOUR = 3600
 NEARLY_EMPTY = 0.05

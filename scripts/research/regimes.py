@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.spec import Scenario, WeekEpisodes
+from hpcgym.env.scenario.load import load_scenario
+from hpcgym.env.scenario.spec import Scenario, WeekEpisodes
 from research.scales import find
 
 REGIMES: dict[str, dict[str, Any]] = {

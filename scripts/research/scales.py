@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 from hpcgym.agent.contest import contest_by, contest_of, mode_in_env
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_cards
+from hpcgym.base.progress import steps
 from hpcgym.core.workload import Workload
-from hpcgym.counterfactual import Future
 from hpcgym.env.scale import Scale, week_digest
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import Scenario
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.baselines import clairvoyant
 from hpcgym.evaluation.cross_validation import evaluate
 from hpcgym.evaluation.gap import gap_between
-from hpcgym.progress import steps
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import Scenario
+from hpcgym.schedule.counterfactual import Future
 from research.diagnosis import planned, weeks_of
 
 Floats = NDArray[np.float64]

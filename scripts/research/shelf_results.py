@@ -10,13 +10,13 @@ from typing import Any
 from hpcgym.agent.card import Card
 from hpcgym.agent.result_table import Result
 from hpcgym.agent.training_weeks import open_weeks
+from hpcgym.base.ranges import number_ranges
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.cross_validation import REPLICAS, evaluate
 from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.looks import looks_of
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.runner import misfits
-from hpcgym.ranges import number_ranges
-from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import JITTER_S
 
 

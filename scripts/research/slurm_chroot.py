@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from research.slurm_arm import OPERATOR, USER
 
 SUITE = "trixie"

@@ -20,10 +20,10 @@ from rich.table import Table
 
 from hpcgym.core.threads import cores
 from hpcgym.env.config import EnvConfig
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from research.benchmark import saturated
 
 MEASURED: dict[str, Any] = {"action": "weights", "reward": "bsld", "n_slots": 128}

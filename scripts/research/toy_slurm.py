@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcgym.errors import EvaluationError
-from hpcgym.output import writing
-from hpcgym.progress import steps
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.output import writing
+from hpcgym.base.progress import steps
 from hpcgym.trace.accounting.slurm import COMMAND
 
 N_NODES, CPUS_A_NODE = 2, 16

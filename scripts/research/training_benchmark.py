@@ -81,8 +81,8 @@ def parts(scenarios: Sequence[str], threads: int) -> dict[str, float]:
     import torch
     from stable_baselines3.common.callbacks import ConvertCallback
 
-    from hpcgym.agent.ppo import build, preset
-    from hpcgym.scenario.episodes import Episodes
+    from hpcgym.agent.learn.ppo import build, preset
+    from hpcgym.env.scenario.episodes import Episodes
 
     torch.set_num_threads(threads)
     config = preset("order", device="cpu", threads=threads)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent import NamedAgent, load_agent
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.scenario.episodes import Episodes
 
 LOGS = ("kth-sp2-weeks", "ctc-sp2-weeks", "sdsc-sp2-weeks")
 TRAINED = "PPO-TRIALS"

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from hpcgym.base.errors import EvaluationError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.statistics import mean_of
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 from hpcgym.trace.accounting import read_accounting
 from research.slurm_chroot import begin
 

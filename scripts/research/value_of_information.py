@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.ranges import number_ranges
 from hpcgym.core.index_policy import TERMS, index_policy
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import EvaluationError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.baselines import clairvoyant
 from hpcgym.evaluation.executors import AnyExecutor
-from hpcgym.ranges import number_ranges
-from hpcgym.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
     import pandas as pd

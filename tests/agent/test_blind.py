@@ -14,12 +14,12 @@ from hpcgym.agent.blind import MOST_WEEKS, Shuffled, actions_of, controls_of
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import Training
 from hpcgym.agent.weights import ConstantAction
+from hpcgym.base.errors import CardError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import CardError
 from hpcgym.evaluation import overview
 from hpcgym.evaluation.looks import Looks, looks_of
 from hpcgym.evaluation.statistics import Estimate
-from hpcgym.scenario.episodes import Episodes
 
 SCENARIO = "synthetic-busy-weeks"
 WEEKS = Episodes(SCENARIO).select("15,16")

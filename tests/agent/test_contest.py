@@ -12,8 +12,8 @@ from hpcgym.agent.shelf import parse_cards
 from hpcgym.core.backfill import MODES
 from hpcgym.core.own_backfill import OwnBackfill, OwnPass
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.schedule.schedule import simulate
 
 THRESHOLD = SchedulerSettings(threshold=200_000)
 

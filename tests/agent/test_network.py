@@ -11,10 +11,10 @@ import pytest
 
 from hpcgym.agent.card import read_card
 from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec, read_network, write_network
+from hpcgym.base.errors import CardError
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import CardError
 from hpcgym.evaluation import evaluate
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 
 N_SLOTS = 8
 ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6, "controls": 4, "index": 5, "trials": 8}

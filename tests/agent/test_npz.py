@@ -11,8 +11,8 @@ import pytest
 from hpcgym.agent.network import NetworkAgent, read_network
 from hpcgym.agent.npz import SMALL_BYTES, NpzFile, sealed, write_npz
 from hpcgym.agent.run_time_network import read_run_time_network
-from hpcgym.errors import CardError
-from hpcgym.registry import shelf_folders
+from hpcgym.base.errors import CardError
+from hpcgym.base.registry import shelf_folders
 
 SHELF = shelf_folders("agents")[0]
 READERS = {"smith-net.npz": read_run_time_network, "ppo-order.npz": read_network}

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
+from hpcgym.agent.learn.trainers import load_trainer
 from hpcgym.agent.own import agent_of, load_policy
 from hpcgym.agent.shelf import load_agent
-from hpcgym.agent.trainers import load_trainer
+from hpcgym.base.errors import CardError, HpcgymError, PolicyError
 from hpcgym.core.policy import policy_names, unregister_policy
-from hpcgym.errors import CardError, HpcgymError, PolicyError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.cross_validation import load_agent_or_trainer
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 
 FORMULA = "def widest(jobs):\n    return -jobs.q\n"
 CHOOSER = """

@@ -10,9 +10,9 @@ import pytest
 import hpcgym
 from hpcgym.agent.price import PriceNet, PriceRule
 from hpcgym.agent.shelf import load_agent, load_card
+from hpcgym.base.errors import CardError
 from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import CardError
 
 
 def shown(rank, work):

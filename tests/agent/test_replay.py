@@ -13,14 +13,14 @@ from hpcgym.agent.card import read_card
 from hpcgym.agent.contest import contest_of
 from hpcgym.agent.replay import ReplayAgent
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.errors import CardError
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.errors import CardError
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.runner import Copies, Runner
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 
 WEEK_S = 604_800
 SPEC = Scenario(

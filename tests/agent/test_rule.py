@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
+from hpcgym.base.errors import CardError, PolicyError
 from hpcgym.core.policy import as_policy
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import CardError, PolicyError
 
 ONE = {"jobs": np.zeros((4, 3), dtype=np.float32), "cluster": np.zeros(3, dtype=np.float32)}
 BATCH = {key: np.stack([value] * 5) for key, value in ONE.items()}

@@ -10,12 +10,12 @@ import pytest
 
 import hpcgym
 from hpcgym.agent import RuleAgent, agent_names, load_agent
+from hpcgym.base.errors import CardError, ScenarioError
 from hpcgym.core.workload import Workload
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import CardError, ScenarioError
 from hpcgym.evaluation import play
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule, simulate
 
 PREDICTING = "EASY-PLUS-PLUS"
 IN_TIME = "GANG"

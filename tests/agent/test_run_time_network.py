@@ -13,6 +13,7 @@ from hpcgym.agent.run_time_network import (
     samples_of,
     write_run_time_network,
 )
+from hpcgym.base.errors import CardError, HpcgymError, OutputError
 from hpcgym.core.constants import (
     N_HIDDEN,
     N_LAST,
@@ -23,9 +24,8 @@ from hpcgym.core.constants import (
 )
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import CardError, HpcgymError, OutputError
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.load import load_scenario
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.load import load_scenario
 
 
 def forward(network, inputs):

@@ -18,7 +18,7 @@ import pytest
 
 from hpcgym.agent import load_agent, sandbox
 from hpcgym.agent.sandbox import PROGRAM, load_sandboxed
-from hpcgym.errors import CardError
+from hpcgym.base.errors import CardError
 from hpcgym.evaluation import evaluate
 
 SHOWN = {"cluster": np.zeros(4, dtype=np.float32)}

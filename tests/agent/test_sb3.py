@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from env_cases import busy_workload, episodes_of, play
+from hpcgym.base.errors import HpcgymError
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import HpcgymError
 
 sb3 = pytest.importorskip("stable_baselines3")
 env_util = pytest.importorskip("stable_baselines3.common.env_util")

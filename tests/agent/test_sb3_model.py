@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.errors import CardError
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import CardError
 from hpcgym.evaluation import evaluate
 
 sb3 = pytest.importorskip("stable_baselines3")

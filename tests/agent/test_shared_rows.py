@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from env_cases import busy_workload, episodes_of
+from hpcgym.base.errors import ScenarioError
 from hpcgym.env.observation import flat_places
-from hpcgym.errors import ScenarioError
 
 torch = pytest.importorskip("torch")
 sb3 = pytest.importorskip("stable_baselines3")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import read_card
+from hpcgym.agent.learn.trainers import TRAINERS, load_trainer
 from hpcgym.agent.result_table import (
     COLUMNS,
     FILE,
@@ -19,16 +19,16 @@ from hpcgym.agent.result_table import (
     read_results,
     write_results,
 )
-from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks
+from hpcgym.base import registry
+from hpcgym.base.errors import RENAMED, CardError, HpcgymError, TraceError
 from hpcgym.core import loaders
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import RENAMED, CardError, HpcgymError, TraceError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.baselines import BASELINES
 from hpcgym.evaluation.folds import time_blocks
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 from update_agents import index_markdown
 
 RESULT = Result(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym import registry
 from hpcgym.agent import NamedAgent, RuleAgent, load_agent, load_card
 from hpcgym.agent.card import read_card
 from hpcgym.agent.card_writer import training_table
@@ -18,12 +17,13 @@ from hpcgym.agent.training_weeks import (
     open_weeks,
     refuse_training_weeks,
 )
-from hpcgym.errors import CardError, EvaluationError
+from hpcgym.base import registry
+from hpcgym.base.errors import CardError, EvaluationError
+from hpcgym.base.registry import find_entry
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.load import load_scenario
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.cross_validation import cross_validate
-from hpcgym.registry import find_entry
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.load import load_scenario
 from hpcgym.trace.catalogue import find_trace
 from research.shelf_results import shelf_results
 

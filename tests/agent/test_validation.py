@@ -6,9 +6,9 @@ import pytest
 import hpcgym
 from hpcgym.agent import NamedAgent, RuleAgent, validation
 from hpcgym.agent.weights import ConstantAction
+from hpcgym.base.estimate import mean_of
 from hpcgym.env.scale import scale_of
-from hpcgym.estimate import mean_of
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 
 SLOT = ConstantAction(0)
 

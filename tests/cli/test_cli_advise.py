@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.live import last_reading
+from hpcgym.site.live import last_reading
 from live_queues import RECORDED, fake_commands
 
 Command = Callable[..., str]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fake_slurm import Slurm
-from hpcgym.live import days, last_reading
+from hpcgym.site.live import days, last_reading
 from live_queues import RECORDED
 
 APPLY = ("advise", "--apply", "--partition", "batch", "--job-points", 9000, "--days", 0)
@@ -127,7 +127,7 @@ def test_days_are_compared_by_the_journal_and_accounting(run, tmp_path):
 
 @pytest.mark.long
 def test_the_shipped_units_call_what_there_is(run, slurm, tmp_path):
-    shipped = files("hpcgym.live")
+    shipped = files("hpcgym.site.live")
     service = shipped.joinpath("hpcgym-restore.service").read_text()
     (command,) = re.findall(r"^ExecStart=/usr/bin/env hpcgym (.*)$", service, re.MULTILINE)
     words = command.split()
@@ -145,7 +145,9 @@ def test_the_shipped_units_call_what_there_is(run, slurm, tmp_path):
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_reads_the_shipped_units_without_complaint():
-    units = [str(files("hpcgym.live") / f"hpcgym-restore.{kind}") for kind in ("service", "timer")]
+    units = [
+        str(files("hpcgym.site.live") / f"hpcgym-restore.{kind}") for kind in ("service", "timer")
+    ]
     done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True)
     assert done.returncode == 0
     assert "hpcgym-restore" not in done.stderr  # it also complains of what else is installed

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hpcgym.agent.search import W_TRAIN, SearchTrainer
-from hpcgym.agent.trainers import TRAINERS
+from hpcgym.agent.learn.search import W_TRAIN, SearchTrainer
+from hpcgym.agent.learn.trainers import TRAINERS
 from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.cross_validate import FILES
 
@@ -24,7 +24,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A scenario of six weeks, and searches that are short."""
     monkeypatch.setitem(TRAINERS, "weights", lambda: replace(W_TRAIN, evaluations=24))
     monkeypatch.setattr("hpcgym.evaluation.baselines.HINDSIGHT_EVALUATIONS", 24)
-    from hpcgym.registry import find_entry
+    from hpcgym.base.registry import find_entry
 
     text = find_entry("scenarios", "synthetic-256-weeks").read_text(encoding="utf-8")
     path = tmp_path / "six-weeks.toml"

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hpcgym.base.errors import HpcgymError
 from hpcgym.cli.evaluate import FILES, split_agents
 from hpcgym.core.metrics import WEEK_S
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 
 Command = Callable[..., str]
 

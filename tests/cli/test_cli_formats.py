@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import hpcgym
-from hpcgym.errors import TraceError
-from hpcgym.scenario.from_log import episodes_of_log
+from hpcgym.base.errors import TraceError
+from hpcgym.env.scenario.from_log import episodes_of_log
 from hpcgym.site.log import read_site_log
 from hpcgym.trace import read_log
 from hpcgym.trace.accounting import read_accounting

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.errors import OutputError
-from hpcgym.output import ensure_writable, keeping_inputs, note_input, writing
+from hpcgym.base.errors import OutputError
+from hpcgym.base.output import ensure_writable, keeping_inputs, note_input, writing
 from hpcgym.trace import find_trace
 
 Command = Callable[..., str]

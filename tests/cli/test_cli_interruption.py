@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from hpcgym.base.output import locked
 from hpcgym.cli import app
 from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.evaluate import FILES
 from hpcgym.cli.interruption import raised_again
 from hpcgym.evaluation import runner
-from hpcgym.output import locked
 from stores import keys_in
 
 Command = Callable[..., str]

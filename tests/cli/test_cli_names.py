@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import hpcgym
+from hpcgym.base.progress import shown, steps
 from hpcgym.cli import app
-from hpcgym.progress import shown, steps
 
 Command = Callable[..., str]
 
@@ -117,11 +117,11 @@ def test_a_check_of_a_log_prints_comments_as_escapes(tmp_path: Path) -> None:
 def test_progress_prints_names_as_escapes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hpcgym.progress.LINE_S", 0.0)
+    monkeypatch.setattr("hpcgym.base.progress.LINE_S", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
     with shown(), steps(1, f"reading {NAME}") as work:
         work.advance()
-        from hpcgym import progress
+        from hpcgym.base import progress
 
         assert progress._display is not None
         progress._display.look()

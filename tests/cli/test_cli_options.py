@@ -16,9 +16,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
+from hpcgym.base.errors import TraceError
 from hpcgym.cli import app
 from hpcgym.core.backfill import MODES
-from hpcgym.errors import TraceError
 from hpcgym.trace import find_trace
 
 Command = Callable[..., str]

@@ -14,11 +14,11 @@ import typer
 from typer.testing import CliRunner
 
 import hpcgym
+from hpcgym.base.errors import OutputError
 from hpcgym.cli import app
 from hpcgym.cli.root import HouseGroup
 from hpcgym.cli.short_help import SHORT_HELP
 from hpcgym.cli.show import complain
-from hpcgym.errors import OutputError
 
 ROOT = typer.main.get_command(app).commands
 COMMANDS = [

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym import plugins
 from hpcgym.agent.shelf import load_cards
+from hpcgym.base import plugins
 from hpcgym.cli import app
-from hpcgym.scenario.load import scenario_names
+from hpcgym.env.scenario.load import scenario_names
 
 Command = Callable[..., str]
 

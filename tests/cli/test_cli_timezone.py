@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.scenario.from_log import episodes_of_log
+from hpcgym.env.scenario.from_log import episodes_of_log
 from hpcgym.trace import load_workload
 
 Command = Callable[..., str]

@@ -16,9 +16,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import hpcgym
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.packages import missing_packages, needing
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymError
-from hpcgym.packages import missing_packages, needing
 
 Command = Callable[..., str]
 SLURM = Path(__file__).parents[1] / "data" / "slurm"

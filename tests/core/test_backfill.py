@@ -8,15 +8,15 @@ import pytest
 
 import hpcgym
 from hpcgym.agent import RuleAgent
+from hpcgym.base.errors import HpcgymError, PolicyError, ScenarioError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, Easy, NoBackfill, as_backfill
 from hpcgym.core.parts.conservative import Conservative
 from hpcgym.core.parts.depth import Depth
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.env.scenario.spec import SchedulerSpec
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import HpcgymError, PolicyError, ScenarioError
-from hpcgym.scenario.spec import SchedulerSpec
 
 MODES = {
     "none": NoBackfill(),

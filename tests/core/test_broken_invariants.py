@@ -3,11 +3,11 @@
 import pytest
 
 from engines import simulator_of, workload_of
+from hpcgym.base.errors import HpcgymError
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.invariants import HEAD_DELAYED, NOT_MAXIMAL, find_pass_violation
 from hpcgym.core.kernels.types import open_jobs, open_sim
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import HpcgymError
 
 TWO_WAIT = [(0, 10, 10, 4), (0, 10, 10, 1), (5, 10, 10, 4)]
 """At 5 s job 1 runs to 10 s, and jobs 0 and 2 wait for its processor."""

@@ -19,12 +19,12 @@ from engines import (
     whole,
     workload_of,
 )
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy, as_backfill
 from hpcgym.core.index_policy import urgent_policy
 from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import PolicyError
 from research.benchmark import saturated
 from strategies import busy_workloads, policies
 

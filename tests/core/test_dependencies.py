@@ -15,7 +15,7 @@ import hpcgym
 import reference_dependencies as reference
 from dependent_cases import conditional_tables, ending_later, lives_of, tables, workload_of
 from engines import simulator_of, starts_again
-from hpcgym.attempts import attempts_of
+from hpcgym.base.errors import HpcgymError, PolicyError, TraceError, WorkloadError
 from hpcgym.cli import app
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.constants import FEATURE_SUBMIT, N_WEIGHTS
@@ -25,10 +25,10 @@ from hpcgym.core.policy import KEYS, Policy
 from hpcgym.core.predecessors import find_cycle
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import HpcgymError, PolicyError, TraceError, WorkloadError
+from hpcgym.env.scenario.from_log import episodes_of_log
+from hpcgym.env.scenario.spec import SchedulerSpec
 from hpcgym.evaluation.store import digest
-from hpcgym.scenario.from_log import episodes_of_log
-from hpcgym.scenario.spec import SchedulerSpec
+from hpcgym.schedule.attempts import attempts_of
 from hpcgym.trace import clean, read_swf, resample, scale_load, write_swf
 from hpcgym.trace.load import read_log
 from hpcgym.trace.resample import jitter, join_weeks, resample_week

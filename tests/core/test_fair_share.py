@@ -13,15 +13,15 @@ import hpcgym
 import reference_fair_share as reference
 from engines import jobs_of, whole, workload_of
 from fair_share_cases import factors_of
-from hpcgym.accounts import Accounts, Association
+from hpcgym.base.errors import PolicyError, WorkloadError
 from hpcgym.core.orders.fair_share import Shares, fair_share
 from hpcgym.core.orders.priority import Multifactor
 from hpcgym.core.parts.fair_share import CLASSIC, FAIR_TREE, FairShare
 from hpcgym.core.policy import compiled_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import PolicyError, WorkloadError
-from hpcgym.policies.bandit import Bandit
+from hpcgym.machine.accounts import Accounts, Association
+from hpcgym.schedule.policies.bandit import Bandit
 from reference_fair_share import Line, Rule, flat
 from strategies import one_of, workloads
 

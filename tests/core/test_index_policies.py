@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_index
 from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
@@ -20,7 +21,6 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import rings_of
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError
 from reference_prediction import CORRECTIONS
 from research.benchmark import saturated
 from strategies import policies, settings_for, workloads

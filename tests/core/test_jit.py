@@ -71,7 +71,7 @@ def compiled(first_run, tmp_path):
     return tmp_path / "copied" / "core"
 
 
-AT_ONCE = "import hpcgym.progress as p; p.NOTICE_S = 0.0; p.TICK_S = 0.001\n"
+AT_ONCE = "import hpcgym.base.progress as p; p.NOTICE_S = 0.0; p.TICK_S = 0.001\n"
 """Makes a compilation be announced however short it is."""
 
 

@@ -12,11 +12,11 @@ import hpcgym
 import reference_limits as reference
 from engines import jobs_of, workload_of
 from fair_share_cases import limited, with_names
+from hpcgym.base.errors import PolicyError, WorkloadError
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import PolicyError, WorkloadError
+from hpcgym.env.scenario import load_scenario
 from hpcgym.machine import Machine
-from hpcgym.scenario import load_scenario
 from strategies import one_of, workloads
 
 LIMITED = ("FCFS", "SAF", "LCFS", "WFP3", "SQF")

@@ -14,10 +14,10 @@ from dependent_cases import conditional_tables, lives_of
 from dependent_cases import workload_of as chains_of
 from drawn_lives import modes, orders, outages
 from engines import by_reference, check_copies_go_on_alike, simulator_of, starts_again
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import as_mode
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import PolicyError
 from reference_lives import LivesWithOutages
 from reference_outages import Outage as Down
 from strategies import busy_workloads, one_of

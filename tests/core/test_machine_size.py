@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from hpcgym.base.errors import WorkloadError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import WorkloadError
 
 
 def test_a_machine_smaller_than_a_job_is_refused_however_it_comes():

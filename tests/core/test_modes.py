@@ -17,6 +17,7 @@ from engines import (
     whole,
     workload_of,
 )
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.conservative import UNPLANNED
@@ -26,7 +27,6 @@ from hpcgym.core.parts.slack import Slack
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import in_use
-from hpcgym.errors import PolicyError
 from reference_prediction import CORRECTIONS
 from research.benchmark import saturated
 from strategies import policies, settings_for, workloads

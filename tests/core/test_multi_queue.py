@@ -19,14 +19,14 @@ from engines import (
     whole,
     workload_of,
 )
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.multi_queue import MultiQueue
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import PolicyError
-from hpcgym.scenario.episodes import Episodes
 from research.benchmark import saturated
 from strategies import policies, settings_for, workloads
 

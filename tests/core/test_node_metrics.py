@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import drawn_machines as drawn
 import reference_nodes as reference
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.ranges import number_ranges
 from hpcgym.core import node_metrics
 from hpcgym.core.nodes import Placement
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError
-from hpcgym.export import CSV_COLUMNS, PLACEMENT_COLUMNS
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.ranges import number_ranges
-from hpcgym.schedule import Schedule
+from hpcgym.schedule.export import CSV_COLUMNS, PLACEMENT_COLUMNS
+from hpcgym.schedule.schedule import Schedule
 
 MACHINE = Machine(
     (NodeType(2, cpus=4, memory_mb=100, group="a"), NodeType(1, cpus=8, gpus=2, group="b")),

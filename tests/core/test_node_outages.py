@@ -18,13 +18,13 @@ import hpcgym
 import reference_node_outages
 from drawn_machines import Case, draw_case
 from engines import check_copies_go_on_alike, simulator_of, starts_again
-from hpcgym.attempts import COMPLETED, KILLED
+from hpcgym.base.errors import MachineError, PolicyError
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.downtime import Downtime
-from hpcgym.errors import MachineError, PolicyError
 from hpcgym.machine import Machine, NodeType
+from hpcgym.machine.downtime import Downtime
+from hpcgym.schedule.attempts import COMPLETED, KILLED
 from nodes_of_kernels import first_difference, result_of, settings_of, workload_of
 from reference_node_outages import Outage as Down
 from reference_nodes import Job, Node, one_partition

@@ -17,10 +17,10 @@ import hpcgym
 import reference_nodes_capped
 from drawn_machines import Case, draw_case, draw_plain_case
 from engines import simulator_of
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ScenarioError
 from nodes_of_kernels import (
     first_difference,
     first_difference_on_log,

@@ -21,10 +21,10 @@ import reference_nodes_lives
 import reference_nodes_trials
 from drawn_machines import Case, draw_case, draw_plain_case
 from engines import simulator_of
-from hpcgym.attempts import COMPLETED, KILLED
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.workload import Workload
+from hpcgym.schedule.attempts import COMPLETED, KILLED
 from nodes_of_kernels import (
     by_reference,
     first_difference,

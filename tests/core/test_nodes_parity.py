@@ -17,11 +17,11 @@ import nodes_of_kernels
 import reference_nodes
 from drawn_machines import Case, draw_case
 from engines import simulator_of, starts_again
+from hpcgym.base.errors import HpcgymError, PolicyError
 from hpcgym.core import nodes
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import copy_into
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError, PolicyError
 from hpcgym.machine import NodeType
 from nodes_of_kernels import first_difference, result_of, settings_of, workload_of
 from strategies import REQUESTED_TIMES_S

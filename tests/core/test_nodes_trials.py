@@ -19,10 +19,10 @@ import reference_nodes
 import reference_nodes_trials
 from drawn_machines import Case, draw_case
 from engines import simulator_of, starts_again
-from hpcgym.attempts import COMPLETED, KILLED
+from hpcgym.base.errors import HpcgymError
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError
+from hpcgym.schedule.attempts import COMPLETED, KILLED
 from nodes_of_kernels import first_difference, machine_of, result_of, settings_of, workload_of
 from reference_nodes import Job, Machine, Node
 from strategies import REQUESTED_TIMES_S

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 import hpcgym
 from drawn_lives import outages
 from engines import by_reference, check_copies_go_on_alike, simulator_of, starts_again, whole
+from hpcgym.base.errors import EvaluationError, HpcgymError, PolicyError
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import EvaluationError, HpcgymError, PolicyError
-from hpcgym.export import batsim_frame
-from hpcgym.lost import refuse_lost
-from hpcgym.moldable import simulate_moldable
+from hpcgym.schedule.export import batsim_frame
+from hpcgym.schedule.lost import refuse_lost
+from hpcgym.schedule.moldable import simulate_moldable
 from hpcgym.trace.swf import read_swf
 from reference_outages import Outage as Down
 from reference_outages import WithOutages

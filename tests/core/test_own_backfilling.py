@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 from engines import workload_of
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import loaders
 from hpcgym.core.backfill import as_mode
 from hpcgym.core.own_backfill import OwnBackfill, WaitingJob, register_backfill
@@ -17,8 +18,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import PolicyError
-from hpcgym.moldable import simulate_moldable
+from hpcgym.schedule.moldable import simulate_moldable
 from strategies import policies, settings_for, workloads
 
 

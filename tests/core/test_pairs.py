@@ -10,11 +10,11 @@ import pytest
 
 import hpcgym
 from engines import first_difference
+from hpcgym.base.text_table import machine_text
 from hpcgym.core.backfill import Backfill, as_mode
 from hpcgym.core.pairs import DEMANDS, Part, ground, parts_of, why_not
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.text_table import machine_text
 from research.pairs import MACHINE, PARTS, beside, refusal, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "backfilling.md"

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_prediction
 from engines import first_difference, whole, workload_of
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.predictor import Predictor, Submission, as_predictor
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import PolicyError
 from reference_prediction import CORRECTIONS, f_model
 from strategies import REQUESTED_TIMES_S, THRESHOLDS_S, policies, workloads
 

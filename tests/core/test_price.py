@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_price as reference
 from engines import jobs_of, workload_of
-from hpcgym import prices
+from hpcgym.base.errors import HpcgymError, MachineError, PolicyError
 from hpcgym.core.price import Price
-from hpcgym.errors import HpcgymError, MachineError, PolicyError
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.machine import prices
 from strategies import workloads
 
 KAPPAS, CAPS, POWERS = (np.inf, 0, 1, 20, 400), (np.inf, 1, 0.8, 0.5, 0.3), (0, 0.25, 1)

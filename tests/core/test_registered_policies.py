@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import hpcgym
 import reference
 from engines import by_reference, first_difference
+from hpcgym.base.errors import PolicyError, WorkloadError
 from hpcgym.core import policy as policy_module
 from hpcgym.core.policy import Features, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError, WorkloadError
 from strategies import THRESHOLDS_S, policies, workloads
 
 

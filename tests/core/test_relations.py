@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import hpcgym
 from engines import workload_of
 from every_setting import SETTINGS, Case
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import Easy, as_mode
 from hpcgym.core.events import as_events
 from hpcgym.core.history import History
@@ -25,7 +26,6 @@ from hpcgym.core.parts.outages import Outage
 from hpcgym.core.parts.slurm import Slurm
 from hpcgym.core.parts.trials import Trial
 from hpcgym.core.workload import WEEK_S, Workload
-from hpcgym.errors import PolicyError
 from hpcgym.machine import Machine
 
 WEEKS = 35 * WEEK_S

@@ -18,7 +18,7 @@ from hpcgym.core.predictor import CORRECTIONS, PREDICTORS
 from hpcgym.core.requests import PLACEMENTS
 from hpcgym.core.setting_list import SETTINGS, EventSemantics, SettingKeywords
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.scenario.spec import SchedulerSpec
+from hpcgym.env.scenario.spec import SchedulerSpec
 
 COMMANDS = Path(__file__).parents[2] / "docs" / "commands.md"
 

@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError
 
 
 def simulator(last_run_time: int = 5) -> Simulator:

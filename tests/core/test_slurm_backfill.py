@@ -12,9 +12,9 @@ import reference_limits
 import reference_slurm
 from engines import first_difference, history_of_users, jobs_of, simulator_of, whole, workload_of
 from fair_share_cases import limited
+from hpcgym.base.errors import MachineError, PolicyError
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.slurm import Slurm
-from hpcgym.errors import MachineError, PolicyError
 from strategies import busy_workloads, one_of, policies, settings_for, workloads
 
 FINE = "resolution=1,interval=1"

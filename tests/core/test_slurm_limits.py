@@ -12,9 +12,9 @@ import hpcgym
 import reference_limits as reference
 from engines import jobs_of, workload_of
 from fair_share_cases import with_names
+from hpcgym.base.errors import HpcgymError, MachineError, PolicyError, WorkloadError
 from hpcgym.core.events import as_event
-from hpcgym.errors import HpcgymError, MachineError, PolicyError, WorkloadError
-from hpcgym.machine_files.limits import read_limits
+from hpcgym.machine.files.limits import read_limits
 from strategies import one_of, workloads
 
 COUNTS = st.sampled_from((None, None, 1, 2, 3))

@@ -22,14 +22,14 @@ import reference_nodes_slurm
 from drawn_machines import Case, draw_case
 from engines import check_copies_go_on_alike, simulator_of, starts_again
 from fair_share_cases import limited
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.slurm import Slurm
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.machine import Machine
-from hpcgym.machine_files.formats import read_machine
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.machine.files.formats import read_machine
 from nodes_of_kernels import (
     MACHINES,
     by_reference,

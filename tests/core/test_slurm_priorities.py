@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 from fair_share_cases import factors_of, state_at_0, with_names
-from hpcgym.accounts import Accounts
+from hpcgym.base.errors import MachineError
 from hpcgym.cli import app
 from hpcgym.core import constants as s
 from hpcgym.core.orders.priority import Multifactor
@@ -23,10 +23,10 @@ from hpcgym.core.parts.fair_share import CLASSIC
 from hpcgym.core.policy import as_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import MachineError
 from hpcgym.machine import Machine
-from hpcgym.machine_files.priorities import read_priorities
-from hpcgym.policies.slurm import slurm_policy
+from hpcgym.machine.accounts import Accounts
+from hpcgym.machine.files.priorities import read_priorities
+from hpcgym.schedule.policies.slurm import slurm_policy
 
 FILES = Path(__file__).parents[1] / "data" / "slurm" / "priorities"
 

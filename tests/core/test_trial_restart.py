@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import hpcgym
 from drawn_lives import modes
 from engines import assert_attempts, attempts_of, first_difference, whole
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import PolicyError
 from hpcgym.machine import Machine
 from hpcgym.trace import find_trace
 from research.benchmark import saturated

@@ -19,14 +19,14 @@ from engines import (
     workload_of,
 )
 from fair_share_cases import with_names
-from hpcgym.attempts import COMPLETED, KILLED
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import Easy, as_mode
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
 from hpcgym.core.parts.trials import Trial
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError
+from hpcgym.schedule.attempts import COMPLETED, KILLED
 from strategies import busy_workloads, one_of
 
 KTH = "KTH-SP2-1996-2.1-cln"

@@ -9,11 +9,11 @@ from hypothesis import given
 
 import hpcgym
 from env_cases import Case, busy_workload, cases, env_of, episodes_of, plain_env, play, rules_for
+from hpcgym.base.errors import ActionError, HpcgymError
 from hpcgym.core import policy as policy_module
 from hpcgym.core.actions.policy import AFTER_V0
 from hpcgym.core.policy import register_policy
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ActionError, HpcgymError
 
 BUSY = busy_workload(5)
 

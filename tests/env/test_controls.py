@@ -19,12 +19,12 @@ import reference_index
 from engines import history_of_users, jobs_of, records_of_users
 from env_cases import burst, busy_workload, env_with, episodes_of, starts_under
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.actions.controls import CONTROLLED, CONTROLS, controlled
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, CONTROLS_FIELDS, flat_places
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ScenarioError
 from reference_controls import Controlled
 from strategies import busy_workloads
 
@@ -229,5 +229,5 @@ def test_controls_that_are_none_are_refused():
     env = SchedulingEnv("tiny", action="controls")
     env.reset()
     for wrong in (np.full(4, 1.5), np.full(4, np.nan), np.zeros(3)):
-        with pytest.raises(hpcgym.errors.ActionError, match="action 'controls' must"):
+        with pytest.raises(hpcgym.base.errors.ActionError, match="action 'controls' must"):
             env.step(wrong)

@@ -17,9 +17,9 @@ from hpcgym.core.dependencies import cancelled_jobs
 from hpcgym.core.parts.dependencies import Dependencies
 from hpcgym.env import buffers
 from hpcgym.env.rendering import snapshot
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
 from strategies import one_of
 
 KINDS = ("ignore", "start", "feedback")

@@ -26,12 +26,12 @@ from env_cases import (
     twin_of,
 )
 from env_twin import EnvTwin, Simulation
-from hpcgym.accounts import Accounts
+from hpcgym.base.errors import HpcgymError
 from hpcgym.core.orders.fair_share import fair_share
 from hpcgym.core.parts.fair_share import CLASSIC, FAIR_TREE, FairShare
 from hpcgym.core.policy import register_policy, unregister_policy
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import HpcgymError
+from hpcgym.machine.accounts import Accounts
 from reference_profile import Planner
 from strategies import one_of
 

@@ -15,9 +15,9 @@ import reference
 import reference_index
 from engines import history_of_users, jobs_of, records_of_users
 from env_cases import burst, busy_workload, env_with, episodes_of, slowed, starts_under
+from hpcgym.base.errors import ActionError, HpcgymError, ScenarioError
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ActionError, HpcgymError, ScenarioError
 from reference_controls import AREA, AreaReader, Indexed
 from strategies import busy_workloads
 

@@ -9,10 +9,10 @@ import pytest
 import hpcgym
 from env_cases import busy_workload, episodes_of, plain_env, plain_vector
 from hpcgym.agent import RuleAgent
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.constants import N_NETWORK
 from hpcgym.core.history import history_of
 from hpcgym.core.index_policy import index_policy
-from hpcgym.errors import PolicyError
 from hpcgym.evaluation import play
 
 BUSY = busy_workload(3, n=90)

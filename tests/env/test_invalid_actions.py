@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from env_cases import Case, busy_workload, cases, env_of, episodes_of
+from hpcgym.base.errors import ActionError
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import ActionError
 
 BUSY = busy_workload(4, n=150, processors=64)
 

@@ -11,8 +11,8 @@ from gymnasium.vector import AutoresetMode
 
 import hpcgym
 from env_cases import ACTIONS, busy_workload, episodes_of, plain_env
+from hpcgym.base.errors import PolicyError, ScenarioError
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import PolicyError, ScenarioError
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = ("look-ahead:window=6", "relaxed:omega=0.5", "slack:c=0.5", "slurm:interval=90")

@@ -9,7 +9,7 @@ import pytest
 import hpcgym
 from env_cases import assert_vector_plays_alike
 from hpcgym.core.observation_fields import JobField
-from hpcgym.scenario.load import parse_scenario
+from hpcgym.env.scenario.load import parse_scenario
 
 TEXT = """
 description = "Nodes go down, announced or not."

@@ -29,14 +29,14 @@ from env_cases import (
 from env_twin import Rules
 from env_twin_nodes import NodesTwin
 from hpcgym import simulate
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.load import parse_scenario
+from hpcgym.env.scenario.spec import MachineSpec
 from hpcgym.env.scheduling import Observation, SchedulingEnv
-from hpcgym.errors import ScenarioError
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.load import parse_scenario
-from hpcgym.scenario.spec import MachineSpec
 from nodes_env_cases import HETERO, Case, busy_case, drawn
 from nodes_of_kernels import workload_of
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import reference_nodes
 from env_cases import ACTIONS, env_of, episodes_of, random_action
 from hpcgym import simulate
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.workload import Workload
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import ScenarioError
-from hpcgym.scenario.episodes import Episodes
 from nodes_env_cases import HETERO, SOME, Case, busy_case, drawn
 
 TRIED = "easy+trial:limit=120"

@@ -47,8 +47,8 @@ from hpcgym.env.observation import (
     flat_places,
     flat_space,
 )
+from hpcgym.env.scenario.load import load_scenario
 from hpcgym.env.scheduling import Observation, SchedulingEnv
-from hpcgym.scenario.load import load_scenario
 
 BUSY = busy_workload(6, n=400)
 TRIAL_FIELDS = [field.field_name for field in (*JobTrialField, *TrialField, *RunningField)]

@@ -8,12 +8,12 @@ import pytest
 
 import hpcgym
 from env_cases import assert_vector_plays_alike
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.constants import NODE_DOWN, TRIAL_OVER
 from hpcgym.core.observation_fields import ClusterField, JobField
 from hpcgym.core.parts.outages import Outage
 from hpcgym.env.rendering.snapshot import take_snapshot
-from hpcgym.errors import PolicyError
-from hpcgym.scenario.load import load_scenario
+from hpcgym.env.scenario.load import load_scenario
 
 DAY_S = 86_400
 DAILY = [

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 
 from env_cases import Case, cases, env_of, plain_env, plain_vector, play_at_random
+from hpcgym.base.errors import ScenarioError
 from hpcgym.env.reward import as_reward
-from hpcgym.errors import ScenarioError
 
 WEEKS = "synthetic-256-weeks"
 

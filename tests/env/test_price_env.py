@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import hpcgym
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.observation_fields import PriceField
 from hpcgym.core.price import Price
+from hpcgym.env.scenario.load import parse_scenario
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import ScenarioError
-from hpcgym.scenario.load import parse_scenario
 from hpcgym.trace.split import months
 
 SCENARIO = """

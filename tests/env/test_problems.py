@@ -15,10 +15,10 @@ from gymnasium.utils.env_checker import check_env
 
 import hpcgym
 from env_cases import check_with_stable_baselines
+from hpcgym.base.errors import ScenarioError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import ScenarioError
-from hpcgym.scenario.episodes import Episodes
 
 SIZE_OF = {"index": (5,), "trials": (8,)}
 """Shape of an action of each problem of weeks."""

@@ -10,7 +10,7 @@ from gymnasium.error import DependencyNotInstalled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgym.allocation import fit
+from hpcgym.base.errors import ScenarioError
 from hpcgym.env.rendering.frame import (
     Frame,
     Placement,
@@ -21,7 +21,7 @@ from hpcgym.env.rendering.frame import (
 )
 from hpcgym.env.rendering.text import TEXT_JOBS, TEXT_WIDTH, ansi
 from hpcgym.env.rendering.viewer import CHART, IMAGE_SIZE, Viewer, rgb_array
-from hpcgym.errors import ScenarioError
+from hpcgym.schedule.allocation import fit
 
 
 def started(*jobs: tuple[int, int, int, int, bool]) -> StartedJobs:

@@ -24,8 +24,8 @@ from hpcgym.env.rendering.rows import MOST_ROWS, RowPlacement, placed_in_rows, r
 from hpcgym.env.rendering.snapshot import take_snapshot
 from hpcgym.env.rendering.text import TEXT_GROUPS, TEXT_JOBS, TEXT_WIDTH, ansi
 from hpcgym.env.rendering.viewer import Viewer, rgb_array
+from hpcgym.env.scenario.load import parse_scenario
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.scenario.load import parse_scenario
 
 LEFT_AND_RIGHT = Machine(
     (NodeType(2, 4, group="left"), NodeType(2, 4, gpus=1, memory_mb=8_000, group="right")),

@@ -23,9 +23,9 @@ from env_cases import (
     rules_for,
 )
 from env_twin import cost_of
+from hpcgym.base.errors import HpcgymError
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import HpcgymError
-from hpcgym.schedule import Schedule
+from hpcgym.schedule.schedule import Schedule
 
 BUSY = busy_workload(2)
 

@@ -10,12 +10,12 @@ import gymnasium
 import numpy as np
 import pytest
 
+from hpcgym.base.errors import ScenarioError
+from hpcgym.base.registry import shelf_entries
 from hpcgym.env import scale as scales
 from hpcgym.env.scale import scale_of, scales_of, week_digest
-from hpcgym.errors import ScenarioError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.gap import gap_between, gap_closed
-from hpcgym.registry import shelf_entries
-from hpcgym.scenario.episodes import Episodes
 
 SCENARIO = "synthetic-busy-weeks"
 STATIC, CLAIRVOYANT = (0.9, 0.8, 1.0), (0.4, 0.3, 0.45)

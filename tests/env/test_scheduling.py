@@ -28,10 +28,10 @@ from env_cases import (
     replay,
     rules_for,
 )
+from hpcgym.base.errors import ActionError, HpcgymError, PolicyError, ScenarioError
 from hpcgym.env.config import EnvConfig, Keywords
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ActionError, HpcgymError, PolicyError, ScenarioError
-from hpcgym.scenario.episodes import Episodes
 
 FACE_ONLY = ("scenario", "render_mode")
 EPOCHS = ("contested", "event", 3_600)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from env_cases import Case, busy_workload, cases, env_of, random_action, rules_for, slowed, twin_of
 from hpcgym.agent.sb3_model import keywords_of
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.observation_fields import SmallField
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ScenarioError
 
 
 def play_both(case: Case) -> np.ndarray:

@@ -11,10 +11,10 @@ from gymnasium.wrappers import MaxAndSkipObservation, TimeLimit
 
 import hpcgym
 from env_cases import ACCRUING, PLAIN, busy_workload, episodes_of, plain_env, plain_vector
+from hpcgym.base.errors import ActionError, ScenarioError
 from hpcgym.core import constants as s
 from hpcgym.env.reward import REWARDS, register_reward
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import ActionError, ScenarioError
 
 BUSY = busy_workload(4)
 FCFS = np.zeros(6, dtype=np.float32)

@@ -24,12 +24,12 @@ from engines import history_of_users, jobs_of, records_of_users
 from env_cases import busy_workload, env_with, episodes_of, starts_under
 from hpcgym.agent.sb3_model import keywords_of as keywords_of_model
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.errors import ActionError, ScenarioError
 from hpcgym.core.actions.trials import NUMBERS, USUAL_MODE
 from hpcgym.core.observation_fields import JobField
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import flat_places
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ActionError, ScenarioError
 from reference_controls import TrialsDecided
 from strategies import busy_workloads, one_of
 

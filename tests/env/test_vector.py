@@ -21,10 +21,10 @@ from env_cases import (
     plain_env,
     plain_vector,
 )
+from hpcgym.base.errors import ActionError, HpcgymError
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.errors import ActionError, HpcgymError
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = list(AutoresetMode)

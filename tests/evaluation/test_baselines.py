@@ -5,9 +5,9 @@ import pytest
 
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.baselines import BASELINES, RULES, best_of_week, clairvoyant
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 
 
 def queue() -> Workload:

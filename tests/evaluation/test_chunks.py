@@ -9,7 +9,7 @@ import pytest
 
 from hostile import Hostile
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from hpcgym.evaluation import chunks, evaluate
 from hpcgym.evaluation.chunks import Work, results
 from hpcgym.evaluation.executors import executor_of

@@ -14,17 +14,17 @@ import pandas as pd
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.agent.search import W_TRAIN
-from hpcgym.agent.trainers import TRAINERS, load_trainer
+from hpcgym.agent.learn.search import W_TRAIN
+from hpcgym.agent.learn.trainers import TRAINERS, load_trainer
 from hpcgym.agent.weights import ConstantAction, weights_agent
+from hpcgym.base.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import CardError, EvaluationError, ScenarioError
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.load import load_scenario
 from hpcgym.evaluation import cv_plan, evaluate, runner
 from hpcgym.evaluation.cross_validation import cross_validate, load_agent_or_trainer
 from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import time_blocks
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.load import load_scenario
 from hpcgym.trace.split import logged_end_time
 from stores import keys_in
 

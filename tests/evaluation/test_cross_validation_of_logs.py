@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.agent.search import W_TRAIN, SearchTrainer
+from hpcgym.agent.learn.search import W_TRAIN, SearchTrainer
 from hpcgym.agent.training_weeks import Training
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.aggregate import aggregate_logs
 from hpcgym.evaluation.cross_validation import cross_validate
 from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import time_blocks
-from hpcgym.scenario.episodes import Episodes
 
 pytestmark = pytest.mark.long
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.errors import EvaluationError
 from hpcgym.core.threads import checked_threads
-from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.cv_training import TrainingTask, train_all
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.executors import executor_of

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from hpcgym.evaluation.folds import Fold, time_blocks
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from hpcgym.errors import EvaluationError
-from hpcgym.estimate import t_beyond
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.estimate import t_beyond
 from hpcgym.evaluation.gap import gap_between, gap_closed, gap_text
 from hpcgym.evaluation.statistics import ratio_of_sums
 from research.gap_coverage import held, truth_of

@@ -6,10 +6,10 @@ from rich.console import Console
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import agent_names, load_agent
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import cross_validate, evaluate
 from hpcgym.evaluation.runner import misfits
-from hpcgym.scenario.episodes import Episodes
 
 SCENARIO = "hetero-64-weeks"
 COUNT_PROCESSORS = {

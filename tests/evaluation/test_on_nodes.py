@@ -11,11 +11,11 @@ from rich.console import Console
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.workload import Workload
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import Evaluation, cross_validate, evaluate
 from hpcgym.evaluation.on_nodes import metrics_on_nodes, tables_on_nodes
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 
 SCENARIO = "hetero-64-weeks"
 COLUMNS = [

@@ -9,10 +9,10 @@ from rich.console import Console
 import hpcgym
 from hpcgym.agent.price import PriceNet
 from hpcgym.env.scale import Ends, Scale, scale_of, week_digest
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import gap
 from hpcgym.evaluation.short_tables import overview, verdict
 from hpcgym.evaluation.statistics import mean_of
-from hpcgym.scenario.episodes import Episodes
 
 WEEKS = "20001-20006"
 AGENTS = ["SAF", "PRICE-KAPPA", "PRICE-RANK", "PRICE-NET"]

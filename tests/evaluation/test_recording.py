@@ -15,10 +15,10 @@ from hostile import Hostile  # noqa: E402
 from hpcgym import simulate  # noqa: E402
 from hpcgym.agent.base import NamedAgent  # noqa: E402
 from hpcgym.agent.weights import ConstantAction  # noqa: E402
+from hpcgym.base.errors import EvaluationError, HpcgymError, OutputError, PolicyError  # noqa: E402
 from hpcgym.core.policy import as_policy  # noqa: E402
-from hpcgym.errors import EvaluationError, HpcgymError, OutputError, PolicyError  # noqa: E402
+from hpcgym.env.scenario.episodes import Episodes  # noqa: E402
 from hpcgym.evaluation import chunks, record, recording  # noqa: E402
-from hpcgym.scenario.episodes import Episodes  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 BUSY = "synthetic-busy-weeks"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from hpcgym.errors import OutputError
+from hpcgym.base.errors import OutputError
 from hpcgym.evaluation import Evaluation, evaluate
 
 

@@ -14,9 +14,11 @@ import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
 from hpcgym.agent.shelf import load_agent
+from hpcgym.base.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.core.policy import as_policy, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
-from hpcgym.errors import CardError, EvaluationError, ScenarioError
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 from hpcgym.evaluation import (
     Evaluation,
     cross_validate,
@@ -26,9 +28,7 @@ from hpcgym.evaluation import (
 )
 from hpcgym.evaluation.runner import Copies, Runner, refuse_namesake
 from hpcgym.evaluation.store import Store, digest
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 from hpcgym.trace.resample import jitter
 from stores import keys_in
 

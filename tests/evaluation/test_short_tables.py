@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import hpcgym
+from hpcgym.base.text_table import duration
 from hpcgym.evaluation import Evaluation, cross_validate, overview, verdict
 from hpcgym.evaluation.short_tables import overview_of_logs
-from hpcgym.text_table import duration
 
 WEEKS = "1-8"
 

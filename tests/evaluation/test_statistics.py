@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgym.errors import EvaluationError
-from hpcgym.estimate import t_beyond
+from hpcgym.base.errors import EvaluationError
+from hpcgym.base.estimate import t_beyond
 from hpcgym.evaluation.statistics import (
     Estimate,
     mean_log_ratio,

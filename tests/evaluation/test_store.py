@@ -17,11 +17,11 @@ import pandas as pd
 import pytest
 
 from hpcgym.agent import RuleAgent
-from hpcgym.errors import EvaluationError, OutputError
+from hpcgym.base.errors import EvaluationError, OutputError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import Evaluation, evaluate, runner, store
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.store import Store
-from hpcgym.scenario.episodes import Episodes
 from stores import keys_in
 
 

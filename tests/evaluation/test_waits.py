@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import Evaluation, cross_validate, evaluate
 from hpcgym.evaluation.waits import (
     RATIOS,
@@ -18,8 +19,7 @@ from hpcgym.evaluation.waits import (
     table_columns,
     unpacked,
 )
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import simulate
+from hpcgym.schedule.schedule import simulate
 
 WEEKS = "1-6"
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzzing import many
+from hpcgym.base.errors import ActionError, HpcgymError
 from hpcgym.core.actions.controls import CONTROLS
 from hpcgym.core.actions.index import NUMBERS as INDEX
 from hpcgym.core.actions.trials import NUMBERS as TRIALS
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ActionError, HpcgymError
 
 N_SLOTS = 4
 KINDS = ("index", "weights", "order", "policy", "job", "controls", "trials")

@@ -13,11 +13,11 @@ from hypothesis import example, given
 from fuzzing import Change, changes, damaged, many
 from hpcgym.agent.network import read_network
 from hpcgym.agent.run_time_network import read_run_time_network
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.registry import shelf_folders
 from hpcgym.core.compiler.kernel_cache import DIGEST_BYTES, KernelCache
-from hpcgym.errors import HpcgymError
+from hpcgym.env.scenario.load import load_scenario
 from hpcgym.evaluation.store import Store
-from hpcgym.registry import shelf_folders
-from hpcgym.scenario.load import load_scenario
 from hpcgym.trace import find_trace, load_workload
 
 SHELF = shelf_folders("agents")[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reference_swf
 from fuzzing import changes, damaged, many
-from hpcgym.errors import HpcgymError, TraceError
+from hpcgym.base.errors import HpcgymError, TraceError
 from hpcgym.trace import find_trace, load_workload, read_swf
 
 TINY = find_trace("tiny").read_bytes()

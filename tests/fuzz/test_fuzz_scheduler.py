@@ -14,7 +14,7 @@ from drawn_machines import draw_case
 from engines import first_difference, workload_of
 from fuzzing import many
 from hpcgym.core.backfill import as_backfill
-from hpcgym.gang import Gang
+from hpcgym.schedule.gang import Gang
 from reference import Job
 from reference_gang import is_as_by_seconds
 from reference_prediction import CORRECTIONS

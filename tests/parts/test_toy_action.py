@@ -105,7 +105,7 @@ print(info["invalid_actions"])
 
 def test_what_the_action_cannot_do_is_refused_with_what_can():
     said = run("""
-import hpcgym.errors
+import hpcgym.base.errors
 for make_it in (
     lambda: make(backfill="none"),
     lambda: make(decide=3600),

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.policy import as_policy, policy_names, register_policy
-from hpcgym.errors import PolicyError
 
 pytestmark = pytest.mark.long  # compiles kernels in a process of its own
 

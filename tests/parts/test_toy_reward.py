@@ -73,7 +73,7 @@ def test_reward_of_one_file_sums_to_minus_its_mean_cost():
 
 BY_FILE = """
 import json
-from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.learn.ppo.config import PPOConfig
 from hpcgym.env.reward import as_reward
 
 spec = gymnasium.spec("HPCBatch-v0")

@@ -6,12 +6,12 @@ It is what docs/extending.md shows: the class, which refuses a mode, and its ker
 import numpy as np
 
 import hpcgym
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core import constants as s
 from hpcgym.core.action import Action
 from hpcgym.core.kernels.env.actions import rank_waiting
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Sim, Single
-from hpcgym.errors import ScenarioError
 
 
 @hpcgym.register_action

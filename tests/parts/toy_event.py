@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import hpcgym
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_whole
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.moments import event_number
 from hpcgym.core.events import Event
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
-from hpcgym.errors import PolicyError
 
 HEARS = 0
 

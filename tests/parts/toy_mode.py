@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import hpcgym
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import Backfill, is_count
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.errors import PolicyError
 
 HEARS = 0
 

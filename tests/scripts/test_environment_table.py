@@ -5,7 +5,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from hpcgym.ranges import number_ranges
+from hpcgym.base.ranges import number_ranges
 from research.id_tables import CONSTANTS, IDS, play, row_of, row_of_constant, row_of_decisions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "environment.md").read_text(encoding="utf-8")

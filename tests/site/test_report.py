@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
 from hpcgym.machine import Machine, NodeType
 from hpcgym.site import Reading, report_on
 from hpcgym.site.comparison import weekly_interval

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
+from hpcgym.base.errors import HpcgymError
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.downtime import Downtime
-from hpcgym.errors import HpcgymError
 from hpcgym.machine import Machine, NodeType, Partition
+from hpcgym.machine.downtime import Downtime
 from hpcgym.site import Reading, report_on
 from hpcgym.site.options import options_beside, resized_nodes
 from hpcgym.trace import read_swf

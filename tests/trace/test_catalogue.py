@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from hpcgym import registry
-from hpcgym.errors import OutputError, TraceError
+from hpcgym.base import registry
+from hpcgym.base.errors import OutputError, TraceError
 from hpcgym.trace import catalogue, download, entry, find_trace, load_workload, verify
 from hpcgym.trace.catalogue import (
     UNVERIFIED_VARIABLE,

@@ -5,7 +5,7 @@ import pytest
 
 import reference_swf
 from hpcgym import Machine
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.machine import NodeType
 from hpcgym.trace import Flurry, clean, load_with_report, load_workload, read_swf
 from hpcgym.trace.clean import CANCELLED_AT_ONCE, SDSC_SP2_FLURRIES, SENTINEL_REQUEST_S

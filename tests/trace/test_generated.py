@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hpcgym import registry
-from hpcgym.errors import OutputError, TraceError
+from hpcgym.base import registry
+from hpcgym.base.errors import OutputError, TraceError
 from hpcgym.trace import entry, find_trace, load_workload
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.synthetic import synthetic_workload

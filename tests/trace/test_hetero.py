@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hpcgym import simulate
+from hpcgym.base.errors import TraceError
 from hpcgym.core.requests import unplaceable
-from hpcgym.errors import TraceError
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.load import load_scenario
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.load import load_scenario
 from hpcgym.trace.synthetic import LONGEST_REQUEST_S
 from research.hetero import BATCH, DEBUG, GPU, HETERO_64, hetero_workload
 

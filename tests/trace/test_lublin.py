@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace import load_workload, lublin_workload
 from hpcgym.trace.lublin import (
     BATCH,

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace import (
     catalogue,
     clean,

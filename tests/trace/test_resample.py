@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcgym.base.errors import TraceError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
 from hpcgym.trace import (
     jitter,
     join_weeks,

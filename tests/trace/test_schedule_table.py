@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import hpcgym
+from hpcgym.base.errors import TraceError
 from hpcgym.cli import app
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 
 FORMATS = [("a.csv", "default"), ("a.csv", "all"), ("a.parquet", "default"), ("a.parquet", "all")]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hpcgym import Workload, simulate
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace import load_workload, session_workload, weekly_loads, workload_statistics
 
 WEEK_S = 7 * 86_400

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcgym.base.errors import TraceError
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.workload import Workload
-from hpcgym.errors import TraceError
 from hpcgym.trace import between, load_workload, months, weeks, window, windows
 from hpcgym.trace.split import MONTH_S, WEEK_S, Past, logged_end_time
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgym.errors import OutputError, TraceError
+from hpcgym.base.errors import OutputError, TraceError
 from hpcgym.trace import find_trace, load_workload, log_of, read_swf, write_swf
 from hpcgym.trace.swf import FIELDS, SwfLog, log_name
 

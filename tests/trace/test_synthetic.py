@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace import load_workload, synthetic_workload
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hpcgym import Workload, register_policy, simulate
+from hpcgym.base.registry import shelf_entries, shelf_folders
 from hpcgym.core.policy import unregister_policy
-from hpcgym.registry import shelf_entries, shelf_folders
 from hpcgym.trace import check_log, entry, find_trace, load_workload, read_log, verify
 from hpcgym.trace.swf import read_bytes, write_swf
 

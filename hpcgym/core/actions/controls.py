@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core import constants as s
 from hpcgym.core.action import Action
 from hpcgym.core.backfill import CAPPED, Backfill, Easy, Mode, as_mode
@@ -15,7 +16,6 @@ from hpcgym.core.kernels.env.actions import set_rule_parameters
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
 from hpcgym.core.parts.cost_benefit import CostBenefit, CostBenefitSim
 from hpcgym.core.policy import Policy, as_policy
-from hpcgym.errors import ScenarioError
 
 CONTROLS = ("kappa", "cap", "long", "urgency")
 """What an action sets, in order."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core import constants as s
 from hpcgym.core.action import Action
 from hpcgym.core.backfill import Backfill, Mode, as_mode
@@ -11,7 +12,6 @@ from hpcgym.core.kernels.env.actions import go_by_rule, set_rule_parameters
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
 from hpcgym.core.parts.cost_benefit import CostBenefit, CostBenefitSim
 from hpcgym.core.policy import Policy, as_policy
-from hpcgym.errors import ScenarioError
 
 NUMBERS = ("processors", "request", "run_time_ratio", "speed", "kappa")
 """What an action sets, in order."""

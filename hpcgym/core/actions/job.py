@@ -1,11 +1,11 @@
 """Action `job`: the job that goes first."""
 
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.action import Action
 from hpcgym.core.backfill import Backfill
 from hpcgym.core.kernels.env.actions import order_picked_first
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Sim, Single
 from hpcgym.core.own_backfill import refuse_own
-from hpcgym.errors import ScenarioError
 
 
 class Job(Action):

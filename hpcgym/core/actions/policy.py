@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.action import Action
 from hpcgym.core.kernels.env.actions import go_by_rule, set_rule_parameters
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Sim, Single
 from hpcgym.core.policy import Policy, as_policy, policy_names, refuse_as_choice
-from hpcgym.errors import ScenarioError
 
 AFTER_V0 = ("SMITH-URGENT",)
 """Policies newer than `HPCBatch-v0`, whose actions stay as they are. They can be named."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.action import Action
 from hpcgym.core.events import Event
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
 from hpcgym.core.observation_fields import PriceField
 from hpcgym.core.parts.price import PriceSim, set_price_controls
 from hpcgym.core.price import Price
-from hpcgym.errors import ScenarioError
 
 KAPPA, CAP = range(2)
 """Places of the numbers of an action."""

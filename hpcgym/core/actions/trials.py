@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
+from hpcgym.base.errors import ScenarioError
 from hpcgym.core.actions.controls import CONTROLS, Controls, set_controls
 from hpcgym.core.backfill import Backfill, Mode, as_mode
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
 from hpcgym.core.parts.trials import TrialSim
-from hpcgym.errors import ScenarioError
 
 NUMBERS = (*CONTROLS, "limit", "kept", "young", "victim")
 """What an action sets, in order."""

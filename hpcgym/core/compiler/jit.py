@@ -24,9 +24,9 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.sigutils import normalize_signature
 
+from hpcgym.base.own_files import digest_of
 from hpcgym.core.compiler.kernel_cache import KernelCache
 from hpcgym.core.compiler.progress import Compilations
-from hpcgym.own_files import digest_of
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
 

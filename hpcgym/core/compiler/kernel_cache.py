@@ -28,9 +28,9 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
+from hpcgym.base.errors import OutputError
+from hpcgym.base.output import writing
 from hpcgym.core.compiler.struct import block_types
-from hpcgym.errors import OutputError
-from hpcgym.output import writing
 
 try:
     import fcntl

@@ -12,7 +12,7 @@ from typing import Any
 
 from numba.core import event
 
-from hpcgym.progress import shown, steps
+from hpcgym.base.progress import shown, steps
 
 _PURPOSES = {
     "begin": "the start of a simulation",

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hpcgym.accounts import Accounts
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import is_whole, text_of_part
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs
@@ -22,7 +22,7 @@ from hpcgym.core.parts.fair_share import (
     refresh,
 )
 from hpcgym.core.policy import Policy, compiled_policy
-from hpcgym.errors import PolicyError
+from hpcgym.machine.accounts import Accounts
 
 
 def fair_share(jobs: Jobs, sim: FairShareSim, which: int, n: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.accounts import Accounts
+from hpcgym.base.errors import PolicyError, WorkloadError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_whole, text_of_part
 from hpcgym.core.kernels.queue.entries import entry_of
@@ -31,7 +31,7 @@ from hpcgym.core.parts.fair_share import (
 )
 from hpcgym.core.policy import Policy, compiled_policy
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError, WorkloadError, unknown_name
+from hpcgym.machine.accounts import Accounts
 
 AGE, MAX_AGE, FAIR_SHARE = range(3)
 """Parameters: the weight of age, the wait at which age is full, s, the weight of fair share."""

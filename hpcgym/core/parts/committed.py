@@ -20,6 +20,7 @@ Source: Zhang, Dai, He, Bao and Xie 2020 (RLScheduler); Specification, section 8
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from hpcgym.base.errors import PolicyError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill
 from hpcgym.core.compiler.jit import kernel
@@ -30,7 +31,6 @@ from hpcgym.core.kernels.passes.easy_dynamic import make_primary_order
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
-from hpcgym.errors import PolicyError, unknown_name
 
 HEARS = s.MUST_PLAN | s.HAS_CHOSEN
 

@@ -24,6 +24,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hpcgym.base.errors import PolicyError, unknown_name
 from hpcgym.core.backfill import Backfill, is_count, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import CHECK, CORRECT_NOT, MAKE_PASS, MUST_PLAN, ON_START, ON_SUBMIT
@@ -35,7 +36,6 @@ from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.parts import depth
 from hpcgym.core.parts.depth import reserve_hole
-from hpcgym.errors import PolicyError, unknown_name
 
 HEARS = ON_SUBMIT | ON_START | MUST_PLAN | CHECK
 PLAN_PASSED, PLAN_BROKEN = -6, -7

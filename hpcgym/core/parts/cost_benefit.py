@@ -30,6 +30,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy, is_number, shortest
 from hpcgym.core.compiler.jit import kernel
@@ -58,7 +59,6 @@ from hpcgym.core.kernels.scoring.user_estimates import (
 from hpcgym.core.kernels.types import Counter, FloatVector, Jobs, Sim, empty
 from hpcgym.core.observation_fields import ControlsField
 from hpcgym.core.parts.restart import is_away
-from hpcgym.errors import PolicyError
 
 HEARS = s.ON_START | s.ON_RELEASE | s.ALL_FIT | s.SHOW
 

@@ -28,6 +28,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import Backfill, is_count, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER, BY_BASE, PICK_STARTED
@@ -37,7 +38,6 @@ from hpcgym.core.kernels.passes.profile import find_start, is_free_now, make_pro
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.errors import PolicyError
 
 HEARS = 0
 

@@ -26,13 +26,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.accounts import Accounts
+from hpcgym.base.errors import WorkloadError
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.events import Event
 from hpcgym.core.kernels.types import Counter, FloatVector, IntVector, Jobs, Sim, empty
 from hpcgym.core.workload import Workload
-from hpcgym.errors import WorkloadError
+from hpcgym.machine.accounts import Accounts
 
 HEARS = s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT
 

@@ -1,7 +1,7 @@
 """Limits: what each user, account, QOS, partition or array may have at once: jobs, cpus, GPUs.
 
 A waiting job that would go beyond a limit if it started now is passed over. It does not start, and
-no reservation is made for it: it can hold nobody up. `hpcgym.held` tells which held it last.
+no reservation is made for it: it can hold nobody up. `hpcgym.schedule.held` tells which was last.
 
 Where processors are counted, passes within limits stand in for those of EASY and none, and `slurm`
 asks about each job. A pass lists the waiting jobs and goes through them in order, which costs
@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import PolicyError, WorkloadError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_whole
 from hpcgym.core.compiler.by_address import has_nodes
@@ -39,8 +40,7 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError, WorkloadError, unknown_name
-from hpcgym.machine_files.limits import read_limits
+from hpcgym.machine.files.limits import read_limits
 
 HEARS = s.ON_SUBMIT | s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT | s.IS_BLOCKED
 

@@ -24,6 +24,7 @@ Source: Shmueli and Feitelson 2003; Specification, section 8, "LOS, lookahead".
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import Backfill, is_count, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
@@ -34,7 +35,6 @@ from hpcgym.core.kernels.passes.easy_dynamic import start_front
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import IntTable, Jobs, Sim, empty
-from hpcgym.errors import PolicyError
 
 HEARS = 0
 BACK, OUTLASTS = 0, 1

@@ -35,6 +35,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Annotated, ClassVar
 
+from hpcgym.base.errors import PolicyError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, is_number, is_whole
 from hpcgym.core.compiler.jit import kernel
@@ -48,7 +49,6 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import sort_listed
 from hpcgym.core.kernels.types import Counter, Gauge, IntVector, Jobs, Sim, zeros
 from hpcgym.core.parts.depth import count_narrow, reserve_hole, start_behind, starts_now
-from hpcgym.errors import PolicyError, unknown_name
 
 HEARS = s.ON_SUBMIT | s.ON_START | s.ON_RELEASE | s.ON_END | s.CHECK
 PARTITION_BROKEN = -8

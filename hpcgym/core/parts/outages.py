@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import is_whole
@@ -53,8 +54,7 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
 from hpcgym.core.parts.depth import backfill_others, reserve_hole, starts_now
-from hpcgym.downtime import check_instants, names_of
-from hpcgym.errors import PolicyError
+from hpcgym.machine.downtime import check_instants, names_of
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload

@@ -38,7 +38,7 @@ from hpcgym.core.price import (
     PATIENCE_H,
     POWER,
 )
-from hpcgym.prices import DAY_H, HOUR_S, MILLIONTHS
+from hpcgym.machine.prices import DAY_H, HOUR_S, MILLIONTHS
 
 HEARS = s.ON_START
 

@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import LARGEST_FACTOR, Backfill, is_number, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
@@ -33,7 +34,6 @@ from hpcgym.core.kernels.passes.easy_dynamic import (
 )
 from hpcgym.core.kernels.queue.ordered_queue import some_job_fits
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
-from hpcgym.errors import PolicyError
 
 HEARS = 0
 LONGEST_DELAY_S = 2.0**60

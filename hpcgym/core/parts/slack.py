@@ -26,6 +26,7 @@ Source: Talby and Feitelson 1999; Specification, section 8, "Slack-based".
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import LARGEST_FACTOR, Backfill, is_number, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
@@ -44,7 +45,6 @@ from hpcgym.core.parts.conservative import (
     start_planned,
 )
 from hpcgym.core.parts.depth import reserve_hole
-from hpcgym.errors import PolicyError
 
 UNPROMISED = -1
 """Promise of a waiting job that has none yet."""

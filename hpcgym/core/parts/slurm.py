@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import SLURM_ON_NODES, Backfill, is_count, is_whole, shortest
@@ -41,8 +42,7 @@ from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.parts.depth import count_narrow
 from hpcgym.core.parts.limits import start_within
-from hpcgym.errors import PolicyError
-from hpcgym.machine_files.scheduling import read_backfilling
+from hpcgym.machine.files.scheduling import read_backfilling
 
 HEARS = s.NEXT_INSTANT
 

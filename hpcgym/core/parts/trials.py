@@ -27,6 +27,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_number, is_whole, shortest, text_of_part
 from hpcgym.core.compiler.by_address import ask_nodes, has_nodes
@@ -77,7 +78,6 @@ from hpcgym.core.parts.young_jobs import (
     remove_row,
 )
 from hpcgym.core.workload import WEEK_S, Workload
-from hpcgym.errors import PolicyError
 
 HEARS = (
     s.ON_SUBMIT | s.ON_START | s.ON_RELEASE | s.MUST_PLAN | s.ALL_FIT | s.SHOW

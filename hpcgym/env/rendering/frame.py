@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.allocation import FreeProcessors, Interval
 from hpcgym.machine import Machine
+from hpcgym.schedule.allocation import FreeProcessors, Interval
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgym.allocation import Interval
+from hpcgym.base.ranges import number_ranges
 from hpcgym.core.nodes import shown_partitions
 from hpcgym.env.rendering.frame import BoolArray, Frame, NodesFrame
 from hpcgym.env.rendering.pen import (
@@ -22,7 +22,7 @@ from hpcgym.env.rendering.pen import (
 )
 from hpcgym.env.rendering.rows import Rows
 from hpcgym.env.rendering.text import duration, totals_of
-from hpcgym.ranges import number_ranges
+from hpcgym.schedule.allocation import Interval
 
 NODES_CHART = (188, 96, 582, 460)
 """Left, top, width and height of the nodes over time."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gymnasium.error import DependencyNotInstalled
 
-from hpcgym.allocation import Interval
+from hpcgym.base.errors import ScenarioError
+from hpcgym.base.packages import needing
+from hpcgym.base.text_table import printable
 from hpcgym.env.rendering.frame import TimeAxis
-from hpcgym.errors import ScenarioError
-from hpcgym.packages import needing
-from hpcgym.text_table import printable
+from hpcgym.schedule.allocation import Interval
 
 if TYPE_CHECKING:
     import pygame

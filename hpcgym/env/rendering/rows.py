@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcgym.allocation import Interval
 from hpcgym.env.rendering.frame import Frame, HeldNodes, IntArray, Placement, StartedJobs
 from hpcgym.machine import Machine
+from hpcgym.schedule.allocation import Interval
 
 MOST_ROWS = 200
 """Rows of a picture at most, so that each has two pixels or more."""

@@ -12,7 +12,7 @@ from hpcgym.core.state import State
 from hpcgym.core.workload import Workload
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.rendering import frame
-from hpcgym.schedule import Schedule
+from hpcgym.schedule.schedule import Schedule
 
 
 def take_snapshot(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from hpcgym.allocation import Interval, fit
+from hpcgym.base.text_table import printable
 from hpcgym.core.nodes import shown_partitions
 from hpcgym.env.rendering.frame import (
     BoolArray,
@@ -22,7 +22,7 @@ from hpcgym.env.rendering.frame import (
     time_axis,
 )
 from hpcgym.env.rendering.rows import RowPlacement
-from hpcgym.text_table import printable
+from hpcgym.schedule.allocation import Interval, fit
 
 TEXT_WIDTH = 100
 """Columns of the text."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.allocation import fit
 from hpcgym.env.rendering import node_chart
 from hpcgym.env.rendering.frame import Frame, Placement, jobs_in_view, placed, time_axis
 from hpcgym.env.rendering.pen import (
@@ -49,6 +48,7 @@ from hpcgym.env.rendering.text import (
     partition_of,
     tick_label,
 )
+from hpcgym.schedule.allocation import fit
 
 if TYPE_CHECKING:
     import pygame

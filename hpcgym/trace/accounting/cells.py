@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from hpcgym.base.errors import TraceError, unknown_name
 from hpcgym.core.columns import IntArray
-from hpcgym.errors import TraceError, unknown_name
 from hpcgym.trace.accounting.rows import PARTITION_LIMIT, UNKNOWN, read_distinct
 
 EMPTY = frozenset({"nan", "NaN", "NaT", "<NA>", "NA", "null", "NULL"})

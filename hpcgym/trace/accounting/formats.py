@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace import tables
 from hpcgym.trace.accounting import (
     long_swf,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
+from hpcgym.base.progress import steps
+from hpcgym.base.text_table import printable
 from hpcgym.machine import Machine
-from hpcgym.progress import steps
-from hpcgym.text_table import printable
 from hpcgym.trace.accounting.attempts import (
     OWNERS,
     codes,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace.accounting import slurm
 from hpcgym.trace.accounting.cells import Clock, whole
 from hpcgym.trace.accounting.lookalikes import is_batsim

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, dropwhile, islice
 from typing import NamedTuple
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace.accounting import slurm, used_memory
 from hpcgym.trace.accounting.cells import EMPTY, Clock, whole
 from hpcgym.trace.accounting.dates import Spelling, is_plain, spelling_of

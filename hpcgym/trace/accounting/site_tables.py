@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace.accounting import slurm
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.rows import BLOCK_ROWS, Block, Ledger, Source

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace.accounting import used_memory
 from hpcgym.trace.accounting.cells import (
     CPU,

@@ -8,9 +8,9 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpcgym.errors import OutputError
-from hpcgym.output import writing
-from hpcgym.packages import needing
+from hpcgym.base.errors import OutputError
+from hpcgym.base.output import writing
+from hpcgym.base.packages import needing
 from hpcgym.trace.accounting.as_log import as_log
 from hpcgym.trace.accounting.runs import Accounting
 from hpcgym.trace.swf import write_swf

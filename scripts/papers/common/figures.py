@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from hpcgym.output import writing
-from hpcgym.report.style import LINES, blank_figure
+from hpcgym.base.output import writing
+from hpcgym.evaluation.pictures.style import LINES, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import EvaluationError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError, unknown_name
-from hpcgym.schedule import Schedule
+from hpcgym.schedule.schedule import Schedule
 
 OverLimit = Literal["kill", "keep", "raise", "double", "drop"]
 

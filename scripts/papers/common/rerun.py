@@ -11,9 +11,9 @@ from typing import Protocol, TypeVar
 
 import pandas as pd
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
+from hpcgym.base.output import ensure_writable, make_folder, writing
 from hpcgym.evaluation.store import remove_store
-from hpcgym.output import ensure_writable, make_folder, writing
 
 
 class Results(Protocol):

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.agent.shared_rows import SharedRowsPolicy
-from hpcgym.output import make_folder
+from hpcgym.base.output import make_folder
 from papers.common.playing import Chooses
 
 Judge: TypeAlias = Callable[[Chooses], tuple[float, str]]

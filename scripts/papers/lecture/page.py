@@ -146,7 +146,8 @@ def _examples() -> str:
 
         Tests compare EASY and conservative backfilling with a plain-Python reference on the jobs of
         the slides, and gangs and moldable jobs on drawn ones: `tests/core/test_golden_cases.py`,
-        `tests/core/test_reservations.py`, `tests/test_gang.py` and `tests/test_moldable.py`.
+        `tests/core/test_reservations.py`, `tests/schedule/test_gang.py` and
+        `tests/schedule/test_moldable.py`.
         """
     )
 

@@ -14,9 +14,9 @@ from hpcgym.core.setting_list import EventSemantics
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
-from hpcgym.gang import Gang, Matrix
-from hpcgym.moldable import choose_shape
-from hpcgym.schedule import simulate
+from hpcgym.schedule.gang import Gang, Matrix
+from hpcgym.schedule.moldable import choose_shape
+from hpcgym.schedule.schedule import simulate
 from hpcgym.trace import load_workload
 from papers.common.resume import Part, run_parts
 

@@ -11,9 +11,8 @@ from gymnasium.vector import AutoresetMode
 
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.core.workload import Workload
-from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.spec import (
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.env.scenario.spec import (
     EpisodeSpec,
     MachineSpec,
     RandomWindowEpisodes,
@@ -22,6 +21,7 @@ from hpcgym.scenario.spec import (
     TraceSpec,
     WholeEpisode,
 )
+from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.trace import SwfLog, as_found, clean
 from papers.common.playing import Chooses, Floats, played_once
 from papers.rlscheduler import simulator as theirs

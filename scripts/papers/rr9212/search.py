@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.agent.evolution import XNES
-from hpcgym.batch import simulate_many
+from hpcgym.agent.learn.evolution import XNES
 from hpcgym.core import metrics
 from hpcgym.core.constants import BACKFILL_ORDER, BASE_ORDER
 from hpcgym.core.policy import FEATURES
@@ -21,6 +20,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
+from hpcgym.schedule.batch import simulate_many
 from hpcgym.trace.split import MONTH_S
 from papers.common.readings import PURE, newest_first_of
 from papers.common.resume import Part, run_parts

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from hpcgym import Workload, simulate
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from papers.common.readings import (
     OVER_LIMIT,
     PURE,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from papers.common.rerun import Output, parser_for, reproduce, run_script
 from papers.common.resume import Part, run_parts
 

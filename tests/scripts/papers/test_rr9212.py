@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hpcgym import Workload, load_workload, simulate_many
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.trace.resample import scale_load
 from papers.common.readings import newest_first_of
 from papers.rr9212 import page, run, search

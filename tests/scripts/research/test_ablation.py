@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.errors import EvaluationError
-from hpcgym.scenario.augment import Augmentation
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.base.errors import EvaluationError
+from hpcgym.env.scenario.augment import Augmentation
+from hpcgym.env.scenario.episodes import Episodes
 from research import ablation
 
-ppo = pytest.importorskip("hpcgym.agent.ppo")
+ppo = pytest.importorskip("hpcgym.agent.learn.ppo")
 
 TINY = {
     "gives": "last",

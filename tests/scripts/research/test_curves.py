@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from hpcgym.env.scale import scale_of
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.gap import gap_closed
-from hpcgym.scenario.episodes import Episodes
 from research import curves, curves_drawn
 from research.curves_drawn import draw, judged_of, rows_of, table_of
 

@@ -5,7 +5,7 @@ import pytest
 
 import hpcgym
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.counterfactual import FEATURES, Future
+from hpcgym.schedule.counterfactual import FEATURES, Future
 from research import diagnosis, trees
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 from research.films import places
 
 

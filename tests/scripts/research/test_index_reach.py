@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hpcgym.core.workload import Workload
-from hpcgym.counterfactual import Future
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
+from hpcgym.schedule.counterfactual import Future
 from research import index_reach
 from research.index_reach import IndexWeek, futures_of, rows
 from research.scales import Kept

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from hpcgym.agent import load_agent
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import Evaluation, evaluate
 from hpcgym.evaluation.runner import Runner
-from hpcgym.scenario.episodes import Episodes
 from research import ladder
 
 SCENARIO = "synthetic-256-weeks"

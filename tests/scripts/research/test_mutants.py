@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from hpcgym.errors import HpcgymError
+from hpcgym.base.errors import HpcgymError
 from research import mutants
 from research.mutants import ROOT, all_mutants, draw, mutants_of, named
 from research.mutation import statements_of

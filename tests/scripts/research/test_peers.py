@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hpcgym.base.errors import EvaluationError
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError
 from hpcgym.machine import Machine, NodeType
 from hpcgym.trace.load import load_workload
 from research import peers

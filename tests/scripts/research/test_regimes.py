@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 from research import regimes
 from research.regimes import REGIMES, WEEKS, rows, scenario_of
 

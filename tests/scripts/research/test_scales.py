@@ -11,9 +11,9 @@ import pytest
 
 import hpcgym
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.base.registry import shelf_entries
 from hpcgym.env.scale import scales_of
-from hpcgym.registry import shelf_entries
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 from research import scales
 from research.scales import (
     Kept,

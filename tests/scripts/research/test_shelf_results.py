@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hpcgym.agent import load_cards
+from hpcgym.base.ranges import parse_numbers
 from hpcgym.evaluation import evaluate
-from hpcgym.ranges import parse_numbers
 from research.shelf_results import shelf_results
 
 BUNDLED = "synthetic-256-weeks"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcgym.errors import EvaluationError
+from hpcgym.base.errors import EvaluationError
 from research import slurm_chroot
 from research.slurm_chroot import make_chroot
 from research.trials_on_slurm import (

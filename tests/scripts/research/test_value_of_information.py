@@ -6,10 +6,10 @@ import pytest
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import Training
+from hpcgym.base.errors import CardError, EvaluationError
 from hpcgym.core.constants import N_NETWORK
 from hpcgym.core.index_policy import index_policy
-from hpcgym.errors import CardError, EvaluationError
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.env.scenario.episodes import Episodes
 from research import value_of_information
 from research.value_of_information import (
     ORDERS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace.accounting import Accounting, read_accounting
 from hpcgym.trace.accounting.slurm import NOT_YET, RAN, REVOKED, STATES
 

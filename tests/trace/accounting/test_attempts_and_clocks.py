@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace.accounting import read_accounting
 
 HEADER = "JobID|State|Submit|Start|End|ElapsedRaw|NCPUS"

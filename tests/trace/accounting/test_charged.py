@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.machine import Machine, NodeType
-from hpcgym.machine_files import read_machine
+from hpcgym.machine.files import read_machine
 from hpcgym.site import report_on
 from hpcgym.site.markdown import markdown_of
 from hpcgym.site.page import page_html

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference_lsf_sge as reference
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace import load_workload
 from hpcgym.trace.accounting import read_accounting
 from hpcgym.trace.accounting.runs import Accounting

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.errors import TraceError
+from hpcgym.base.errors import TraceError
 from hpcgym.trace.accounting import read_accounting
 from hpcgym.trace.accounting.rows import Source
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.errors import OutputError, TraceError
+from hpcgym.base.errors import OutputError, TraceError
 from hpcgym.trace import load_workload, read_log
 from hpcgym.trace.accounting import read_accounting, write_accounting
 

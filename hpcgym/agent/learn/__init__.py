@@ -1,0 +1,1 @@
+"""Training: PPO, searches of weights, credit by copies of the simulation."""

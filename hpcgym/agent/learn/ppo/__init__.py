@@ -1,0 +1,15 @@
+"""Proximal policy optimisation on Stable-Baselines3; needs the extra `train`."""
+
+from hpcgym.agent.learn.ppo.config import PPOConfig, augmentation_of, overridden, preset
+from hpcgym.agent.learn.ppo.train import PPOTrainer, Trained, resume, train
+
+__all__ = [
+    "PPOConfig",
+    "PPOTrainer",
+    "Trained",
+    "augmentation_of",
+    "overridden",
+    "preset",
+    "resume",
+    "train",
+]

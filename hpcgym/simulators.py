@@ -1,5 +1,0 @@
-"""Registers the modes with a simulator of their own by name; see `hpcgym.core.loaders`."""
-
-from hpcgym.core import loaders
-
-loaders.SIMULATORS.ship({"gang": "hpcgym.gang:Gang", "recorded": "hpcgym.recorded:Recorded"})

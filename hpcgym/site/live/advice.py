@@ -1,0 +1,275 @@
+"""What an order would do to a live queue: each waiting job's rank and start, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.base.text_table import duration
+from hpcgym.core.metrics import bsld
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.site.live.readings import UNLIMITED_S, WaitingJob
+from hpcgym.site.live.stage import BACKFILL, Stage
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AdvisedJob:
+    """A waiting job, or the waiting tasks of an array.
+
+    Attributes:
+        rank_now: Its place in the queue as Slurm takes it; None where no order can help it now.
+        rank: Its place in the advised order, likewise.
+        start_now: When it, or its first task, is expected to start as things are, Unix s; None
+            where that is not known.
+        start: The same under the advised order.
+        why: In words.
+    """
+
+    job: WaitingJob
+    rank_now: int | None
+    rank: int | None
+    start_now: int | None
+    start: int | None
+    why: str
+
+    def row(self) -> dict[str, Any]:
+        """Return it as a row of a table for programs."""
+        job = self.job
+        return {
+            "job": job.array_id,
+            "user": job.user,
+            "account": job.account,
+            "partition": job.partition,
+            "cpus": job.cpus,
+            "limit_s": job.limit_s,
+            "tasks": job.tasks,
+            "submit_time": job.submit_time,
+            "priority": job.priority,
+            "rank_now": self.rank_now,
+            "rank": self.rank,
+            "start_now": self.start_now,
+            "start": self.start,
+            "slurm_start": job.start_time,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What an order would do on one machine.
+
+    Attributes:
+        now: The instant of the snapshot, Unix s.
+        jobs: Those that an order can help, best first; then those that none can help now.
+        notes: What is simplified, and where run times come from, in sentences.
+        totals: What changes over all, in sentences.
+        order: The jobs that the order can help, best first within each tier.
+    """
+
+    now: int
+    jobs: tuple[AdvisedJob, ...]
+    notes: tuple[str, ...]
+    totals: tuple[str, ...]
+    order: tuple[WaitingJob, ...]
+
+
+def advise(
+    stage: Stage, settings: SchedulerSettings, name: str, backfill: str = BACKFILL
+) -> Advice:
+    """Compare a live queue in Slurm's order with the same queue in another.
+
+    Args:
+        settings: The order: a policy, and the estimates that it goes by.
+        name: What the order is called.
+        backfill: Slurm's backfilling, as of `hpcgym.simulate`.
+
+    Raises:
+        PolicyError: What is no single order.
+        LiveError: A mode that would not run the jobs that are running.
+    """
+    now_order, order = stage.slurm_order(), stage.wanted_order(settings)
+    starts_now, starts = (stage.starts(each, backfill) for each in (now_order, order))
+    first_now, first = _first_starts(stage, starts_now), _first_starts(stage, starts)
+    ranks_now, ranks = _ranks(stage, now_order), _ranks(stage, order)
+    why = _Reasons(stage, ranks_now, order, starts)
+    waiting = stage.snapshot.waiting
+    jobs = [
+        AdvisedJob(
+            waiting[at], ranks_now.get(at), ranks.get(at), first_now[at], first[at], why.of(at)
+        )
+        for at in order
+    ]
+    jobs.sort(key=lambda job: job.rank is None)
+    jobs += [
+        AdvisedJob(kept.job, None, None, None, None, kept.why) for kept in stage.snapshot.kept_out
+    ]
+    notes = (
+        *stage.snapshot.notes,
+        f"{stage.idle} cpus are idle; {stage.past.says}",
+        *_no_limit(stage),
+    )
+    return Advice(
+        stage.snapshot.now,
+        tuple(jobs),
+        notes,
+        tuple(_totals(stage, starts_now, starts, name)),
+        tuple(waiting[at] for at in order),
+    )
+
+
+def _first_starts(stage: Stage, starts: IntArray) -> list[int]:
+    """Return when the first task of each waiting job starts, Unix s."""
+    first = np.full(len(stage.snapshot.waiting), np.iinfo(np.int64).max)
+    np.minimum.at(first, stage.tasks, starts)
+    return [int(start) for start in first]
+
+
+def _ranks(stage: Stage, order: Sequence[int]) -> dict[int, int]:
+    """Return the place in line, from 1, of each job that may be scheduled now."""
+    snapshot = stage.snapshot
+    begun = [at for at in order if snapshot.begins(snapshot.waiting[at]) <= snapshot.now]
+    return {at: rank for rank, at in enumerate(begun, start=1)}
+
+
+_COMPARED: dict[str, Callable[[WaitingJob], int]] = {
+    "less work": lambda job: job.cpus * job.limit_s,
+    "shorter": lambda job: job.limit_s,
+    "fewer cpus": lambda job: job.cpus,
+    "older": lambda job: job.submit_time,
+    "more cpus": lambda job: -job.cpus,
+    "longer": lambda job: -job.limit_s,
+}
+"""In what a job may be ahead of others, if its value is lower than that of each."""
+
+
+class _Reasons:
+    """Why each job stands and starts where it does, in words.
+
+    Args:
+        order: Positions in `snapshot.waiting` in the advised order.
+        starts: When each task starts in it, Unix s.
+    """
+
+    def __init__(
+        self, stage: Stage, ranks_now: dict[int, int], order: Sequence[int], starts: IntArray
+    ) -> None:
+        self.stage, self.first = stage, _first_starts(stage, starts)
+        waiting, now = stage.snapshot.waiting, stage.snapshot.now
+        order = [at for at in order if at in ranks_now]
+        self.here = {at: here for here, at in enumerate(order)}
+        self.rank_now = np.array([ranks_now[at] for at in order], dtype=np.int64)
+        self.values = {
+            words: np.array([value(waiting[at]) for at in order], dtype=np.int64)
+            for words, value in _COMPARED.items()
+        }
+        self.head = next(
+            (at for at in order if self.first[at] > now and not _at_its_limit(waiting[at])), None
+        )
+        taken = (waiting[at].cpus for at in stage.tasks[starts == now])
+        self.idle = stage.idle - sum(taken)
+
+    def of(self, at: int) -> str:
+        """Return the reason of the job at a position in `snapshot.waiting`."""
+        return "; ".join(filter(None, (self._moves(at), self._starts(at))))
+
+    def _moves(self, at: int) -> str:
+        """Say which jobs it passes, or which pass it."""
+        if at not in self.here:
+            return ""
+        here, rank = self.here[at], self.rank_now[self.here[at]]
+        passed = here + 1 + np.flatnonzero(self.rank_now[here + 1 :] < rank)
+        passing = np.flatnonzero(self.rank_now[:here] > rank)
+        if len(passed) > len(passing):
+            return f"passes {_counted(passed)}{self._ahead(np.array([here]), passed)}"
+        if len(passing) > len(passed):
+            return f"lets {_counted(passing)} pass{self._ahead(passing, np.array([here]))}"
+        return ""
+
+    def _ahead(self, winners: IntArray, losers: IntArray) -> str:
+        """Say in what all of some jobs are ahead of all of others, "" if in nothing."""
+        for words, value in self.values.items():
+            worst, best = value[winners].max(), value[losers].min()
+            if worst < best:
+                return f" ({words})"
+            if worst == best and words == "less work":
+                return " (no more work)"
+        return ""
+
+    def _starts(self, at: int) -> str:
+        """Say when it starts, and what it waits for."""
+        snapshot = self.stage.snapshot
+        job, now = snapshot.waiting[at], snapshot.now
+        if at not in self.here:
+            return f"may begin in {duration(snapshot.begins(job) - now)}"
+        if self.first[at] == now:
+            return "starts now" if job.tasks == 1 else f"starts now, a task of {job.tasks}"
+        if _at_its_limit(job):
+            return f"at most {job.at_once} of its tasks run at once"
+        stay = f"{self.idle} stay idle" if self.idle > 1 else "1 stays idle"
+        needs = f"needs {_cpus(job.cpus)}; {stay if self.idle > 0 else 'none stays idle'}"
+        if at == self.head:
+            return f"first in line: {needs}; enough in {duration(self.first[at] - now)}"
+        if job.cpus <= self.idle:
+            return "the idle cpus suffice, but it would delay a job before it"
+        return needs
+
+
+def _at_its_limit(job: WaitingJob) -> bool:
+    """Tell whether as many tasks of an array run as may."""
+    return job.at_once is not None and job.reason == "JobArrayTaskLimit"
+
+
+def _no_limit(stage: Stage) -> Iterator[str]:
+    """Say how many jobs have no limit."""
+    jobs = (*stage.snapshot.waiting, *(job for job, _ in stage.snapshot.running))
+    if n_jobs := sum(job.limit_s >= UNLIMITED_S for job in jobs):
+        yield f"jobs without a limit: {n_jobs}; a year is planned for each, as Slurm does"
+
+
+def _cpus(count: int) -> str:
+    """Count cpus."""
+    return "1 cpu" if count == 1 else f"{count} cpus"
+
+
+def _counted(jobs: IntArray) -> str:
+    """Count jobs."""
+    return "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
+
+
+def _totals(stage: Stage, starts_now: IntArray, starts: IntArray, name: str) -> Iterator[str]:
+    """Say what changes over all tasks."""
+    n_tasks, waiting = len(stage.tasks), stage.snapshot.waiting
+    if not n_tasks:
+        yield "No job waits that an order can help."
+        return
+    earlier, later = (
+        int((change > 0).sum()) for change in (starts_now - starts, starts - starts_now)
+    )
+    now = stage.snapshot.now
+    yield (
+        f"Of {n_tasks:,} waiting jobs, tasks of arrays counted one by one, {name} starts "
+        f"{earlier:,} earlier and {later:,} later, if nobody submits more."
+    )
+    left = [duration(float(np.mean(each - now))) for each in (starts_now, starts)]
+    begins = np.array([stage.snapshot.begins(waiting[at]) for at in stage.tasks])
+    runs = np.array(
+        [stage.past.expected(waiting[at].user, waiting[at].limit_s) for at in stage.tasks]
+    )
+    slowdowns = [float(bsld(each - begins, runs).mean()) for each in (starts_now, starts)]
+    yield (
+        f"Mean time until the start: {left[0]} in Slurm's order, {left[1]} under {name}; mean "
+        f"bounded slowdown: {slowdowns[0]:.2f} and {slowdowns[1]:.2f}."
+    )
+    if later:
+        worst = int(np.argmax(starts - starts_now))
+        delayed = waiting[stage.tasks[worst]]
+        yield (
+            f"Delayed most: job {delayed.array_id} of {delayed.user}, by "
+            f"{duration(float(starts[worst] - starts_now[worst]))}."
+        )
