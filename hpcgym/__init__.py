@@ -146,8 +146,7 @@ class _WhenGymnasiumIsImported(MetaPathFinder):
 
 
 sys.meta_path.insert(0, _MovedModules())
-importlib.import_module("hpcgym.schedule.simulators")  # registers the mode "gang"
-importlib.import_module("hpcgym.schedule.policies.registration")  # registers DYNP and others
+importlib.import_module("hpcgym.schedule.registration")  # registers the mode "gang", DYNP, others
 if "gymnasium.envs.registration" in sys.modules:
     importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0
 else:

@@ -6,6 +6,7 @@ and tables of jobs, cleaning, resampling, digests and exports read it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple, get_args, get_type_hints
 
@@ -37,6 +38,7 @@ class JobColumn(NamedTuple):
         decides: Whether a schedule may depend on it, so that digests of jobs have it.
         optional: Whether a table has it only where it is given.
         names: What frames and files say in place of 0, 1 and so on.
+        refers: Whether it names another job: by position, in frames and files by id, -1 = none.
     """
 
     least: int | None = None
@@ -48,6 +50,7 @@ class JobColumn(NamedTuple):
     decides: bool = True
     optional: bool = False
     names: tuple[str, ...] = ()
+    refers: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,7 +71,7 @@ class JobColumns:
         spread: Whether a node may have at most one chunk of the job; bool.
         exclusive: Whether the job's nodes are its own; bool.
         partition: Index of each job's partition in `machine.partitions`.
-        after: Position of the job before it, -1 = none; in frames and files that job's id.
+        after: Position of the job before it, -1 = none.
         think_time: Time between the end of that job and what it lets begin.
         condition: What of that job lets it begin, a place in `CONDITIONS`.
         fails: Whether the job fails even if it ends by itself; bool.
@@ -95,7 +98,7 @@ class JobColumns:
     spread: Annotated[BoolArray | None, JobColumn(default=0, on_nodes=True, is_flag=True)] = None
     exclusive: Annotated[BoolArray | None, JobColumn(default=0, on_nodes=True, is_flag=True)] = None
     partition: Annotated[IntArray | None, JobColumn(0, default=0, on_nodes=True)] = None
-    after: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True)] = None
+    after: Annotated[IntArray | None, JobColumn(-1, default=-1, optional=True, refers=True)] = None
     think_time: Annotated[IntArray | None, JobColumn(0, default=0, optional=True)] = None
     condition: Annotated[
         IntArray | None, JobColumn(0, len(CONDITIONS) - 1, 0, optional=True, names=CONDITIONS)
@@ -114,5 +117,12 @@ COLUMNS: dict[str, JobColumn] = {
     name: get_args(hint)[-1]
     for name, hint in get_type_hints(JobColumns, include_extras=True).items()
 }
+
+
+def referring(names: Iterable[str]) -> list[str]:
+    """Return those of some columns that name other jobs, which whatever moves jobs renumbers."""
+    return [name for name in names if name in COLUMNS and COLUMNS[name].refers]
+
+
 NODE_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.on_nodes)
 """What jobs ask of nodes, besides their processors."""

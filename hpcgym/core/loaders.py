@@ -1,7 +1,7 @@
 """Names of policies, modes, kinds of action and others, and how each is loaded.
 
-`hpcgym/schedule/simulators.py` and `hpcgym/schedule/policies/registration.py` add theirs when
-hpcgym is imported. An object is loaded when its name is first used, so that the import stays quick.
+`hpcgym/schedule/registration.py` adds its own when hpcgym is imported. An object is loaded when its
+name is first used, so that the import stays quick.
 """
 
 from collections import UserDict

@@ -1,7 +1,7 @@
 """The job before a job: its position among others, its id in files, and what cannot be.
 
-A column `after` holds positions, so whatever moves jobs renumbers it. A job whose predecessor is
-left out waits for nobody.
+A column that refers to jobs holds positions, so whatever moves jobs renumbers it. A job whose
+predecessor is left out waits for nobody.
 
 Source: Specification, section 15, "Dependencies and holds".
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hpcgym.base.errors import WorkloadError
 
@@ -54,19 +54,18 @@ def why_unknown(n_alike: int) -> str:
     return "which is not there" if n_alike == 0 else f"an id that {n_alike} jobs have"
 
 
-def positions_of(name: str, after: ArrayLike, job_id: ArrayLike) -> IntArray:
-    """Return the position of each job's predecessor, of which `after` holds the id, -1 = none.
+def positions_of(name: str, key: str, wanted: IntArray, ids: IntArray) -> IntArray:
+    """Return the position of the job whose id a column holds for each job, -1 = none.
 
     Raises:
         WorkloadError: No job has the id, or several have.
     """
-    wanted, ids = np.asarray(after), np.asarray(job_id)
     positions, n_alike = find_ids(wanted, ids)
     bad = np.flatnonzero((wanted != -1) & (n_alike != 1))
     if len(bad):
         row = int(bad[0])
         raise WorkloadError(
-            f"{name}: job {ids[row]} (row {row}) is after job {wanted[row]}, "
+            f"{name}: job {ids[row]} (row {row}) is {key} job {wanted[row]}, "
             f"{why_unknown(int(n_alike[row]))} ({len(bad)} such jobs)"
         )
     return np.where(wanted == -1, -1, positions)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.base.errors import WorkloadError, refuse_unless_a, unknown_name
-from hpcgym.core.columns import COLUMNS, LARGEST_TIME, NODE_COLUMNS, JobColumns
+from hpcgym.core.columns import COLUMNS, LARGEST_TIME, NODE_COLUMNS, JobColumns, referring
 from hpcgym.core.history import History, empty_history, history_of
 from hpcgym.core.predecessors import (
     held_as_long,
@@ -189,7 +189,7 @@ class Workload(JobColumns):
                 if column.names:
                     values = _places(name, key, values)
                 columns[key] = (_flags if column.is_flag else _whole_numbers)(name, key, values, n)
-        most = {"processors": int(machine_processors), "after": n - 1}
+        most = {"processors": int(machine_processors)} | dict.fromkeys(referring(columns), n - 1)
         if machine is not None:
             most["partition"] = len(machine.partitions) - 1
         for key in sorted(columns, key=lambda key: key != "partition"):  # named in refusals
@@ -220,8 +220,8 @@ class Workload(JobColumns):
             columns["source_row"] = _whole_numbers(name, "source_row", source_row, n)
         order = _order_of(submit)
         if order is not None:
-            if "after" in columns:
-                columns["after"] = renumbered(columns["after"], np.argsort(order))
+            for key in referring(columns):
+                columns[key] = renumbered(columns[key], np.argsort(order))
             for key in columns:  # one by one: a long log is not held twice
                 columns[key] = columns[key][order]
         return cls(
@@ -246,8 +246,8 @@ class Workload(JobColumns):
         """Check and normalise a DataFrame with one row per job into a job table.
 
         Columns `submit_time`, `run_time`, `requested_time` and `processors` are needed; others of
-        `hpcgym.core.columns` may be there, too, with a machine also those of requests. `after`
-        holds ids.
+        `hpcgym.core.columns` may be there, too, with a machine also those of requests. One
+        that refers to jobs, as `after` does, holds ids.
 
         Raises:
             WorkloadError: A needed column is missing, or `from_arrays` refuses a value. Or `after`
@@ -265,11 +265,11 @@ class Workload(JobColumns):
             for key in COLUMNS
             if key in frame and (machine is not None or key not in NODE_COLUMNS)
         }
-        if "after" in columns:
+        for refers in referring(columns):
             ids = columns.get("job_id", np.arange(1, len(frame) + 1))
-            named = (("job_id", ids), ("after", frame["after"].fillna(-1).infer_objects()))
-            ids, after = (_whole_numbers(name, key, column, len(frame)) for key, column in named)
-            columns["after"] = positions_of(name, after, ids)
+            named = (("job_id", ids), (refers, frame[refers].fillna(-1).infer_objects()))
+            ids, wanted = (_whole_numbers(name, key, column, len(frame)) for key, column in named)
+            columns[refers] = positions_of(name, refers, wanted, ids)
         return cls.from_arrays(
             **columns, machine_processors=machine_processors, name=name, machine=machine
         )
@@ -281,12 +281,12 @@ class Workload(JobColumns):
         """
         given = [(key, getattr(self, key)) for key in COLUMNS]
         columns = {key: np.ascontiguousarray(a[jobs]) for key, a in given if a is not None}
-        if "after" in columns:
+        for key in referring(columns):
             rows: Any = np.arange(len(self))
             kept = rows[jobs]
             position = np.full(len(self), -1)
             position[kept] = np.arange(len(kept))
-            columns["after"] = renumbered(columns["after"], position)
+            columns[key] = renumbered(columns[key], position)
         return columns
 
     def select(
@@ -390,8 +390,8 @@ class Workload(JobColumns):
     def stated_columns(self) -> dict[str, Any]:
         """Return the columns as frames and files state them: ids in `after`, -1 = none; names."""
         columns = self.columns()
-        if self.after is not None:
-            columns["after"] = ids_before(self.after, self.job_id)
+        for key in referring(columns):
+            columns[key] = ids_before(columns[key], self.job_id)
         for key in filter(lambda key: COLUMNS[key].names, columns):
             columns[key] = np.array(COLUMNS[key].names)[columns[key]]
         return columns

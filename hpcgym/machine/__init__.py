@@ -9,11 +9,4 @@ from hpcgym.machine.machine import (
     SwfPartitions,
 )
 
-__all__ = [
-    "LARGEST_NUMBER",
-    "MOST_NODES",
-    "Machine",
-    "NodeType",
-    "Partition",
-    "SwfPartitions",
-]
+__all__ = ["LARGEST_NUMBER", "MOST_NODES", "Machine", "NodeType", "Partition", "SwfPartitions"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.base.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
-from hpcgym.core.columns import COLUMNS, NODE_COLUMNS
+from hpcgym.core.columns import COLUMNS, NODE_COLUMNS, referring
 from hpcgym.core.predecessors import find_cycle, find_ids, text_of_cycle, why_unknown
 from hpcgym.core.requests import Requests, refused
 from hpcgym.core.workload import Workload
@@ -388,9 +388,12 @@ class _Table:
             early = (self["eligible"] != -1) & (self["eligible"] < self["submit_time"])
             said = "eligible is before the submission; allowed: later, or -1"
             self._refuse_rows(early, lambda row: said)
-        if "after" not in self.columns:
-            return
-        ids, after, rows = self["job_id"], self["after"], self["source_row"]
+        for key in referring(self.columns):
+            self._find_jobs(key)
+
+    def _find_jobs(self, key: str) -> None:
+        """Replace the ids that a column holds of other jobs by positions."""
+        ids, after, rows = self["job_id"], self[key], self["source_row"]
         all_ids = self.log.records["job_id"].to_numpy().astype(np.int64)
         named = after != -1
         row, n_alike = find_ids(after, all_ids)
@@ -398,17 +401,19 @@ class _Table:
         self._refuse_rows(
             named & (n_alike != 1) & ~unread,
             lambda row: (
-                f"job {ids[row]} is after job {after[row]}, {why_unknown(int(n_alike[row]))}"
+                f"job {ids[row]} is {key} job {after[row]}, {why_unknown(int(n_alike[row]))}"
             ),
         )
         position = np.full(len(all_ids), -1)
         position[rows] = np.arange(len(rows))
         kept = np.where(named & ~unread, position[row], -1)
+        self.columns[key] = kept
+        if key != "after":
+            return
         if len(circle := find_cycle(kept)):
             raise TraceError(
                 f"{place_of(self.log, int(rows[circle[0]]))}: {text_of_cycle(circle, ids)}"
             )
-        self.columns["after"] = kept
         said = "stated; simulate --dependencies start makes them wait for it"
         self.note("job before it", "kept", int((kept >= 0).sum()), said)
         gone = int((named & (kept < 0)).sum())

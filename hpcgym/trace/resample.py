@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.base.errors import TraceError, unknown_name
-from hpcgym.core.columns import COLUMNS
+from hpcgym.core.columns import COLUMNS, referring
 from hpcgym.core.predecessors import held_as_long
 from hpcgym.core.workload import Workload
 from hpcgym.trace.split import WEEK_S
@@ -72,9 +72,10 @@ def resample(
     if workload.eligible is not None:
         moved = submit - workload.submit_time[source]
         columns["eligible"] = held_as_long(workload.eligible[source], moved)
-    if workload.after is not None:
-        copy = user[source] * n_weeks + new_week[order]
-        columns["after"] = _moved_together(workload.after, user * n_weeks + week, source, copy)
+    copy = user[source] * n_weeks + new_week[order]
+    for key in referring(columns):
+        there = getattr(workload, key)
+        columns[key] = _moved_together(there, user * n_weeks + week, source, copy)
     return Workload.from_arrays(
         **columns,
         machine_processors=workload.machine_processors,
@@ -111,10 +112,10 @@ def join_weeks(parts: Sequence[Workload]) -> Workload:
     joined |= {"submit_time": joined["submit_time"] + starts, "wait_time": None}
     if "eligible" in joined:
         joined["eligible"] = held_as_long(joined["eligible"], starts)
-    if "after" in joined:
-        sizes = [len(part) for part in parts]
-        before = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
-        joined["after"] = np.where(joined["after"] >= 0, joined["after"] + before, -1)
+    sizes = [len(part) for part in parts]
+    before = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
+    for key in referring(joined):
+        joined[key] = np.where(joined[key] >= 0, joined[key] + before, -1)
     first = parts[0]
     return Workload.from_arrays(
         **joined,
@@ -140,10 +141,12 @@ def resample_week(workload: Workload, generator: np.random.Generator) -> Workloa
         taken = generator.integers(n_weeks, size=n_users)
         jobs = np.flatnonzero(week == taken[workload.user_index])
     part = workload.select(jobs, name=f"{workload.name} resampled")
-    if part.after is not None:
-        known = week[jobs][part.after] == week[jobs]
-        apart = workload.user_index[jobs][part.after] != workload.user_index[jobs]
-        part = replace(part, after=np.where(known & ~apart, part.after, -1))
+    for key in referring(key for key in COLUMNS if getattr(part, key) is not None):
+        there = getattr(part, key)
+        known = week[jobs][there] == week[jobs]
+        apart = workload.user_index[jobs][there] != workload.user_index[jobs]
+        moved: dict[str, Any] = {key: np.where(known & ~apart, there, -1)}
+        part = replace(part, **moved)
     part = part.resubmitted(time_of_week[jobs])
     return replace(part, wait_time=np.full(len(part), -1))
 

@@ -68,7 +68,7 @@ NUMBERS |= {
     for key, column in FURTHER.items()
     if not column.is_flag and not column.names and key != "partition"
 }
-NUMBERS["after"] = NUMBERS["job_id"]._replace(default=-1)
+NUMBERS |= {key: NUMBERS["job_id"]._replace(default=-1) for key in job_columns.referring(FURTHER)}
 FLAGS = tuple(key for key, column in FURTHER.items() if column.is_flag)
 CHOICES = tuple(key for key, column in FURTHER.items() if column.names)
 NAMES = ("user", "group", "executable", "queue")

@@ -1,4 +1,4 @@
-"""A column of one line: the energy of each job. Imported before the job table is."""
+"""Columns of one line: the energy of each job, and its twin. Imported before the job table is."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,12 @@ from hpcgym.core import columns
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WithEnergy(columns.JobColumns):
-    """Jobs, each with the joules it needs."""
+    """Jobs, each with the joules it needs, and another job, or none."""
 
     energy_j: columns.IntArray
+    twin: columns.IntArray | None = None
 
 
 columns.COLUMNS["energy_j"] = columns.JobColumn(0, default=7)
+columns.COLUMNS["twin"] = columns.JobColumn(-1, default=-1, optional=True, refers=True)
 columns.JobColumns = WithEnergy

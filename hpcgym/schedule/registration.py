@@ -1,4 +1,4 @@
-"""Registers the policies of this room by name; each is loaded when its name is first used."""
+"""Registers policies of this room, and modes with simulators of their own, by name."""
 
 from hpcgym.core import loaders
 
@@ -10,5 +10,8 @@ loaders.POLICIES.ship(
         "BANDIT-UCB": "hpcgym.schedule.policies.bandit:UCB",
         "BANDIT-EXP3": "hpcgym.schedule.policies.bandit:EXP3",
     }
+)
+loaders.SIMULATORS.ship(
+    {"gang": "hpcgym.schedule.gang:Gang", "recorded": "hpcgym.schedule.recorded:Recorded"}
 )
 loaders.FAMILIES.ship({"slurm": "hpcgym.schedule.policies.slurm:SlurmFiles"})
