@@ -318,14 +318,6 @@ def test_what_makes_no_sense_is_refused(text, message):
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("mode", ["easy:cap=0.97", "cost-benefit"])
-def test_settings_refuse_what_the_modes_cannot_do(mode):
-    with pytest.raises(PolicyError, match="at once, and needs event_semantics 'batch'"):
-        SchedulerSettings(backfill=mode, event_semantics="pyss")
-    with pytest.raises(PolicyError, match="plans with a backfill that keeps nothing"):
-        SchedulerSettings("DYNP", backfill=mode)
-
-
 def test_urgency_by_its_numbers():
     assert urgent_policy() is hpcgym.as_policy("smith-urgent")
     assert urgent_policy(0).name == "urgent:urgency=0"

@@ -190,11 +190,3 @@ def test_scenarios_and_many_orders_at_once_keep_limits():
 def test_what_is_no_limit_is_refused(text, error, said):
     with pytest.raises(error, match=said):
         hpcgym.simulate(workload_of([(0, 5, 5, 2, 0)], 2), events=text)
-
-
-@pytest.mark.parametrize("backfill", ["conservative", "easy:cap=0.9", "easy+trial"])
-def test_modes_whose_passes_know_no_limits_are_refused(backfill):
-    with pytest.raises(PolicyError, match=r"passes that know limits|knows no trials"):
-        hpcgym.simulate(
-            workload_of([(0, 5, 5, 2, 0)], 2), backfill=backfill, events="limit:per=user,jobs=1"
-        )

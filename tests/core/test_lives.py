@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +13,8 @@ from dependent_cases import conditional_tables, lives_of
 from dependent_cases import workload_of as chains_of
 from drawn_lives import modes, orders, outages
 from engines import by_reference, check_copies_go_on_alike, simulator_of, starts_again
-from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import as_mode
 from hpcgym.core.parts.outages import Outage
-from hpcgym.core.settings import SchedulerSettings
 from reference_lives import LivesWithOutages
 from reference_outages import Outage as Down
 from strategies import busy_workloads, one_of
@@ -207,17 +204,3 @@ def test_no_trial_begins_that_a_known_outage_would_end():
     )
     assert known.start_time[2] == 16
     assert unknown.start_time[2] == 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"backfill": "conservative"}, "'easy' and 'cost-benefit'"),
-        ({"backfill": "easy+trial:overhead=1"}, "processors for a time after kills"),
-        ({"backfill": "easy+trial", "correction": "reqtime", "estimates": "recent"}, "correction"),
-        ({"backfill": "cost-benefit+trial", "event_semantics": "pyss"}, "batch"),
-    ],
-)
-def test_what_cannot_be_beside_outages_is_refused_with_the_reason(settings, named):
-    with pytest.raises(PolicyError, match=named):
-        SchedulerSettings(events="outage:from=1,to=2,processors=1", **settings)

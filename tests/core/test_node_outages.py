@@ -363,18 +363,6 @@ def test_nodes_of_a_machine_that_has_none_are_refused():
         hpcgym.simulate(jobs, events=[Outage(1, 2, nodes=1)])
 
 
-def test_modes_that_count_processors_are_refused_beside_outages_of_nodes():
-    for mode in (
-        "slack:c=1",
-        "relaxed:omega=1",
-        "conservative:compress=shift",
-    ):
-        with pytest.raises(PolicyError, match="needs passes that know outages of nodes"):
-            SchedulerSettings(events=[Outage(1, 2, nodes=1)], backfill=mode)
-    with pytest.raises(PolicyError, match="processors for a time after kills"):
-        SchedulerSettings(events=[Outage(1, 2, nodes=1)], backfill="easy+trial:overhead=5")
-
-
 @pytest.mark.parametrize(
     ("table", "named"),
     [

@@ -404,23 +404,6 @@ def test_what_is_no_outage_is_refused_by_name(event, named):
         SchedulerSettings(events=event)
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"backfill": "conservative"}, "of backfill 'easy' and 'cost-benefit'"),
-        ({"backfill": "easy+trial:overhead=30"}, "processors for a time after kills"),
-        ({"backfill": "gang:rows=2"}, "backfilling mode"),
-        ({"event_semantics": "pyss"}, "batch"),
-        ({"correction": "reqtime", "estimates": "recent"}, "correction"),
-        ({"policy": "DYNP"}, "plans without events"),
-        ({"policy": "PLANNER"}, "plans without events"),
-    ],
-)
-def test_settings_without_a_meaning_beside_outages_are_refused(settings, named):
-    with pytest.raises(PolicyError, match=named):
-        SchedulerSettings(events="outage:from=1,to=2,processors=1", **settings)
-
-
 def test_outages_that_take_more_than_the_machine_are_refused():
     jobs = jobs_of((0, 1, 1, 1))
     with pytest.raises(PolicyError, match="take 5 processors at 20 s"):

@@ -234,20 +234,6 @@ def test_what_is_no_parameter_is_refused(text, said):
         as_backfill(text)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"event_semantics": "pyss"}, "sees all events of an instant at once"),
-        ({"backfill_order": "SPF"}, "which takes none; these do: easy"),
-        ({"policy": "DYNP"}, "plans with a backfill that keeps nothing"),
-        ({"events": "outage:from=5,to=9,processors=1"}, "needs passes that know outages"),
-    ],
-)
-def test_what_cannot_stand_beside_it_is_refused(settings, said):
-    with pytest.raises(PolicyError, match=said):
-        hpcgym.simulate(workload_of([(0, 5, 5, 2)], 2), **settings, backfill="slurm")
-
-
 # --- Slurm's files --------------------------------------------------------------------------------
 
 CONF = """# scheduling

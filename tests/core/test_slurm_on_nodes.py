@@ -5,7 +5,6 @@ After every pass it is checked that no node gives more than it has.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -333,22 +332,6 @@ def test_the_clock_stops_at_cycles_only_where_a_job_may_start():
     simulator.run()
     assert simulator.start_time.tolist() == [0, 0, week, week]
     assert simulator.counts()["passes"] <= 6
-
-
-@pytest.mark.parametrize(
-    ("chosen", "said"),
-    [
-        ({"events": "outage:from=5,to=9,nodes=0"}, "needs passes that know outages"),
-        ({"event_semantics": "pyss"}, "sees all events of an instant at once"),
-        ({"policy": "DYNP"}, "plans with a backfill that keeps nothing"),
-        ({"backfill_order": "SPF"}, "which takes none; these do: easy"),
-        ({"backfill": "slurm+trial"}, "runs no trials, got '+trial'"),
-    ],
-)
-def test_what_cannot_stand_beside_it_is_refused(chosen, said):
-    jobs = jobs_on(machine_of(1, 4, all="0"), (0, 5, 2, 0))
-    with pytest.raises(PolicyError, match=re.escape(said)):
-        hpcgym.simulate(jobs, **{"backfill": "slurm"} | chosen)
 
 
 def test_a_limit_of_partitions_is_refused_where_there_are_none():

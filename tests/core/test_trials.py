@@ -336,6 +336,7 @@ def test_a_mode_with_trials_is_text_that_reads_back():
         ("easy+trial:share=2", "share"),
         ("easy+trial:limit=0.5", "limit"),
         ("depth:k=2+trial", "easy and cost-benefit"),
+        ("slurm+trial", "easy and cost-benefit"),
         ("easy:trial=3", "trial"),
         ("easy:by=request", "by is about a cap"),
         ("easy:cap=0.9,by=requests", "request"),
@@ -344,19 +345,6 @@ def test_a_mode_with_trials_is_text_that_reads_back():
 def test_what_is_no_mode_with_trials_is_refused_by_name(mode, named):
     with pytest.raises(PolicyError, match=named):
         as_mode(mode)
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"correction": "reqtime", "estimates": "recent"}, "correction"),
-        ({"event_semantics": "pyss"}, "batch"),
-        ({"policy": "DYNP"}, "DYNP"),
-    ],
-)
-def test_settings_without_a_meaning_beside_trials_are_refused(settings, named):
-    with pytest.raises(PolicyError, match=named):
-        SchedulerSettings(backfill="easy+trial", **settings)
 
 
 def test_what_is_no_trial_is_refused_where_a_mode_is_made_of_objects():
