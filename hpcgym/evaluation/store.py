@@ -27,7 +27,7 @@ from hpcgym.evaluation.content import content_digest
 
 Row = dict[str, Any]
 
-NOT_DIGESTED = ("evaluation", "report", "cli")
+NOT_DIGESTED = ("evaluation", "site", "cli")
 """Rooms that ask for runs and show them; they can change while kept runs stay valid."""
 
 
