@@ -151,6 +151,8 @@ def train_and_write(
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
     from hpcgym.agent.learn import ppo
     from hpcgym.agent.learn.ppo.checkpoint import CHECKPOINT, TrainingSettings
+    from hpcgym.agent.learn.ppo.config import augmentation_of
+    from hpcgym.agent.learn.ppo.train import resume
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.base.output import locked, output_folder
 
@@ -163,7 +165,7 @@ def train_and_write(
     config = ppo.overridden(
         ppo.preset(given.action, network=given.network, **limits), given.settings or ()
     )
-    augmentation = ppo.augmentation_of(given.augment or ())
+    augmentation = augmentation_of(given.augment or ())
     playing, kept = chosen_weeks(
         given.scenarios, given.weeks or (), given.validation_weeks or (), config.validation_share
     )
@@ -181,7 +183,7 @@ def train_and_write(
             )
         with _saying_how_to_go_on(folder, command):
             if is_kept and given.resume:
-                trained = ppo.resume(folder, asked=asked, progress=progress)
+                trained = resume(folder, asked=asked, progress=progress)
             else:
                 if given.resume:
                     complain(f"{folder}: has no checkpoint, so the training begins")
