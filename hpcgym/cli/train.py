@@ -152,7 +152,6 @@ def train_and_write(
     from hpcgym.agent.learn import ppo
     from hpcgym.agent.learn.ppo.checkpoint import CHECKPOINT, TrainingSettings
     from hpcgym.agent.learn.ppo.config import augmentation_of
-    from hpcgym.agent.learn.ppo.train import resume
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.base.output import locked, output_folder
 
@@ -183,7 +182,7 @@ def train_and_write(
             )
         with _saying_how_to_go_on(folder, command):
             if is_kept and given.resume:
-                trained = resume(folder, asked=asked, progress=progress)
+                trained = ppo.resume(folder, asked=asked, progress=progress)
             else:
                 if given.resume:
                     complain(f"{folder}: has no checkpoint, so the training begins")
