@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hpcgym.agent.learn.ppo.config import augmentation_of
 from hpcgym.base.errors import CardError, HpcgymError
 from hpcgym.env.scenario.augment import Augmentation
 
@@ -116,14 +117,14 @@ def test_the_keywords_of_an_agent_say_when_it_decides_unless_passes_are_conteste
 
 def test_changes_of_episodes_are_read_by_text_and_written_back() -> None:
     texts = ["jitter=600", "load=0.8,1.25", "window=3600,86400", "growing=true", "resampled=0.5"]
-    found = ppo.augmentation_of(texts)
+    found = augmentation_of(texts)
     assert found == Augmentation(600, (0.8, 1.25), (3_600, 86_400), True, 0.5)
-    assert ppo.augmentation_of(["generated=0.25", "easiest=2", "hardest=200"]) == Augmentation(
+    assert augmentation_of(["generated=0.25", "easiest=2", "hardest=200"]) == Augmentation(
         generated=0.25, easiest=2.0, hardest=200.0
     )
-    assert ppo.augmentation_of([]) is ppo.augmentation_of(["jitter=0"]) is None
+    assert augmentation_of([]) is augmentation_of(["jitter=0"]) is None
     written = [f"{key}={text}" for key, text in config.texts_of(found).items()]
-    assert ppo.augmentation_of(written) == found
+    assert augmentation_of(written) == found
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_changes_of_episodes_are_read_by_text_and_written_back() -> None:
 )
 def test_a_change_of_episodes_that_cannot_be_is_refused(assignment: str, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
-        ppo.augmentation_of([assignment])
+        augmentation_of([assignment])
 
 
 def test_a_network_that_cannot_be_is_refused() -> None:
