@@ -111,14 +111,18 @@ class _MovedModules(MetaPathFinder, Loader):
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
         """Take the names of the table, and those below them."""
-        moved = any(f"{fullname}.".startswith(f"{old}.") for old in _MOVED)
-        return ModuleSpec(fullname, self) if moved else None
+        is_ours = fullname.startswith("hpcgym.")
+        return ModuleSpec(fullname, self) if is_ours and _today(fullname) else None
 
     def exec_module(self, module: ModuleType) -> None:
         """Put today's module in the place of an empty one, as importing allows."""
-        old = next(old for old in _MOVED if f"{module.__name__}.".startswith(f"{old}."))
-        name = _MOVED[old] + module.__name__.removeprefix(old)
-        sys.modules[module.__name__] = importlib.import_module(name)
+        sys.modules[module.__name__] = importlib.import_module(_today(module.__name__))
+
+
+def _today(name: str) -> str:
+    """Return where a moved module stands today, "" = it did not move."""
+    olds = [old for old in _MOVED if f"{name}.".startswith(f"{old}.")]
+    return _MOVED[olds[0]] + name.removeprefix(olds[0]) if olds else ""
 
 
 class _WhenGymnasiumIsImported(MetaPathFinder):

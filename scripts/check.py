@@ -31,7 +31,7 @@ FEW = "golden or larger_state or refused or a_few_drawn"
 BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "HPCGYM_TRACES": ""}
 BOUNDS["HYPOTHESIS_PROFILE"] = "quick"
 SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/env/test_twin.py"]
-SIMULATOR += ["tests/schedule/policies/test_dynp.py", "--ignore=tests/core/test_pairs.py"]
+SIMULATOR += ["tests/schedule/policies/test_dynp.py"]
 NODES = "tests/core/test_nodes_parity.py"
 SPHINX = ["sphinx", "--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
 SHORT_STEPS = [

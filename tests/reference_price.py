@@ -4,60 +4,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import reference
 from reference import Job, Ranking, Start
 
 HOUR = 3600
+MILLION = 1_000_000
 
 
 class Price(NamedTuple):
-    """Prices by hour, exact; the span in hours, what must be saved, the cap, and errors.
+    """Prices by hour, in millionths; the span in hours, what must be saved, the cap, and errors.
 
     Errors are by how much a forecast misses each hour for each hour that it is ahead.
     """
 
-    price: Sequence[Fraction]
+    price: Sequence[int]
     span: int
     kappa: float = math.inf
     power: float = 0
     cap: float = 1
     long: int = 7200
-    error: Sequence[Fraction] = ()
+    error: Sequence[int] = ()
 
-    def at(self, hour: int) -> Fraction:
-        """Return the price of an hour; behind the last one the mean of the span, in millionths."""
+    def at(self, hour: int) -> int:
+        """Return the price of an hour; behind the last one the mean of the span."""
         if hour < len(self.price):
             return self.price[hour]
-        millionths = sum(self.price[: self.span]) * 1_000_000
-        return Fraction(int(millionths // self.span), 1_000_000)
+        return sum(self.price[: self.span]) // self.span
 
-    def until(self, t: int) -> Fraction:
-        """Return the price of each second up to an instant, summed, per hour."""
-        return before(self, t // HOUR) + self.at(t // HOUR) * Fraction(t % HOUR, HOUR)
+    def until(self, t: int) -> int:
+        """Return the price of each second up to an instant, summed."""
+        return HOUR * before(self, t // HOUR) + self.at(t // HOUR) * (t % HOUR)
 
-    def paid(self, begin: int, end: int) -> Fraction:
+    def paid(self, begin: int, end: int) -> int:
         """Return the same from one instant to another."""
         return self.until(end) - self.until(begin)
 
-    def foreseen(self, made: int, begin: int, end: int) -> Fraction:
+    def foreseen(self, made: int, begin: int, end: int) -> int:
         """Return the same as foreseen in an hour, of instants to come."""
-        missed = Fraction(0)
+        missed = 0
         for hour in range(begin // HOUR, min(-(-end // HOUR), len(self.error))):
             seconds = min(end, (hour + 1) * HOUR) - max(begin, hour * HOUR)
-            missed += (hour - made) * self.error[hour] * Fraction(seconds, HOUR)
+            missed += (hour - made) * self.error[hour] * seconds
         return self.paid(begin, end) + missed
 
 
-_SUMS: dict[int, tuple[Any, list[Fraction]]] = {}
+_SUMS: dict[int, tuple[Any, list[int]]] = {}
 """The prices of all hours before each hour, summed, by the list of prices."""
 
 
-def before(price: Price, hour: int) -> Fraction:
+def before(price: Price, hour: int) -> int:
     """Return the prices of all hours before one, summed."""
-    sums = _SUMS.setdefault(id(price.price), (price.price, [Fraction(0)]))[1]
+    sums = _SUMS.setdefault(id(price.price), (price.price, [0]))[1]
     while len(sums) <= hour:
         sums.append(sums[-1] + price.at(len(sums) - 1))
     return sums[hour]
@@ -66,13 +65,13 @@ def before(price: Price, hour: int) -> Fraction:
 def pays_to_wait(price: Price, kappa: float, job: Job, estimate: int, hour: int) -> bool:
     """Tell whether a job that waits in an hour saves by a later full hour what its delay costs."""
     e, since = max(estimate, 60), max(job.submit_time, hour * HOUR)
+    at_once = price.foreseen(hour, since, since + e)
     for later in range((hour + 1) * HOUR, job.submit_time + 48 * HOUR + HOUR, HOUR):
         # The patience counts whole hours from the beginning of this one on.
         if (later - hour * HOUR) // HOUR > 48 - math.ceil((since - job.submit_time) / HOUR):
             break
-        at_once, then = (price.foreseen(hour, begin, begin + e) for begin in (since, later))
-        saved = job.processors * (at_once - then)
-        if float(saved) > kappa * (later - since) / e:
+        saved = job.processors * (at_once - price.foreseen(hour, later, later + e))
+        if saved / (MILLION * HOUR) > kappa * (later - since) / e:
             return True
     return False
 
@@ -81,15 +80,15 @@ def energy_of(
     price: Price, jobs: Sequence[Job], starts: Sequence[int], machine: int, idle: float
 ) -> tuple[float, float]:
     """Return processor-hours, an idle processor counting as `idle`, and their cost."""
-    hours = sum(Fraction(job.processors * job.run_time, HOUR) for job in jobs)
+    hours = sum(job.processors * job.run_time for job in jobs) / HOUR
     paid = sum(
         job.processors * price.paid(start, start + job.run_time)
         for job, start in zip(jobs, starts, strict=True)
     )
     always = sum(price.price[: price.span])
     return (
-        idle * machine * price.span + (1 - idle) * float(hours),
-        idle * machine * float(always) + (1 - idle) * float(paid),
+        idle * machine * price.span + (1 - idle) * hours,
+        idle * machine * (always / MILLION) + (1 - idle) * (paid / (MILLION * HOUR)),
     )
 
 

@@ -71,7 +71,7 @@ class JobColumns:
         spread: Whether a node may have at most one chunk of the job; bool.
         exclusive: Whether the job's nodes are its own; bool.
         partition: Index of each job's partition in `machine.partitions`.
-        after: Position of the job before it, -1 = none.
+        after: Position of the job before it, -1 = none; in frames and files that job's id.
         think_time: Time between the end of that job and what it lets begin.
         condition: What of that job lets it begin, a place in `CONDITIONS`.
         fails: Whether the job fails even if it ends by itself; bool.

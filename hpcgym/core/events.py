@@ -173,7 +173,7 @@ def register_event(event: type[AnEvent]) -> type[AnEvent]:
 
 
 def measured(schedule: Any) -> dict[str, float]:
-    """Return what the events of a `hpcgym.schedule.schedule.Schedule` measure of it."""
+    """Return what the events of a `hpcgym.Schedule` measure of it."""
     made: dict[str, float] = {}
     for event in schedule.events:
         made |= event.measure(schedule.workload, schedule.start_time, schedule.run_time)

@@ -388,36 +388,35 @@ class _Table:
             early = (self["eligible"] != -1) & (self["eligible"] < self["submit_time"])
             said = "eligible is before the submission; allowed: later, or -1"
             self._refuse_rows(early, lambda row: said)
-        for key in referring(self.columns):
-            self._find_jobs(key)
+        named = {key: self[key] != -1 for key in referring(self.columns)}
+        self.columns |= {key: self._positions_of(key) for key in named}
+        if "after" not in named:
+            return
+        after, rows = self["after"], self["source_row"]
+        if len(circle := find_cycle(after)):
+            where = place_of(self.log, int(rows[circle[0]]))
+            raise TraceError(f"{where}: {text_of_cycle(circle, self['job_id'])}")
+        said = "stated; simulate --dependencies start makes them wait for it"
+        self.note("job before it", "kept", int((after >= 0).sum()), said)
+        gone = int((named["after"] & (after < 0)).sum())
+        self.note("job before it dropped", "changed", gone, "taken to have ended")
 
-    def _find_jobs(self, key: str) -> None:
-        """Replace the ids that a column holds of other jobs by positions."""
-        ids, after, rows = self["job_id"], self[key], self["source_row"]
+    def _positions_of(self, key: str) -> NDArray[np.int64]:
+        """Return the positions of the jobs whose ids a column holds, -1 = none or dropped."""
+        ids, wanted, rows = self["job_id"], self[key], self["source_row"]
         all_ids = self.log.records["job_id"].to_numpy().astype(np.int64)
-        named = after != -1
-        row, n_alike = find_ids(after, all_ids)
+        named = wanted != -1
+        row, n_alike = find_ids(wanted, all_ids)
         unread = named & (n_alike == 0) & bool(self.log.bad_lines)  # perhaps on a line left out
         self._refuse_rows(
             named & (n_alike != 1) & ~unread,
             lambda row: (
-                f"job {ids[row]} is {key} job {after[row]}, {why_unknown(int(n_alike[row]))}"
+                f"job {ids[row]} is {key} job {wanted[row]}, {why_unknown(int(n_alike[row]))}"
             ),
         )
         position = np.full(len(all_ids), -1)
         position[rows] = np.arange(len(rows))
-        kept = np.where(named & ~unread, position[row], -1)
-        self.columns[key] = kept
-        if key != "after":
-            return
-        if len(circle := find_cycle(kept)):
-            raise TraceError(
-                f"{place_of(self.log, int(rows[circle[0]]))}: {text_of_cycle(circle, ids)}"
-            )
-        said = "stated; simulate --dependencies start makes them wait for it"
-        self.note("job before it", "kept", int((kept >= 0).sum()), said)
-        gone = int((named & (kept < 0)).sum())
-        self.note("job before it dropped", "changed", gone, "taken to have ended")
+        return np.where(named & ~unread, position[row], -1)
 
     def _refuse_rows(self, wrong: NDArray[np.bool_], why: Callable[[int], str]) -> None:
         """Raise a TraceError about the first wrong row, if there is one."""

@@ -1,7 +1,7 @@
 """Limits: what each user, account, QOS, partition or array may have at once: jobs, cpus, GPUs.
 
 A waiting job that would go beyond a limit if it started now is passed over. It does not start, and
-no reservation is made for it: it can hold nobody up. `hpcgym.schedule.held` tells which was last.
+no reservation is made for it: it can hold nobody up. `schedule.held` tells which held it last.
 
 Where processors are counted, passes within limits stand in for those of EASY and none, and `slurm`
 asks about each job. A pass lists the waiting jobs and goes through them in order, which costs
