@@ -10,12 +10,13 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SPECIFICATION = ROOT / "docs" / "specification.md"
+SPECIFICATION = ROOT / "docs" / "specification"
+CHAPTERS = sorted(SPECIFICATION.glob("*.md"))
 
 MODULES = [path for room in ("hpcgym", "scripts", "tests") for path in (ROOT / room).rglob("*.py")]
 CARDS = list((ROOT / "agents").glob("*.toml"))
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "hpcgym").glob("*.md")]
-CITING = sorted({*MODULES, *CARDS, *PAGES} - {SPECIFICATION, Path(__file__)})
+CITING = sorted({*MODULES, *CARDS, *PAGES} - {*CHAPTERS, Path(__file__)})
 
 WORKS = (
     *("Batsim", "Gymnasium", "Lecture on batch scheduling", "RLScheduler", "SchedInspector"),
@@ -142,11 +143,11 @@ def cited_sources():
 
 @cache
 def sections():
-    """Return the headings and bold lead-ins of each section, by its number."""
-    text = SPECIFICATION.read_text(encoding="utf-8")
-    parts = re.split(r"^## (\d+)\. ", text.partition("\n## References")[0], flags=re.MULTILINE)
-    numbered = zip(parts[1::2], parts[2::2], strict=True)
-    return {int(number): leads_of(part) for number, part in numbered}
+    """Return the headings and bold lead-ins of each section, by its number: one to a chapter."""
+    texts = [path.read_text(encoding="utf-8") for path in CHAPTERS]
+    numbered = [(match, text) for text in texts if (match := re.match(r"# (\d+)\. ", text))]
+    assert len({match[1] for match, _ in numbered}) == len(numbered)
+    return {int(match[1]): leads_of(text) for match, text in numbered}
 
 
 def leads_of(part):
@@ -168,7 +169,7 @@ def exists(citation):
 @cache
 def references():
     """Return the entries of the list of references."""
-    text = SPECIFICATION.read_text(encoding="utf-8").partition("\n## References")[2]
+    text = (SPECIFICATION / "references.md").read_text(encoding="utf-8")
     parts = re.split(r"^(?:- |#.*$)", text, flags=re.MULTILINE)
     return [entry_of(on_one_line(part)) for part in parts if "**" in part]
 
@@ -214,6 +215,12 @@ def test_every_cited_section_of_the_specification_exists(room):
 
 def test_sections_are_numbered_by_subject():
     assert sorted(sections()) == [*range(1, 18)]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_cite_each_other_as_they_are(chapter):
+    text = re.sub(r"\bsections? (?=\d)", "Specification, section ", chapter.read_text("utf-8"))
+    assert not [str(citation) for citation in citations_in(text) if not exists(citation)]
 
 
 def test_every_cited_paper_stands_in_the_references():
