@@ -102,7 +102,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the loaded names and those still to load."""
     return sorted({*globals(), *__all__})
 
 

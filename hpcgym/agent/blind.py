@@ -114,7 +114,6 @@ def actions_of(agent: NamedAgent, episodes: Episodes) -> NDArray[Any]:
 
 
 def _played(agent: NamedAgent, env: SchedulingEnv, number: int) -> Sequence[NDArray[Any]]:
-    """Return the actions of a week."""
     observation, _ = env.reset(options={"episode": number})
     state, start, is_over = None, np.ones(1, dtype=np.bool_), False
     taken = []

@@ -156,7 +156,6 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
 
 
 def _training_of(table: object) -> Training:
-    """Check the table of the training."""
     _check_type("training", table, dict)
     assert isinstance(table, dict)
     types = {"weeks": dict, "seed": int, "seconds": float, "commit": str, "command": str}
@@ -193,7 +192,6 @@ def _check_keys(
 
 
 def _check_type(key: str, value: object, wanted: type) -> None:
-    """Refuse a value of another type."""
     if type(value) is not wanted:
         words = {
             str: "a text",
@@ -206,7 +204,6 @@ def _check_type(key: str, value: object, wanted: type) -> None:
 
 
 def _rule_agent(card: Card) -> RuleAgent:
-    """Make a rule agent of a card."""
     environment = dict(card.environment)
     settings, overrides = settings_of_rules("parameters"), settings_of_rules("environment")
     _check_keys("parameters", card.parameters, ("policy",), ("score", *settings))

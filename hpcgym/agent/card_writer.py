@@ -224,7 +224,6 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
 
 
 def _numbers(constant: ConstantAction) -> list[float]:
-    """Return the numbers of an action that is a vector."""
     assert isinstance(constant.action, tuple)
     return list(constant.action)
 
@@ -248,7 +247,6 @@ def _weighted(policy: Policy, logs: str) -> _Stated:
 
 
 def _index(policy: Policy, stem: str, logs: str) -> _Stated:
-    """Describe an index."""
     parameters: dict[str, Any] = {"weights": np.trim_zeros(policy.parameters, "b").tolist()}
     expects = "means over the user's last jobs"
     if policy.network is not None:

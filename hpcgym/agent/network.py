@@ -108,7 +108,6 @@ class NetworkSpec:
     temperature: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse names and numbers that no network has."""
         for key, allowed in (("network", Network), ("action", Chosen), ("start", Start)):
             if getattr(self, key) not in get_args(allowed):
                 raise CardError(unknown_name(key, getattr(self, key), get_args(allowed)))
@@ -216,7 +215,6 @@ class NetworkAgent:
     _generator: np.random.Generator = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse weights that are not those of the network."""
         shapes = self.spec.shapes
         for name in self.weights:
             if name not in shapes:
@@ -314,7 +312,6 @@ class NetworkAgent:
         return np.asarray(h)
 
     def _layer(self, name: str, h: Floats) -> Floats:
-        """Apply one affine layer."""
         return np.asarray(h @ self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
 
     def _attended(self, h: Floats, is_job: NDArray[np.bool_]) -> Floats:

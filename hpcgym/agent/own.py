@@ -230,7 +230,6 @@ AGENTS = (*_in_turn(is_agent), *_in_turn(is_policy), _is_formula)
 
 
 def _checked(keywords: Any, source: str) -> dict[str, Any]:
-    """Return the keywords of an environment; refuse others."""
     from hpcgym.env.config import Keywords
 
     allowed = Keywords.__annotations__
@@ -243,7 +242,6 @@ def _checked(keywords: Any, source: str) -> dict[str, Any]:
 
 
 def _named(trainer: Any, source: str) -> Trainer:
-    """Return a trainer that has a name; refuse any other."""
     if not isinstance(getattr(trainer, "name", None), str):
         raise CardError(f"{source} has no name; a trainer's `name` is what tables call its agents")
     checked: Trainer = trainer

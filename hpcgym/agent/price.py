@@ -65,7 +65,6 @@ class PriceRule(PriceAgent):
     dear: float = 1
 
     def __post_init__(self) -> None:
-        """Refuse what no action says."""
         if not (0 < self.kappa <= 1e9 and 0 <= self.power <= 10):
             raise CardError(
                 f"kappa is above 0, at most 1e9, and power from 0 to 10; got {self.kappa:g} and "
@@ -117,7 +116,6 @@ class PriceNet(PriceAgent):
             raise CardError(f"{file}: no network: {error}") from None
 
     def __post_init__(self) -> None:
-        """Refuse arrays that make no network."""
         width = np.shape(self.arrays.get("w1", np.empty((0, 0))))[0]
         shapes = {
             "mean": (N_PRICE_FIELDS,),

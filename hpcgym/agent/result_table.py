@@ -163,7 +163,6 @@ def _write(folder: Path, table: Mapping[str, tuple[Result, ...]]) -> None:
 
 
 def _check_columns(columns: tuple[str, ...] | list[str] | Any) -> None:
-    """Refuse a table with other columns."""
     for column in columns:
         if column not in COLUMNS:
             raise CardError(unknown_name("column", column, COLUMNS))
@@ -173,7 +172,6 @@ def _check_columns(columns: tuple[str, ...] | list[str] | Any) -> None:
 
 
 def _cell(column: str, text: str, line: int) -> Any:
-    """Read a cell as the type of its column."""
     kind, _, optional = _TYPES.get(column, "str").partition(" | ")
     if kind == "str" or (optional and not text):
         return text or None

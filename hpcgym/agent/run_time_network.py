@@ -58,7 +58,6 @@ class Samples:
     log_bound: FloatArray
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.run_time_ratio)
 
 
@@ -220,7 +219,6 @@ def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], inputs: torch.Tens
 def _samples_of_week(
     estimate: NDArray[np.int64], executed: NDArray[np.int64], first: FloatArray, last: FloatArray
 ) -> Samples:
-    """Return the samples of one week, by the estimates that its inputs were read with."""
     waited = np.flatnonzero(~np.isnan(first[:, 0]))
     bounded = np.maximum(executed[waited], BSLD_BOUND_S).astype(np.float64)
     bound = np.maximum(estimate[waited], BSLD_BOUND_S).astype(np.float64)
@@ -233,6 +231,5 @@ def _samples_of_week(
 
 
 def _concatenated(parts: Sequence[Samples]) -> Samples:
-    """Return all samples as one."""
     keys = ("inputs", "run_time_ratio", "speed", "log_bound")
     return Samples(*(np.concatenate([getattr(part, key) for part in parts]) for key in keys))

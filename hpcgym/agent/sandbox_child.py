@@ -106,7 +106,6 @@ def _serve(agent: Any, pipe: Connection) -> None:
 
 
 def _say(pipe: Connection, **said: Any) -> None:
-    """Send JSON."""
     pipe.send_bytes(json.dumps(said, default=str).encode())
 
 

@@ -212,7 +212,6 @@ class Progress(BaseCallback):
         self._validate()
 
     def _on_step(self) -> bool:
-        """Go on."""
         return True
 
     def predict(

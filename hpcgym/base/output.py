@@ -148,7 +148,6 @@ def _missing_folders(folder: Path) -> list[Path]:
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders as far as they are empty."""
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()

@@ -72,7 +72,6 @@ def needing(
 
 
 def _is_here(module: str) -> bool:
-    """Tell whether a module can be found."""
     try:
         return importlib.util.find_spec(module) is not None
     except ValueError:  # it is loaded, and was not found by name

@@ -288,7 +288,6 @@ def _public(module: ModuleType) -> Iterator[tuple[str, object]]:
 
 
 def _described(part: object) -> str:
-    """Say briefly what an object is."""
     if isinstance(part, type):
         return f"the class {part.__name__}"
     return f"the function {part.__name__}" if hasattr(part, "__name__") else f"{part!r:.80}"

@@ -90,7 +90,6 @@ class TextTable:
             yield Text(line, style=style, no_wrap=True, overflow="ignore")
 
     def __str__(self) -> str:
-        """Return the table in the default width."""
         return "\n".join(line for line, _ in self.lines(DEFAULT_WIDTH))
 
     def lines(self, width: int) -> Iterator[tuple[str, str]]:
@@ -169,7 +168,6 @@ def _least_width(columns: Sequence[Column]) -> int:
 
 
 def _width(columns: Sequence[Column]) -> int:
-    """Return the width of a table with a space between columns."""
     return sum(column.width for column in columns) + len(columns) - 1
 
 

@@ -205,7 +205,6 @@ def _show(advice: Advice, name: str, top: int) -> None:
 
 
 def _columns(advice: Advice, jobs: Sequence[AdvisedJob], name: str) -> list[Column]:
-    """Return the columns of the table."""
 
     def cell(value: int | None) -> str:
         return "-" if value is None else str(value)

@@ -96,7 +96,6 @@ def inputs_of(parameters: Mapping[str, object]) -> Iterator[str | int]:
 
 
 def _given(parameters: Mapping[str, object]) -> Iterator[tuple[str, str | Path]]:
-    """Yield the texts and paths that were given, each with its parameter."""
     for name, value in parameters.items():
         for given in value if isinstance(value, list | tuple) else [value]:
             if isinstance(given, str | Path):

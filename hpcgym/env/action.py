@@ -102,7 +102,6 @@ class ActionReader:
             to[:] = given
 
     def _number(self, action: Any) -> int:
-        """Return an action as a number of the space."""
         is_array_of_one = isinstance(action, np.ndarray) and action.size == 1
         value = action.item() if is_array_of_one else action
         try:

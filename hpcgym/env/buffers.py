@@ -100,7 +100,6 @@ def _write_place(where: NDArray[np.int64], key: str, rows: NDArray[np.float32]) 
 
 
 def _references(parts: dict[str, NDArray[np.float32]]) -> list[int]:
-    """Count the references to each array."""
     return [sys.getrefcount(array) for array in parts.values()]
 
 
@@ -306,7 +305,6 @@ class EnvBuffers:
         self.batch.out[:] = 0
 
     def _new_copies(self, is_flat: bool) -> Copies:
-        """Make arrays for observations."""
         places = self._configs[0].places
         where = np.zeros(kernels.N_OUT, dtype=np.int64)
         if is_flat:

@@ -417,7 +417,6 @@ class EnvConfig:
         return episode
 
     def _prepare(self, workload: Workload) -> EnvEpisode:
-        """Prepare an episode."""
         machine = self.episodes.scenario.machine.processors
         if workload.machine_processors != machine:
             raise ScenarioError(
@@ -510,12 +509,10 @@ def _checked_decide(decide: str | int | None, kind: type[Action]) -> str | int:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return names for a message."""
     return " and ".join(", ".join(map(repr, names)).rsplit(", ", 1))
 
 
 def _refuse_moving_estimates(settings: SchedulerSettings) -> None:
-    """Refuse estimates that change in an episode."""
     if settings.moves_estimates:
         raise ScenarioError(
             f"estimates {settings.estimates!r} with correction {settings.correction!r} change "

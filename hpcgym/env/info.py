@@ -60,6 +60,5 @@ def info_where(mask: NDArray[np.bool_], info: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept_where(mask: NDArray[np.bool_], column: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows of some environments, 0 for the others."""
     shown = mask.reshape(-1, *(1,) * (column.ndim - 1))
     return np.where(shown, column, column.dtype.type(0))

@@ -225,7 +225,6 @@ def with_tables(sheet: str, tables: Mapping[str, str]) -> str:
 
 
 def _table_of(fields: type[ObservationField]) -> str:
-    """Return the fields as a table in Markdown."""
     rows = ["| place and name | meaning | formula | min | max |", "|---|---|---|---|---|"]
     for field in fields:
         cells = (field.meaning, field.formula, field.low, field.high)

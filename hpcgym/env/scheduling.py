@@ -384,7 +384,6 @@ of the schedule |
         return self._info()
 
     def _info(self) -> dict[str, Any]:
-        """Return the info of this decision."""
         sim, info = self._sim.fields, dict[str, Any]()
         sides = sim.agent_term, sim.baseline_term
         for term, side in zip(self._config.shown_terms, sides, strict=False):
@@ -514,7 +513,6 @@ of the schedule |
 
     @property
     def _begun_episode(self) -> EnvEpisode:
-        """Return the episode, once one has begun."""
         if self._episode is None:
             raise ActionError("no episode has begun; call reset()")
         return self._episode

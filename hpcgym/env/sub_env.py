@@ -36,7 +36,6 @@ class SubEnv:
 
     @property
     def _episode(self) -> EnvEpisode:
-        """Return the episode, once one has begun."""
         episode: EnvEpisode | None = self._vector.buffers.episodes[self._env]
         if episode is None:
             raise ActionError("no episode has begun; call reset()")

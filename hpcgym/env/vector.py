@@ -376,7 +376,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
     # --- Observations and infos -------------------------------------------------------------------
 
     def _observation_of(self, envs: int | slice) -> Observation:
-        """Return copies of the observations of some environments."""
         batch, shown = self.buffers.batch, self.buffers.shown
         if self._is_flat:
             parts = [batch.shown_jobs[envs], batch.shown_cluster[envs]]

@@ -56,7 +56,6 @@ def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
 
 
 def _aggregate(logs: Sequence[Summary]) -> Aggregate:
-    """Return one agent's aggregate."""
     contests = {log.contest for log in logs}
     return Aggregate(
         agent=logs[0].agent,

@@ -276,7 +276,6 @@ def cross_validate(
 def _with_baseline(
     agents: Sequence[str | AnyAgent], baseline: str = RATIO_BASELINE
 ) -> list[AnyAgent]:
-    """Return the agents, with the baseline that ratios are taken to."""
     refuse_unless_a(Iterable, "agents", agents, "a list of at least one agent", EvaluationError)
     if isinstance(agents, (str, bytes)) or not len(agents):
         raise EvaluationError(f"give a list of at least one agent, got {agents!r}")

@@ -118,7 +118,6 @@ class CrossValidationPlan:
                 yield from self._baseline(name)
 
     def _baseline(self, name: str) -> Iterator[PlannedRuns]:
-        """Yield the runs of a baseline."""
         if name in RULES:
             agent = load_agent(name)
             yield from self._on_all_weeks([agent] * len(self.logs), self._kind_of(agent))

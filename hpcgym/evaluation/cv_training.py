@@ -99,6 +99,5 @@ def _pickled(task: TrainingTask, rows: list[Row], why: str, how: str) -> list[Ro
 
 
 def _unpickled(agent: AnyAgent | str) -> AnyAgent:
-    """Return an agent that may have been pickled."""
     made: AnyAgent = pickle.loads(base64.b64decode(agent)) if isinstance(agent, str) else agent
     return made

@@ -39,7 +39,6 @@ class Execution:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
         if self.resume is not None:
             kinds = (str, os.PathLike)
             refuse_unless_a(kinds, "resume", self.resume, "a path or None", EvaluationError)

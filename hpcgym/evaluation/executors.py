@@ -87,7 +87,6 @@ def _slurm(text: str) -> _SlurmExecutor:
 
 
 def _whole(what: str, text: str) -> int:
-    """Return a whole number above 0."""
     number = int(text) if text.isdecimal() and len(text) < 10 else text
     refuse_unless_whole(what, number, 1, MOST_WORKERS, EvaluationError)
     return int(number)

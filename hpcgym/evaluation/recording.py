@@ -226,7 +226,6 @@ class _Kept:
             self.rows += rows
 
     def _key_of(self, episode: int) -> str:
-        """Return the key of an episode's row."""
         return f"{self._key}-{episode}"
 
     def open(self, storage: Any, spec: Any) -> Any:
@@ -273,7 +272,6 @@ class _Kept:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what is in a folder."""
     try:
         for entry in folder.iterdir():
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
@@ -302,7 +300,6 @@ def _storage() -> Any:
 
 
 def _root(folder: str | Path | None) -> Path:
-    """Return the folder of data sets."""
     if folder is not None:
         return Path(folder).resolve()
     from minari.storage.datasets_root_dir import get_dataset_path

@@ -162,7 +162,6 @@ class Evaluation:
         return of_agent, of_baseline
 
     def _rows(self, agent: str) -> pd.DataFrame:
-        """Return the runs of one agent."""
         return self.frame[self.frame["agent"] == agent]
 
     def _shaped(self, rows: pd.DataFrame, metric: str) -> NDArray[np.float64]:
@@ -189,7 +188,6 @@ class Evaluation:
         return tuple(map(self._summary, self.agents))
 
     def _summary(self, agent: str) -> Summary:
-        """Return one agent's summary."""
         bsld, baseline = self.values(agent), self.baseline_values(agent)
         return Summary(
             agent=agent,

@@ -69,7 +69,6 @@ class Copies:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
         for name in ("jitter", "replicas"):
             refuse_unless_whole(name, getattr(self, name), error=EvaluationError)
         if (self.jitter > 0) != (self.replicas > 0):

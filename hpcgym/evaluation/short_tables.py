@@ -142,7 +142,6 @@ def _priced_verdict(evaluation: Evaluation, agents: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names as a sentence has them."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -179,7 +178,6 @@ def _names(ranked: Sequence[Row], kinds: Mapping[str, str] | None) -> list[Colum
 
 
 def _ratios(ranked: Sequence[Row], baseline: str) -> list[Column]:
-    """Return the columns of the ratio to the baseline and its interval."""
     return [
         Column(f"bsld to\n{baseline}", fixed([row.ratio.value for row in ranked], 3)),
         Column("95\u00a0%\ninterval", [ends_text(row.ratio, ".3f") for row in ranked], rank=1),
@@ -194,7 +192,6 @@ def _table(
     title: str,
     further: Sequence[str],
 ) -> TextTable:
-    """Return the table, with the sentence and what some agents do that others do not."""
     baseline = evaluations[0].baseline
     prices = []
     for contest, price in _PRICES.items():

@@ -38,7 +38,6 @@ class Association(NamedTuple):
         return (self.parent or self.account) if self.user else self.parent
 
     def __str__(self) -> str:
-        """Return its name for messages."""
         return f"user {self.user!r} of account {self.account!r}" if self.user else self.account
 
 
@@ -62,7 +61,6 @@ class Accounts:
     lines: tuple[Association, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no tree."""
         known: set[str] = set()
         for (account, user), n in Counter(line[:2] for line in self.lines).items():
             if n > 1:
@@ -94,7 +92,6 @@ class Accounts:
         return cls((Association("root"), *users))
 
     def __str__(self) -> str:
-        """Return how many users there are, as names of policies show it."""
         return f"{len(self.users)} users"
 
     @property

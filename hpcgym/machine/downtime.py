@@ -38,7 +38,6 @@ class Downtime:
     announced: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no outage."""
         object.__setattr__(self, "nodes", names_of(self.nodes, MachineError))
         if not self.nodes:
             raise MachineError("nodes is empty")

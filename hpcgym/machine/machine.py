@@ -60,7 +60,6 @@ class NodeType:
     group: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse values of another type or out of range."""
         _check_numbers(self, {"count": 1, "cpus": 1, "gpus": 0, "memory_mb": 0})
         if self.cpus > MOST_CPUS:
             raise MachineError(f"cpus is {self.cpus}; allowed: 1 to {MOST_CPUS}")
@@ -86,7 +85,6 @@ class Partition:
     tier: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse values of another type or out of range."""
         _check_text(self, "name")
         _check_text(self, "nodes")
         _check_numbers(self, {"max_time_s": 0, "max_nodes": 0, "tier": -LARGEST_NUMBER})
@@ -107,7 +105,6 @@ class SwfPartitions:
     field: SwfField = "partition"
 
     def __post_init__(self) -> None:
-        """Refuse a field that logs don't have."""
         if self.field not in get_args(SwfField):
             raise MachineError(unknown_name("field", self.field, get_args(SwfField)))
 
@@ -144,7 +141,6 @@ class Machine:
     outages: tuple[Downtime, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
         object.__setattr__(self, "outages", tuple(self.outages))
         object.__setattr__(self, "nodes", tuple(self.nodes))
         object.__setattr__(self, "partitions", tuple(self.partitions))
@@ -235,7 +231,6 @@ Allowed: count, cpus, gpus, memory_mb, group
         return tables
 
     def __str__(self) -> str:
-        """Show the sizes."""
         n = len(self.partitions)
         partitions = f"{n} partition" + "s" * (n > 1)
         return f"{self.n_nodes} nodes, {self.cpus} cpus, {partitions}"
@@ -361,7 +356,6 @@ Allowed: count, cpus, gpus, memory_mb, group
 
 
 def _check_numbers(entry: object, least: Mapping[str, int]) -> None:
-    """Refuse what is no whole number, or out of range."""
     for key, low in least.items():
         value = getattr(entry, key)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -372,7 +366,6 @@ def _check_numbers(entry: object, least: Mapping[str, int]) -> None:
 
 
 def _check_text(entry: object, key: str) -> None:
-    """Refuse what is no text."""
     value = getattr(entry, key)
     if not isinstance(value, str):
         raise MachineError(f"{key} must be a text, got {type(value).__name__} {value!r}")

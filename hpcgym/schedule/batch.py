@@ -88,7 +88,6 @@ class BatchResult:
         return self.metrics[metric]
 
     def __repr__(self) -> str:
-        """Show the size and the metrics."""
         size = f"{len(self.workloads)} workloads x {len(self.policies)} policies"
         return f"BatchResult({size}: {', '.join(self.metrics)})"
 
@@ -269,7 +268,6 @@ def simulate_many(
 
 
 def _refuse_malformed(workloads: Sequence[Workload], metrics: Sequence[str]) -> None:
-    """Refuse what is no list of workloads, and an unknown metric."""
     refuse_unless_a(Iterable, "metrics", metrics, "a sequence of names")
     is_one = isinstance(workloads, Workload) or not isinstance(workloads, Iterable)
     if is_one or not all(isinstance(w, Workload) for w in workloads):
@@ -379,7 +377,6 @@ def _many_settings(
 
 
 def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orders:
-    """Return every policy as kernels read it."""
     order = settings.backfill_order
     backfill_policy = None if order is None else as_policy(order)
     others = [] if backfill_policy is None else [backfill_policy]

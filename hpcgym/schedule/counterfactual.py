@@ -100,7 +100,6 @@ class Future:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be drawn."""
         given = self.run_times
         is_share = isinstance(given, (int, float)) and not isinstance(given, bool)
         if not (is_share and 0 <= float(given) < 1) and given not in ("exact", "records"):

@@ -49,7 +49,6 @@ class Gang(OwnSimulator):
     rows: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse turns that cannot be taken."""
         for key, value, least in (("quantum", self.quantum, 1), ("switch", self.switch, 0)):
             if type(value) is not int or value < least:
                 raise PolicyError(f"backfill 'gang': {key} must be whole s >= {least}, got {value}")

@@ -116,7 +116,6 @@ def read_shapes(path: str | Path, workload: Workload) -> list[list[Shape]]:
 
 
 def _whole(text: str | None, name: str, path: str | Path, line: int) -> int:
-    """Read a whole number of a row."""
     try:
         return int(text or "")
     except ValueError:
@@ -183,7 +182,6 @@ def simulate_moldable(
 
 
 def _refuse_shapes(workload: Workload, shapes: Sequence[Sequence[Shape]]) -> None:
-    """Refuse shapes that cannot be run."""
     if len(shapes) != len(workload):
         raise WorkloadError(
             f"{workload.name}: shapes must be given for each of {len(workload)} jobs, got "

@@ -82,11 +82,9 @@ class Schedule:
     events: tuple[Event, ...] = ()
 
     def __len__(self) -> int:
-        """Return the number of jobs."""
         return len(self.workload)
 
     def __repr__(self) -> str:
-        """Show the workload and the policy."""
         policy = "" if self.settings is None else f", policy={self.settings.policy!r}"
         return f"Schedule({self.workload.name!r}, {len(self)} jobs{policy})"
 
@@ -255,7 +253,6 @@ class Schedule:
         return pd.DataFrame(self._usage())
 
     def _usage(self) -> dict[str, IntArray]:
-        """Return the columns of `usage`."""
         return node_metrics.usage(*self.on_nodes())
 
     def on_nodes(self) -> tuple[Workload, IntArray, IntArray, Placement, IntArray | None]:
@@ -506,7 +503,6 @@ class Schedule:
         write_swf(path, self._as_log(), force=force)
 
     def _as_log(self) -> SwfLog:
-        """Return the log that `to_swf` writes."""
         from hpcgym.trace.swf import SwfLog, log_of
 
         jobs = self.workload

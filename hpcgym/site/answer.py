@@ -77,7 +77,6 @@ def report_on(
 
 
 def _of_log(log: SiteLog, files: list[str], comparison: Comparison) -> dict[str, Any]:
-    """Return what was read."""
     jobs, judged = log.workload, log.is_judged
     everyone = np.ones(len(jobs), dtype=np.bool_)
     used = comparison.outcomes[RECORDED].summary(everyone)["utilisation"]
@@ -178,7 +177,6 @@ def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any])
 
 
 def _signed(interval: Sequence[float], gain: float) -> str:
-    """Return an interval in the direction of a gain."""
     return span(*sorted(end if gain >= 0 else -end for end in interval))
 
 
@@ -192,11 +190,9 @@ def _span(log: SiteLog) -> str:
 
 
 def _less(gain: float) -> str:
-    """Return which way a gain goes."""
     return "less" if gain >= 0 else "longer"
 
 
 def _group(group: Mapping[str, Any]) -> str:
-    """Name a group of jobs."""
     by, name = str(group["by"]), str(group["name"])
     return {"cpus": f"{name} cpus", "limit": f"a limit of {name}"}.get(by, f"{by} {name}")

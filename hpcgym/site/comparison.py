@@ -144,7 +144,6 @@ _NO_CHANGE = dict.fromkeys(("gain_h", "interval_h", "told", "losers", "winners",
 
 
 def _change(comparison: Comparison, option: str) -> dict[str, Any]:
-    """Return what an option changes for the judged jobs."""
     log, judged = comparison.log, comparison.log.is_judged
     today, then = comparison.outcomes[TODAY], comparison.outcomes[option]
     gains = (today.wait_h - then.wait_h)[judged]

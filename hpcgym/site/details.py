@@ -143,7 +143,6 @@ def _boxes(outcome: Outcome, begin: int) -> list[list[int]] | None:
 
 
 def _facts(comparison: Comparison, job: int) -> dict[str, Any]:
-    """Return what a page says of one job."""
     return {
         **job_facts(comparison.log, job),
         "waits": {

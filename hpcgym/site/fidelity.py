@@ -189,7 +189,6 @@ def verdict(misfit_h: float, mean_h: float) -> str:
 
 
 def _both(recorded: FloatArray, simulated: FloatArray) -> dict[str, dict[str, float]]:
-    """Return waits as recorded and as simulated."""
     return {"recorded": wait_summary(recorded), "simulated": wait_summary(simulated)}
 
 

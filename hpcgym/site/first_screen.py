@@ -56,7 +56,6 @@ def first_screen(report: Mapping[str, Any]) -> Markup:
 
 
 def _masthead(report: Mapping[str, Any]) -> Markup:
-    """Return what the report is of."""
     log = report.get("log") or {}
     facts = [
         f"{number(log.get('n_jobs'))} jobs",
@@ -77,7 +76,6 @@ def _masthead(report: Mapping[str, Any]) -> Markup:
 
 
 def _answer(sentences: Sequence[str]) -> Markup:
-    """Return the three sentences."""
     lines = [tag("p", UNIT.sub("\u00a0", sentence)) for sentence in sentences if sentence]
     return tag(
         "div", *(lines or [tag("p", "The report has no answer.")]), id="answer", class_="answer"
@@ -145,7 +143,6 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
 
 
 def _judged(log: Mapping[str, Any]) -> str:
-    """Say which jobs the waits are of."""
     if not log.get("n_judged"):
         return ""
     return (
@@ -155,7 +152,6 @@ def _judged(log: Mapping[str, Any]) -> str:
 
 
 def _cell(title: str, content: Markup) -> Markup:
-    """Return a cell of the strip."""
     return tag("div", tag("dt", title), tag("dd", content), class_="cell")
 
 
@@ -167,7 +163,6 @@ def _meter(verdict: str) -> Markup:
 
 
 def _first_table(report: Mapping[str, Any]) -> Markup:
-    """Return the options of the first screen."""
     rows = [row for row in report.get("options") or [] if row.get("first")]
     if not rows:
         return tag("p", "No option was simulated.")
@@ -203,7 +198,6 @@ def _first_table(report: Mapping[str, Any]) -> Markup:
 
 
 def _name(row: Mapping[str, Any]) -> Cell:
-    """Return an option's name, and what it is."""
     kind = tag("em", "simulated only") if row.get("group") == "simulated only" else None
     what = tag("small", row.get("what"))
     return Cell(

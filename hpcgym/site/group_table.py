@@ -67,7 +67,6 @@ def _heat_map(name: str, key: str, heat: Report, grid: Sequence[Sequence[float |
 
 
 def _heat_cell(value: float | None, n: int) -> Cell:
-    """Return a cell of a map."""
     if value is None or not is_known(value):
         return Cell("", None, "void")
     step = sum(value >= end for end in WAIT_CLASSES)
@@ -134,7 +133,6 @@ def _group_table(report: Report, by: str, rows: Sequence[Report], total: float) 
 
 
 def _group_row(row: Report, others: Sequence[str], total: float) -> list[Cell]:
-    """Return the cells of a group."""
     spent, means = row.get("core_hours"), row.get("waits") or {}
     today = means.get("today")
     part = spent / total if spent is not None and total > 0 else None

@@ -42,7 +42,6 @@ def markdown_of(report: Mapping[str, Any]) -> str:
 
 
 def _signed(gain_h: float) -> str:
-    """Return a gain with its sign."""
     return f"{'-' if gain_h < 0 else '+'}{hours(abs(gain_h))}"
 
 

@@ -46,7 +46,6 @@ def join(children: Iterable[str | None]) -> Markup:
 
 
 def _attribute(value: str | float) -> str:
-    """Return an attribute's value as text."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -114,14 +113,12 @@ def table(
 
 
 def _head(head: str, is_number: bool) -> Markup:
-    """Return the head of a column."""
     title, _, second = head.partition("\n")
     small = tag("small", second) if second else None
     return tag("th", title, small, scope="col", class_="n" if is_number else None)
 
 
 def _row(row: Sequence[Cell], class_: str) -> Markup:
-    """Return a row of a table."""
     cells = [
         tag(
             "td" if i else "th",
@@ -136,7 +133,6 @@ def _row(row: Sequence[Cell], class_: str) -> Markup:
 
 
 def _nth(texts: Sequence[str], i: int) -> str:
-    """Return the text of a row, where there is one."""
     return texts[i] if i < len(texts) else ""
 
 

@@ -85,14 +85,12 @@ def all_options(report: Report) -> Markup | None:
 def _option_group(
     report: Report, rows: Sequence[Report], kind: str, title: str, scale: IntervalScale
 ) -> Rows:
-    """Return the options of a group."""
     shown = [row for row in rows if row["group"] == kind]
     cells = [_option_row(row, scale) for row in shown]
     return Rows(cells, title, [row_class(row, report.get("best")) for row in shown])
 
 
 def _option_row(row: Report, scale: IntervalScale) -> list[Cell]:
-    """Return the cells of an option."""
     name = join([tag("span", row["name"], class_="option"), tag("small", row.get("what"))])
     shares = ("winners", "losers")
     return [
@@ -110,7 +108,6 @@ def _option_row(row: Report, scale: IntervalScale) -> list[Cell]:
 
 
 def _share(row: Report, key: str) -> Cell:
-    """Return a share of an option."""
     value = row.get(key)
     return Cell(share(value) if is_known(value) else "", value, "n")
 

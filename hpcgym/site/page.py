@@ -40,7 +40,6 @@ def page_html(report: Mapping[str, Any]) -> str:
 
 
 def _part(name: str) -> str:
-    """Return a file of the page."""
     return files("hpcgym.site").joinpath("page", name).read_text(encoding="utf-8")
 
 

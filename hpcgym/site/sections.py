@@ -40,7 +40,6 @@ def sections(report: Report) -> list[Section]:
 
 
 def _section(name: str, title: str, html: Markup) -> Section:
-    """Return a section under its heading."""
     heading = tag("h2", HEADINGS.get(name, title), id=f"{name}-title")
     return Section(
         name, title, tag("section", heading, html, id=name, aria_labelledby=f"{name}-title")
@@ -268,7 +267,6 @@ def _changed(report: Report) -> Markup | None:
 
 
 def _minus(value: float | None) -> float | None:
-    """Return a number with the other sign."""
     return -value if value is not None and is_known(value) else None
 
 
@@ -357,7 +355,6 @@ def _read(report: Report) -> Markup | None:
 
 
 def _settings(report: Report) -> Markup | None:
-    """Return every setting, and the command."""
     rows = [
         [Cell(str(key), None, "name"), Cell(str(value), None, "prose")]
         for key, value in (report.get("settings") or {}).items()

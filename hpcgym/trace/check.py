@@ -61,7 +61,6 @@ class LogCheck:
     dependencies: str | None = None
 
     def __str__(self) -> str:
-        """Lay the findings out for a person."""
         n_jobs, bad_lines = len(self.log), self.log.bad_lines
         lines = [f"{printable(self.log.name)}: {n_jobs} jobs", ""]
         lines.append(f"{'field':<21}{'known':>8}{'smallest':>14}{'largest':>14}")

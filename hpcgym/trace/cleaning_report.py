@@ -84,7 +84,6 @@ class CleaningReport:
         raise TraceError(unknown_name("cleaning step", name, [step.name for step in self.steps]))
 
     def __str__(self) -> str:
-        """Lay the report out, one line per step that met a job; `cut_warning` is beside it."""
         lines = [
             f"{printable(self.name)}: {self.jobs} of {self.records} jobs kept",
             f"  machine    {self.machine_processors} processors ({self.machine_source})",

@@ -66,7 +66,6 @@ def jobs_of(path: Path, frame: pd.DataFrame, columns: Collection[str]) -> tuple[
 
 
 def _cpus(path: Path, processors: Any, chunks: Any) -> Any:
-    """Return the cpus of each chunk."""
     with np.errstate(divide="ignore", invalid="ignore"):
         cpus = processors / chunks
     wrong = ~np.isnan(processors) & (cpus != np.floor(cpus))

@@ -140,11 +140,9 @@ class SwfLog:
     reading: str = ""
 
     def __len__(self) -> int:
-        """Return the number of jobs."""
         return len(self.records)
 
     def __repr__(self) -> str:
-        """Show the name and the size."""
         return f"SwfLog({self.name!r}, {len(self)} jobs)"
 
     def named(self, column: str) -> NDArray[Any]:
@@ -452,7 +450,6 @@ def _lines_of(path: Path) -> list[str]:
 
 
 def _shortened(text: str) -> str:
-    """Return the beginning of a long text."""
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 

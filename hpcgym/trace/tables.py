@@ -287,7 +287,6 @@ def _values(key: str, column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any
 
 
 def _default(key: str, n: int) -> NDArray[Any]:
-    """Return a column that the table lacks."""
     if key in FLAGS:
         return np.full(n, bool(FURTHER[key].default))
     if key == "partition":
@@ -317,7 +316,6 @@ def _processors(
 
 
 def _numbers(column: pd.Series[Any], kind: Column) -> tuple[NDArray[Any], NDArray[Any], str]:
-    """Return a column of numbers."""
     column = column.mask(column.isin(_NO_VALUE)) if column.dtype.kind in "OU" else column
     values = _floats(column)
     empty = _is_empty(column)
@@ -379,7 +377,6 @@ def _floats(column: pd.Series[Any]) -> NDArray[np.float64]:
 
 
 def _is_empty(column: pd.Series[Any]) -> NDArray[np.bool_]:
-    """Tell which cells are empty."""
     return np.array(column.isna(), dtype=bool)
 
 

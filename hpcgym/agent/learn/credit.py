@@ -117,7 +117,6 @@ class CreditTrainer:
         )
 
     def _labelled(self, episodes: Episodes) -> Iterator[Labels]:
-        """Yield the labels of each week."""
         if (policy := as_policy(episodes.settings.policy).name) != "SAF":
             raise HpcgymError(
                 f"{episodes.scenario.name}: [scheduler] policy is {policy}, and {self.name} "

@@ -101,7 +101,6 @@ class SearchTrainer:
     backfill: str = CONTROLLED
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be searched."""
         names = {"searched": Searched, "objective": Measure, "gives": Given}
         allowed = {key: get_args(kind) for key, kind in names.items()}
         for key, known in (allowed | {"strategy": tuple(STRATEGIES)}).items():
@@ -231,7 +230,6 @@ class SearchTrainer:
         return RuleAgent(policy, backfill=backfill)
 
     def _policy(self, numbers: FloatArray, network: FloatArray | None) -> Policy:
-        """Return the index that the numbers make."""
         if self.searched == "index" or network is None:
             return _index(network, numbers)
         scoring = network.copy()

@@ -126,7 +126,6 @@ class RowPlacement:
 
 
 def _taken(started: StartedJobs, places: IntArray) -> StartedJobs:
-    """Return some of the jobs."""
     return StartedJobs._make(column[places] for column in started)
 
 

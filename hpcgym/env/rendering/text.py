@@ -88,7 +88,6 @@ def ansi(frame: Frame, placement: Placement | RowPlacement | None = None) -> str
 
 
 def _ansi_of_nodes(frame: Frame, nodes: NodesFrame) -> str:
-    """Return a frame of a machine of nodes as text."""
     lines = [printable(frame.title), _state_line(frame), "", *_free_lines(nodes), ""]
     lines += _heads_lines(frame, nodes) + _queue_lines(frame)
     return "\n".join(line.rstrip()[:TEXT_WIDTH] for line in lines) + "\n"
@@ -126,7 +125,6 @@ def _free_table(title: str, sets: Sequence[tuple[str, BoolArray]], nodes: NodesF
 
 
 def _free_row(name: str, cells: Iterable[str]) -> str:
-    """Return a row of that table."""
     columns = zip(cells, _COLUMNS.values(), strict=True)
     return f"{printable(name)[:12]:<12}" + "".join(f"{cell:>{width}}" for cell, width in columns)
 
@@ -210,7 +208,6 @@ def _state_line(frame: Frame) -> str:
 
 
 def _head_line(frame: Frame) -> str:
-    """Return the reservation of the head in words."""
     head = frame.reservation
     if head is None:
         return "head: none, no job is held back"

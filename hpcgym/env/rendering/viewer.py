@@ -147,7 +147,6 @@ def _follows(earlier: Frame, later: Frame) -> bool:
 
 
 def _draw(frame: Frame, placement: Placement | RowPlacement | None) -> pygame.Surface:
-    """Draw a whole frame."""
     surface: pygame.Surface = import_pygame().Surface(IMAGE_SIZE, 0, 32)
     surface.fill(PAPER)
     pen = Pen(surface)
@@ -162,7 +161,6 @@ def _draw(frame: Frame, placement: Placement | RowPlacement | None) -> pygame.Su
 
 
 def _draw_processors(pen: Pen, frame: Frame, placement: Placement) -> None:
-    """Draw a machine of processors, and its queue."""
     chart = Chart(CHART, time_axis(frame), frame.machine_processors)
     _draw_time_axis(pen, chart)
     _draw_processor_axis(pen, frame)
@@ -176,7 +174,6 @@ def _draw_processors(pen: Pen, frame: Frame, placement: Placement) -> None:
 
 
 def _draw_nodes(pen: Pen, frame: Frame, placement: RowPlacement) -> None:
-    """Draw a machine of nodes, and its queue."""
     assert frame.nodes is not None
     chart = Chart(node_chart.NODES_CHART, time_axis(frame), frame.machine_processors)
     _draw_time_axis(pen, chart)
@@ -254,7 +251,6 @@ def _draw_jobs(pen: Pen, frame: Frame, chart: Chart, placement: Placement | RowP
 
 
 def _draw_reservation(pen: Pen, frame: Frame, chart: Chart, placement: Placement) -> None:
-    """Hatch the reservation of the head."""
     head = frame.reservation
     if head is None:
         return
@@ -276,7 +272,6 @@ def _draw_now(pen: Pen, frame: Frame, chart: Chart) -> None:
 
 
 def _draw_legend(pen: Pen, hatched: str) -> None:
-    """Write what the shades mean."""
     left, top, _, height = CHART
     x, y = left, top + height + 36
     color = JOBS[0]

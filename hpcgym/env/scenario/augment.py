@@ -82,7 +82,6 @@ class Augmentation:
     hardest: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse values out of range."""
         if self.jitter < 0:
             raise ScenarioError(f"jitter must be at least 0 s, got {self.jitter}")
         if not 0 < self.load[0] <= self.load[1] < math.inf:
@@ -212,7 +211,6 @@ class AugmentedEpisodes(Episodes):
         return self.augmentation.easiest < self._bsld[workload] < self.augmentation.hardest
 
     def _changed(self, generator: np.random.Generator) -> LabelledWorkload:
-        """Draw an episode once and change it."""
         label, workload, is_warm = self._source(generator)
         if self.augmentation.window is not None:
             label, workload = self._cut_out(label, workload, is_warm, generator)

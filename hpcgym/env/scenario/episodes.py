@@ -120,7 +120,6 @@ class Episodes:
         self._slices = slices
 
     def __len__(self) -> int:
-        """Return the number of episodes."""
         return len(self.numbers)
 
     def workload(self, index: int) -> Workload:
@@ -289,7 +288,6 @@ allowed are 1-3
         self._load(state["numbers"])
 
     def __repr__(self) -> str:
-        """Show the scenario and the number of episodes."""
         return f"Episodes({self.scenario.name!r}, {len(self)} of kind {self.scenario.episode.kind})"
 
 

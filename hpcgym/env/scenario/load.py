@@ -174,7 +174,6 @@ def _with_outages(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _outage_of(name: str, table: dict[str, Any]) -> str:
-    """Return an outage as the text of an event."""
     stated = dict(table)
     try:
         if "nodes" in stated:

@@ -315,7 +315,6 @@ def _number(part: Workload) -> int:
 
 
 def _with_history(part: Workload, warm: bool) -> Workload:
-    """Return a workload with its warm history, or with an empty one."""
     if warm:
         return part
     return replace(part, history=empty_history(len(part.history.completed)))

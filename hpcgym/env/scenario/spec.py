@@ -31,7 +31,6 @@ NODE_KEYS = ("nodes", "requested_memory", "placement")
 
 
 def _check_type(table: str, key: str, value: object, hint: Any) -> None:
-    """Refuse a value that is not of the annotated type."""
     options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     if value is None and type(None) in options:
         return
@@ -54,7 +53,6 @@ class _Table:
     LEAST: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:
-        """Refuse values of another type or out of range, and whatever `check` refuses."""
         hints = get_type_hints(type(self))
         for key in (declared.name for declared in fields(self)):  # type: ignore[arg-type]
             _check_type(self.TABLE, key, getattr(self, key), hints[key])
@@ -448,7 +446,6 @@ class Scenario:
     scheduler: SchedulerSpec = field(default_factory=SchedulerSpec)
 
     def __post_init__(self) -> None:
-        """Refuse tables that contradict each other."""
         missing = self.trace.missing_request
         estimates = as_predictor(self.scheduler.estimates).kind
         if missing == "run" and estimates != "exact":

@@ -86,7 +86,6 @@ def draw_gantt(schedules: Labelled, view: View) -> Figure:
 
 
 def _draw_nodes(schedules: Labelled, view: View) -> Figure:
-    """Draw a schedule on a machine of nodes."""
     if len(schedules) > 1:
         raise HpcgymError(f"a Gantt chart of nodes shows one schedule, got {len(schedules)}")
     if view.jobs is not None:
@@ -187,7 +186,6 @@ def _draw_rows(axes: Axes, schedule: Schedule, jobs: IntArray, scale: TimeScale)
 
 
 def _box(left: float, right: float, low: int, high: int) -> Corners:
-    """Return the corners of a rectangle."""
     return [(left, low), (right, low), (right, high), (left, high)]
 
 
@@ -198,7 +196,6 @@ def _name(axes: Axes, schedule: Schedule, job: int, height: float, unit: int) ->
 
 
 def _write(axes: Axes, schedule: Schedule, job: int, middle: float, height: float) -> None:
-    """Write the id of a job at a place."""
     axes.text(
         middle,
         height,

@@ -121,7 +121,6 @@ def _panels(n: int, title: str, size_in: tuple[float, float]) -> tuple[Figure, l
 
 
 def _counted(row: IntArray, column: IntArray, shape: tuple[int, int]) -> style.FloatArray:
-    """Count jobs by row and column."""
     cell = row * shape[1] + column
     return np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 

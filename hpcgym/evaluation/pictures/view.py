@@ -88,7 +88,6 @@ class View(NamedTuple):
 
     @property
     def _days(self) -> str:
-        """The days as text."""
         return f"days {self.first / DAY_S:g} to {self.last / DAY_S:g}"
 
 

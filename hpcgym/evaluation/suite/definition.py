@@ -125,7 +125,6 @@ def load_suite(name: str = NEWEST) -> Suite:
 
 
 def _files() -> list[Path]:
-    """Return the files of suites."""
     folders = [folder / "suite" for folder in shelf_folders("scenarios")]
     return sorted(path for folder in folders for path in folder.glob("*.toml"))
 

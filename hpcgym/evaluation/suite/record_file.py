@@ -212,7 +212,6 @@ def record_of(document: Any) -> Record:
 
 
 def _weeks_of(value: Any, where: str, n_copies: int) -> dict[int, Week]:
-    """Return the weeks of a log."""
     weeks = {}
     for number, week in _table(value, where).items():
         if not re.fullmatch(r"[1-9][0-9]{0,3}", number):
@@ -229,7 +228,6 @@ def _weeks_of(value: Any, where: str, n_copies: int) -> dict[int, Week]:
 
 
 def _numbers(value: Any, where: str, n_copies: int) -> tuple[float, ...]:
-    """Return the metric of each copy."""
     plain = isinstance(value, list) and all(type(number) in (int, float) for number in value)
     if not plain or len(value) != n_copies:
         raise EvaluationError(f"{where} must be {n_copies} numbers")
@@ -239,7 +237,6 @@ def _numbers(value: Any, where: str, n_copies: int) -> tuple[float, ...]:
 
 
 def _weights_of(value: Any) -> dict[str, bytes]:
-    """Return the files of weights."""
     weights = {}
     for name, text in _table(value, "agent.weights").items():
         if not FILE_NAME.fullmatch(name):
@@ -264,7 +261,6 @@ def _table(value: Any, where: str, keys: set[str] | None = None) -> dict[str, An
 
 
 def _text(value: Any, where: str) -> str:
-    """Return a text."""
     if not isinstance(value, str):
         raise EvaluationError(f"{where} must be a text")
     return value

@@ -49,7 +49,6 @@ class MachineFile(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Say what was read, and what of it is not simulated."""
         return "\n".join([f"{self.format}: {self.machine}", *self.notes])
 
 
@@ -82,6 +81,5 @@ def _from_toml(path: str | Path) -> Machine:
 
 
 def _note(what: str, names: list[str]) -> str:
-    """Return a note with the first names that it is about."""
     more = ", ..." if len(names) > SHOWN else ""
     return f"{len(names)} {what}: {', '.join(names[:SHOWN])}{more}"

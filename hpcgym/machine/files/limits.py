@@ -147,7 +147,6 @@ def _limits(cells: dict[str, str], path: str | Path, line: int) -> dict[str, dic
 
 
 def _resources(value: str, where: str) -> dict[str, str]:
-    """Read a list of resources."""
     parts = dict(part.partition("=")[::2] for part in value.split(","))
     for name in parts:
         if name not in OF_TRES:

@@ -85,7 +85,6 @@ def read_priorities(*paths: str | Path) -> dict[str, Any]:
 
 
 def _config(text: str, path: str) -> dict[str, Any]:
-    """Read weights and partitions."""
     stated: dict[str, Any] = {}
     for pair in _PAIR.finditer(text):
         key, value = pair[1], pair[2]
@@ -102,7 +101,6 @@ def _config(text: str, path: str) -> dict[str, Any]:
 
 
 def _stated(key: str, value: str, where: str) -> dict[str, Any]:
-    """Return what a key of the configuration means."""
     if key in WEIGHTS:
         return {WEIGHTS[key]: read_cell(count_of, value, where)}
     if key in SPANS:
@@ -120,7 +118,6 @@ def _stated(key: str, value: str, where: str) -> dict[str, Any]:
 
 
 def _flags(flags: list[str], where: str) -> dict[str, Any]:
-    """Return what flags mean."""
     for flag in flags:
         if flag not in (*FLAGS, *OF_RUNNING_JOBS):
             raise MachineError(
@@ -218,7 +215,6 @@ def _parents_first(lines: Iterable[Association]) -> list[Association]:
 
 
 def _stated_shares(cells: dict[str, str], where: str) -> str:
-    """Return what a line states as shares."""
     text = next((cells[key] for key in ("RawShares", "Share") if key in cells), None)
     if text is None:
         raise MachineError(f"{where}: no column RawShares or Share; print it by: sshare -l -a -P")

@@ -87,7 +87,6 @@ def _records(text: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _node(keys: dict[str, str], where: str) -> NodeRecord:
-    """Read a node."""
     name, configured = keys["NodeName"], keys.get("CfgTRES", "")
     keys["TRES"] = resource_of(configured, "cpu")
     cpus = first_known(keys, "CPUEfctv", "TRES", "CPUTot")
@@ -111,7 +110,6 @@ def _node(keys: dict[str, str], where: str) -> NodeRecord:
 
 
 def _partition(keys: dict[str, str], where: str) -> PartitionRecord:
-    """Read a partition."""
     return PartitionRecord(
         keys["PartitionName"],
         "" if keys.get("Nodes") == "(null)" else keys.get("Nodes", ""),

@@ -110,7 +110,6 @@ def _gpus(records: Records, name: str, gres: str, configured: str, where: str) -
 
 
 def _add_node(records: Records, row: Mapping[str, Any], where: str) -> None:
-    """Add an entry of `nodes`."""
     name = _named(row, where)
     cpus = _number(row, "effective_cpus", where) or _number(row, "cpus", where)
     if not cpus:
@@ -162,7 +161,6 @@ _NOT_SIMULATED = {"minimums.nodes": 1, "maximums.cpus_per_node": 0, "maximums.cp
 
 
 def _add_partition(records: Records, row: Mapping[str, Any], where: str) -> None:
-    """Add a partition."""
     name = _named(row, where)
     for path, plain in _NOT_SIMULATED.items():
         if (limit := _number(row, path, where)) > plain:
@@ -180,7 +178,6 @@ def _add_partition(records: Records, row: Mapping[str, Any], where: str) -> None
 
 
 def _named(row: Mapping[str, Any], where: str) -> str:
-    """Return an entry's name."""
     name = _text(row, "name")
     if not name:
         raise MachineError(f"{where}: name is missing")

@@ -142,7 +142,6 @@ class _Configuration:
             self.partitions.append((where, self.defaults.get(kind, {}) | keys))
 
     def _add_nodes(self, keys: Keys, where: str) -> None:
-        """Add the nodes of a line that are there."""
         names = hosts_of(keys["nodename"], f"{where}: NodeName")
         state = keys.get("state", "").upper()
         for feature in keys.get("feature", keys.get("features", "")).split(","):
@@ -188,7 +187,6 @@ class _Configuration:
         return ",".join(node for node in dict.fromkeys(nodes) if node not in self.absent)
 
     def _set(self, name: str) -> list[str]:
-        """Return the nodes of a set, by name and by feature."""
         nodes = []
         for where, keys in self.sets.get(name, []):
             nodes += hosts_of(keys.get("nodes", ""), f"{where}: Nodes of NodeSet {name}")

@@ -62,7 +62,6 @@ class Bandit(Chooser):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be played."""
         for key, known in (("algorithm", Algorithm), ("information", Information)):
             if getattr(self, key) not in get_args(known):
                 raise PolicyError(unknown_name(key, getattr(self, key), get_args(known)))

@@ -49,7 +49,6 @@ class DynP(Chooser):
         return f"dynP({','.join(self.candidates)})"
 
     def __post_init__(self) -> None:
-        """Refuse candidates that cannot be planned with."""
         if not self.candidates:
             raise PolicyError("dynP needs at least one candidate, got none")
         checked_candidates(self.candidates)

@@ -67,7 +67,6 @@ class Planner(Chooser):
     expects: ClassVar[int] = EXPECT_BY_RECORDS
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be planned."""
         if not self.candidates:
             raise PolicyError("a planner needs at least one candidate, got none")
         checked_orders(self.candidates)

@@ -162,7 +162,6 @@ class _StatefulRun(ChooserRun):
             self.policy.submitted(self._event(simulator, job, simulator.now))
 
     def _event(self, simulator: Simulator, job: int, time: int) -> JobEvent:
-        """Describe a job at an event."""
         jobs, table = simulator.workload, simulator.table
         return JobEvent(
             time,

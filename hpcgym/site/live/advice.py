@@ -202,7 +202,6 @@ class _Reasons:
         return ""
 
     def _starts(self, at: int) -> str:
-        """Say when it starts, and what it waits for."""
         snapshot = self.stage.snapshot
         job, now = snapshot.waiting[at], snapshot.now
         if at not in self.here:
@@ -233,12 +232,10 @@ def _no_limit(stage: Stage) -> Iterator[str]:
 
 
 def _cpus(count: int) -> str:
-    """Count cpus."""
     return "1 cpu" if count == 1 else f"{count} cpus"
 
 
 def _counted(jobs: IntArray) -> str:
-    """Count jobs."""
     return "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
 
 

@@ -53,7 +53,6 @@ def is_on(day: date, seed: int = 0) -> bool:
 
 
 def _is_first(day: date) -> bool:
-    """Tell whether a day is the earlier one of its pair."""
     return day.toordinal() // 7 % 2 == 0
 
 

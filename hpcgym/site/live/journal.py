@@ -53,7 +53,6 @@ class Journal:
             self._take(entry)
 
     def _take(self, entry: Mapping[str, Any]) -> None:
-        """Take in an entry."""
         for job, site in entry.get("set", {}).items():
             self.sites.setdefault(int(job), []).append(site)
         self.expires = entry.get("expires", self.expires)

@@ -142,14 +142,12 @@ def _time(text: str) -> int | None:
 
 
 def _count(text: str) -> int:
-    """Read a whole number."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError("allowed: a whole number")
     return int(text)
 
 
 def _whole(text: str) -> int:
-    """Read a whole number with a sign."""
     return -_count(text[1:]) if text.startswith("-") else _count(text)
 
 
@@ -166,12 +164,10 @@ def _span(text: str) -> int:
 
 
 def _limit(text: str) -> int:
-    """Read a limit."""
     return UNLIMITED_S if text in ("UNLIMITED", "NOT_SET", "INVALID") else max(_span(text), 1)
 
 
 def _dependency(text: str) -> str:
-    """Read what a job waits for."""
     return "" if text == "(null)" else text
 
 

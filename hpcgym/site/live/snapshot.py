@@ -98,7 +98,6 @@ def snapshots_of(reading: Reading, partitions: Sequence[str] = ()) -> list[Snaps
 
 
 def _home(job: QueuedJob) -> str:
-    """Return the first partition of a job."""
     return job.partition.split(",")[0]
 
 
@@ -127,7 +126,6 @@ def _sharing_nodes(nodes: Iterable[Node]) -> list[set[str]]:
 
 
 def _snapshot(reading: Reading, group: set[str]) -> Snapshot:
-    """Return the snapshot of one machine."""
     nodes = {node.name: node for node in reading.nodes if node.partition in group}
     up = {name: node for name, node in nodes.items() if _is_up(node.state)}
     running = [
@@ -201,7 +199,6 @@ def _why_kept_out(job: WaitingJob, cpus: int, n_nodes: int) -> str:
 
 
 def _counted(n_nodes: int) -> str:
-    """Count nodes."""
     return "1 node" if n_nodes == 1 else f"{n_nodes} nodes"
 
 
@@ -212,7 +209,6 @@ def _notes(
     held: int,
     group: set[str],
 ) -> Iterable[str]:
-    """Yield what is simplified."""
     total = sum(node.cpus for node in up.values())
     away = len(nodes) - len(up)
     sizes = {node.cpus for node in up.values()}

@@ -59,7 +59,6 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
 
 
 def _rows(source: Source, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    """Yield what each line states."""
     for key in ("MaxNodes", "MaxProcs"):
         ledger.machine_processors = _header_number(source, key) or ledger.machine_processors
     begin = _header_number(source, "UnixStartTime")

@@ -309,7 +309,6 @@ def _plain(text: str) -> str:
 
 
 def _number(text: str, key: str) -> int:
-    """Read a whole number."""
     if not _INTEGER.fullmatch(text):
         raise ValueError(f"{key} cannot be read")
     return int(text)

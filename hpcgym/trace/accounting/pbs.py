@@ -153,7 +153,6 @@ def _moment(keys: dict[str, str], key: str) -> int:
 
 
 def _limit(text: str) -> int:
-    """Read a limit on the run time."""
     if text.upper() in NO_LIMIT:
         return PARTITION_LIMIT
     try:
@@ -294,7 +293,6 @@ def _as_chunks(groups: list[tuple[int, int, int, int]]) -> dict[str, Any]:
 
 
 def _count(text: str, key: str) -> int:
-    """Read a count."""
     if not text.isdecimal() or len(text) > _DIGITS:
         raise ValueError(f"{key} cannot be read")
     return int(text)

@@ -244,7 +244,6 @@ def in_blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
 
 
 def _gathered(rows: Sequence[Mapping[str, Any]]) -> Block:
-    """Turn rows into columns."""
     return {key: [row.get(key, default) for row in rows] for key, default in FIELDS.items()}
 
 

@@ -100,7 +100,6 @@ class Accounting:
         return "; ".join([*parts, f"waits from {self.counted_from} time", *self.ledger.important])
 
     def __str__(self) -> str:
-        """Say what was read, left out, taken for granted and recorded."""
         n_jobs = len(self.job_waits)
         lines = [f"{printable(path)}: {name}" for path, name in self.formats]
         lines.append(f"rows       {self.ledger.rows}, of which {len(self.runs)} are runs of jobs")

@@ -166,7 +166,6 @@ def _cells(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _at(job: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
-    """Return what is at the first path that is there; "" if none is."""
     for path in paths:
         value: Any = job
         for key in path.split("."):

@@ -207,14 +207,12 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
 
 
 def _lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Yield the lines from the header on."""
     before = _BEFORE.match(source.text)
     skipped = source.text.count("\n", 0, before.end()) if before else 0
     return dropwhile(lambda line: line[0] <= skipped, source.lines())
 
 
 def _canonical(name: str) -> str:
-    """Return the name of a field as `slurm` has it."""
     folded = name.casefold()
     return slurm.ALIASES.get(folded, folded)
 

@@ -141,7 +141,6 @@ def _ends_at(parts: list[str], end: int) -> bool:
 
 
 def _count(keys: dict[str, str], key: str) -> int:
-    """Read a count."""
     if not _INTEGER.fullmatch(keys[key]) or int(keys[key]) >= MOST:
         raise ValueError(f"{key} cannot be read")
     return int(keys[key])

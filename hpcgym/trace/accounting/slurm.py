@@ -270,7 +270,6 @@ def _state(text: str) -> str:
 
 
 def _is_limit(reason: str) -> int:
-    """Tell whether a reason of waiting is a limit."""
     return int(LIMITS.match(reason.strip()) is not None)
 
 

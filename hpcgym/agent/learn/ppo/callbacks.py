@@ -108,7 +108,6 @@ class ValidationCallback(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        """Count the rollout."""
         self._n_rollouts += 1
 
     def _on_training_end(self) -> None:
@@ -250,7 +249,6 @@ class ValidationCallback(BaseCallback):
         return self._n_rollouts * self._config.n_steps * self._config.n_envs
 
     def _take_time(self) -> None:
-        """Add the time that has passed."""
         now = time.perf_counter()
         self.seconds += now - self._since
         self._since = now

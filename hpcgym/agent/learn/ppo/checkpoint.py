@@ -70,7 +70,6 @@ class TrainingSettings:
     augmentation: Augmentation | None
 
     def __post_init__(self) -> None:
-        """Refuse a seed that no training can have."""
         refuse_seed(self.seed)
 
     @classmethod

@@ -143,7 +143,6 @@ class PPOConfig:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse values that no training can have."""
         if not isinstance(self.start, str):
             if not self.start or self.action in FROM_ZERO:
                 raise HpcgymError(
@@ -417,7 +416,6 @@ def _check_keys(kind: type[PPOConfig | Augmentation], keys: Iterable[str]) -> No
 
 
 def _value_of(kind: str, text: str) -> Any:
-    """Read a value as its type."""
     if kind == "bool":
         return {"true": True, "false": False}[text.casefold()]
     if kind == "str | int":

@@ -53,7 +53,6 @@ class _Networks:
         )
 
     def _distribution(self: Any, packed: Packed, h: Tensor | None = None) -> Distribution:
-        """Return the distribution of actions."""
         output = self.scorer(packed, h)
         if self._spec.scores_jobs:
             divided = output / self._spec.temperature

@@ -136,11 +136,9 @@ class Scorer(nn.Module):
         return NetworkAgent(self.spec, self.weights())
 
     def _array(self, name: str) -> Tensor:
-        """Return the parameter of a name."""
         return torch.as_tensor(self.arrays[name.replace(".", "_")])
 
     def _layer(self, name: str, h: Tensor) -> Tensor:
-        """Apply one affine layer."""
         return torch.addmm(self._array(f"{name}.bias"), h, self._array(f"{name}.weight"))
 
     def _encoded(self, h: Tensor, packed: Packed) -> Tensor:
