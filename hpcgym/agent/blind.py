@@ -35,14 +35,10 @@ class Shuffled:
     """Takes actions that an agent took, each once, in a turn that is drawn for each episode.
 
     What is shown first decides the turn, so that runs can be made again.
-
-    Attributes:
-        actions: The actions, shape (n, ...).
-        seed: Seed of the turns.
     """
 
-    actions: NDArray[Any]
-    seed: int = 0
+    actions: NDArray[Any]  # the actions, shape (n, ...)
+    seed: int = 0  # seed of the turns
 
     def predict(
         self,

@@ -69,24 +69,6 @@ Weights = dict[str, Floats]
 class NetworkSpec:
     """The architecture of a network.
 
-    Attributes:
-        network: "kernel" scores each job by itself, given the cluster; "attention" also lets the
-            jobs attend to each other.
-        n_slots: Visible jobs.
-        n_outputs: Numbers of an action that is a vector, or policies of a `policy` action; 0 for
-            scores of jobs.
-        start: What an untrained network does: "saf", or Smith's rule by users' records,
-            "smith-history", or by the regression, "smith-reg", or with urgency,
-            "smith-urgent"; `weights` takes "saf" only. For `index`, `controls` and `trials` it only
-            decides what observations expect run times by.
-        start_output: Which of those outputs is the start's; 0 for scores of jobs.
-        hidden: Width of a layer.
-        layers: Layers of the kernel, >= 1.
-        heads: Heads of the attention; they divide `hidden`.
-        bound: How far tanh(f) may move a score, in natural logarithms, or an action, in its units.
-        residual: Whether f corrects the start; else f alone is the output, without a bound.
-        temperature: What scores are divided by before actions are sampled by them.
-
     Raises:
         CardError: A number out of range, or a name that is not known.
 
@@ -94,18 +76,26 @@ class NetworkSpec:
     attention; specification, section 10, design G.
     """
 
+    # "kernel" scores each job by itself, given the cluster; "attention" also lets the jobs attend
+    # to each other.
     network: str
     action: str
-    n_slots: int
+    n_slots: int  # visible jobs
+    # Numbers of an action that is a vector, or policies of a `policy` action; 0 for scores of jobs.
     n_outputs: int = 0
+    # What an untrained network does: "saf", or Smith's rule by users' records, "smith-history", or
+    # by the regression, "smith-reg", or with urgency, "smith-urgent"; `weights` takes "saf" only.
+    # For `index`, `controls` and `trials` it only decides what observations expect run times by.
     start: str = "saf"
-    start_output: int = 0
-    hidden: int = 32
-    layers: int = 2
-    heads: int = 2
+    start_output: int = 0  # which of those outputs is the start's; 0 for scores of jobs
+    hidden: int = 32  # width of a layer
+    layers: int = 2  # layers of the kernel, >= 1
+    heads: int = 2  # heads of the attention; they divide `hidden`
+    # How far tanh(f) may move a score, in natural logarithms, or an action, in its units.
     bound: float = 4.0
+    # Whether f corrects the start; else f alone is the output, without a bound.
     residual: bool = True
-    temperature: float = 0.5
+    temperature: float = 0.5  # what scores are divided by before actions are sampled by them
 
     def __post_init__(self) -> None:
         for key, allowed in (("network", Network), ("action", Chosen), ("start", Start)):
@@ -191,10 +181,6 @@ class NetworkSpec:
 class NetworkAgent:
     """A network that chooses actions, without torch.
 
-    Attributes:
-        weights: Its weights, by the names of `NetworkSpec.shapes`.
-        seed: Seed of the actions that are sampled; the best ones need none.
-
     Raises:
         CardError: Weights that are not those of the network, or not finite.
 
@@ -210,8 +196,8 @@ class NetworkAgent:
     """
 
     spec: NetworkSpec
-    weights: Weights
-    seed: int = 0
+    weights: Weights  # its weights, by the names of `NetworkSpec.shapes`
+    seed: int = 0  # seed of the actions that are sampled; the best ones need none
     _generator: np.random.Generator = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

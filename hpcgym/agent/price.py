@@ -47,22 +47,17 @@ class PriceAgent(ABC):
 class PriceRule(PriceAgent):
     """Kappa by what waits, and a cap that is another one in hours that are not cheap.
 
-    Attributes:
-        kappa: Of the event `price`, as `power`.
-        power: The same.
-        cap: Share of the machine that may be busy once a long job has started, in cheap hours.
-        cheap: An hour is cheap if at most this share of a day is cheaper, of the 23 h behind it.
-        dear: The cap of other hours.
-
     Raises:
         CardError: A number out of range.
     """
 
-    kappa: float
-    power: float = 0
+    kappa: float  # of the event `price`, as `power`
+    power: float = 0  # the same
+    # Share of the machine that may be busy once a long job has started, in cheap hours.
     cap: float = 1
+    # An hour is cheap if at most this share of a day is cheaper, of the 23 h behind it.
     cheap: float = 1
-    dear: float = 1
+    dear: float = 1  # the cap of other hours
 
     def __post_init__(self) -> None:
         if not (0 < self.kappa <= 1e9 and 0 <= self.power <= 10):
@@ -89,14 +84,12 @@ class PriceRule(PriceAgent):
 class PriceNet(PriceAgent):
     """A network of two layers of tanh, on observations less their mean over their deviation.
 
-    Attributes:
-        arrays: "mean" and "deviation", shape (38,), "limit", a number; weights "w0", "w1", "w2",
-            (inputs, outputs), and biases "b0", "b1", "b2".
-
     Raises:
         CardError: An array that is not there, or of another shape.
     """
 
+    # "mean" and "deviation", shape (38,), "limit", a number; weights "w0", "w1", "w2", (inputs,
+    # outputs), and biases "b0", "b1", "b2".
     arrays: Mapping[str, NDArray[Any]]
 
     @classmethod

@@ -32,9 +32,6 @@ class ReplayAgent(RuleAgent):
 
     The first takes weeks before which nothing is known, and those where all rules are equal.
 
-    Attributes:
-        rules: The rules, at least two.
-
     Raises:
         CardError: Fewer than two rules.
 
@@ -45,7 +42,7 @@ class ReplayAgent(RuleAgent):
         'SAF'
     """
 
-    rules: tuple[RuleAgent, ...] = ()
+    rules: tuple[RuleAgent, ...] = ()  # the rules, at least two
 
     def __init__(
         self,

@@ -42,20 +42,14 @@ SMALLEST_LOG = -12.0
 
 @dataclass(frozen=True)
 class Samples:
-    """What a network learns from.
+    """What a network learns from."""
 
-    Attributes:
-        inputs: What it reads, shape (n_samples, N_NETWORK_INPUTS).
-        run_time_ratio: The job's run-time ratio D/E, shape (n_samples,).
-        speed: 10 s / D, shape (n_samples,): the speed E/D over its largest value, so that jobs with
-            long estimates count no more than others.
-        log_bound: log(E / 10 s), shape (n_samples,).
-    """
-
-    inputs: FloatArray
-    run_time_ratio: FloatArray
+    inputs: FloatArray  # what it reads, shape (n_samples, N_NETWORK_INPUTS)
+    run_time_ratio: FloatArray  # the job's run-time ratio D/E, shape (n_samples,)
+    # 10 s / D, shape (n_samples,): the speed E/D over its largest value, so that jobs with long
+    # estimates count no more than others.
     speed: FloatArray
-    log_bound: FloatArray
+    log_bound: FloatArray  # log(E / 10 s), shape (n_samples,)
 
     def __len__(self) -> int:
         return len(self.run_time_ratio)
@@ -63,17 +57,11 @@ class Samples:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How a network is fitted.
+    """How a network is fitted."""
 
-    Attributes:
-        epochs: How often each sample is used.
-        batch: Samples of one step.
-        learning_rate: Largest step size of Adam, which rises to it and then falls to 0.
-    """
-
-    epochs: int = 6
-    batch: int = 512
-    learning_rate: float = 6e-3
+    epochs: int = 6  # how often each sample is used
+    batch: int = 512  # samples of one step
+    learning_rate: float = 6e-3  # largest step size of Adam, which rises to it and then falls to 0
 
 
 def samples_of(episodes: Episodes) -> Samples:

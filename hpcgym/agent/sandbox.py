@@ -60,14 +60,10 @@ class SandboxedAgent:
     """An agent whose code runs in another process, which begins with its first episode.
 
     Each episode is played by the agent as it was loaded; it remembers nothing of others.
-
-    Attributes:
-        given: The absolute path of its file, and ":Name" where that was said.
-        digest: Of the file and what it imports beside it.
     """
 
-    given: str
-    digest: str
+    given: str  # the absolute path of its file, and ":Name" where that was said
+    digest: str  # of the file and what it imports beside it
     _process: _Process | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:

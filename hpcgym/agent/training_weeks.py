@@ -21,24 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Training:
-    """How an agent was trained.
+    """How an agent was trained."""
 
-    Attributes:
-        weeks: Numbers of the training weeks, by the name of their scenario.
-        seconds: Wall time it took, s.
-        commit: The project's commit it was made at.
-        logs: sha256 of the uncompressed text of the log behind each scenario, where the log was at
-            hand. It identifies the log where the scenario is unknown.
-        ended_at_start: Whether the agent is what the training began with, since nothing that was
-            tried was better.
-    """
-
+    # Numbers of the training weeks, by the name of their scenario.
     weeks: Mapping[str, tuple[int, ...]]
     seed: int
-    seconds: float
-    commit: str
+    seconds: float  # wall time it took, s
+    commit: str  # the project's commit it was made at
     command: str
+    # sha256 of the uncompressed text of the log behind each scenario, where the log was at hand. It
+    # identifies the log where the scenario is unknown.
     logs: Mapping[str, str] = field(default_factory=dict)
+    # Whether the agent is what the training began with, since nothing that was tried was better.
     ended_at_start: bool = False
 
 

@@ -28,22 +28,16 @@ from hpcgym.trace.resample import jitter
 
 
 class Score(NamedTuple):
-    """The metrics of a validation.
+    """The metrics of a validation."""
 
-    Attributes:
-        ratio: Sum over the weeks of the mean bsld over SAF's; of several scenarios the geometric
-            mean.
-        mean_log_ratio: Mean natural logarithm of the ratio of a week and copy.
-        mean_bsld: Mean over all weeks and copies.
-        by_week: Geometric mean of the ratios of weeks, all logs together, with its interval.
-        gap: Gap closed on these weeks, of the ratio of sums, in units of that of the test weeks;
-            None where no scale is known.
-    """
-
+    # Sum over the weeks of the mean bsld over SAF's; of several scenarios the geometric mean.
     ratio: float
-    mean_log_ratio: float
-    mean_bsld: float
+    mean_log_ratio: float  # mean natural logarithm of the ratio of a week and copy
+    mean_bsld: float  # mean over all weeks and copies
+    # Geometric mean of the ratios of weeks, all logs together, with its interval.
     by_week: Estimate | None = None
+    # Gap closed on these weeks, of the ratio of sums, in units of that of the test weeks; None
+    # where no scale is known.
     gap: Estimate | None = None
 
     def __str__(self) -> str:

@@ -36,27 +36,19 @@ NOTICE_S = 2.0
 
 @dataclass(eq=False)
 class Steps:
-    """Work in equal steps.
+    """Work in equal steps."""
 
-    Attributes:
-        total: How many steps there are.
-        name: What is done; "" counts for the work around it only.
-        unit: What a step is, in the plural; "" = steps are not counted aloud.
-        notice: Printed soon where there is no terminal; "" = nothing.
-        count: Returns how many are done, parts of steps included; None = those advanced.
-        shares: What each of other processes has done of the step that it is at, as of `sent`.
-        told: Returns how far the work is, in place of a share and a clock.
-        n_done: How many were advanced.
-    """
-
-    total: float
-    name: str = ""
-    unit: str = ""
-    notice: str = ""
+    total: float  # how many steps there are
+    name: str = ""  # what is done; "" counts for the work around it only
+    unit: str = ""  # what a step is, in the plural; "" = steps are not counted aloud
+    notice: str = ""  # printed soon where there is no terminal; "" = nothing
+    # Returns how many are done, parts of steps included; None = those advanced.
     count: Callable[[], float] | None = None
+    # What each of other processes has done of the step that it is at, as of `sent`.
     shares: Sequence[float] = ()
+    # Returns how far the work is, in place of a share and a clock.
     told: Callable[[], str] | None = None
-    n_done: float = 0.0
+    n_done: float = 0.0  # how many were advanced
     begun: float = field(default_factory=time.monotonic)
     samples: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=600))
 

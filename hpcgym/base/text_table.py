@@ -35,18 +35,12 @@ DEFAULT_WIDTH = 80
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes:
-        title: Its head; lines are split at line feeds.
-        cells: Texts.
-        rank: Those of the highest rank go first; 0 stays.
-    """
-
-    title: str
-    cells: Sequence[str]
+    title: str  # its head; lines are split at line feeds
+    cells: Sequence[str]  # texts
     kind: Kind = "number"
-    rank: int = 0
+    rank: int = 0  # those of the highest rank go first; 0 stays
 
     @cached_property
     def width(self) -> int:
@@ -66,21 +60,13 @@ class Column:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table that rich prints in the width there is.
+    """A table that rich prints in the width there is."""
 
-    Attributes:
-        columns: Its columns, all of one length.
-        title: A line above.
-        notes: Lines below, wrapped.
-        bold: Positions of rows to print bold.
-        elsewhere: How to see columns that were left out.
-    """
-
-    columns: Sequence[Column]
-    title: str = ""
-    notes: Sequence[str] = ()
-    bold: Sequence[int] = ()
-    elsewhere: str = "--format csv has all"
+    columns: Sequence[Column]  # its columns, all of one length
+    title: str = ""  # a line above
+    notes: Sequence[str] = ()  # lines below, wrapped
+    bold: Sequence[int] = ()  # positions of rows to print bold
+    elsewhere: str = "--format csv has all"  # how to see columns that were left out
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines for rich."""

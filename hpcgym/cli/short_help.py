@@ -16,15 +16,10 @@ MOST_SHOWN = 12
 
 
 class ShortHelp(NamedTuple):
-    """What the help of a command has.
+    """What the help of a command has."""
 
-    Attributes:
-        example: A line to type.
-        shown: The options that `--help` shows, where the command has more than `MOST_SHOWN`.
-    """
-
-    example: str
-    shown: str = ""
+    example: str  # a line to type
+    shown: str = ""  # the options that `--help` shows, where the command has more than `MOST_SHOWN`
 
 
 _COMPARED = "--scenario --log --jitter --replicas --baseline --on --all --output"

@@ -52,17 +52,11 @@ class StepResults(NamedTuple):
 
 @dataclass(eq=False)
 class WideRows:
-    """A state for environments that need more room than the others have.
-
-    Attributes:
-        state: The state.
-        room: The room of each of its rows.
-        free: Rows that no environment is in.
-    """
+    """A state for environments that need more room than the others have."""
 
     state: State
     room: Room
-    free: list[int]
+    free: list[int]  # rows that no environment is in
 
     @cached_property
     def addresses(self) -> NDArray[Any]:
@@ -75,17 +69,12 @@ class WideRows:
 
 
 class Copies(NamedTuple):
-    """Arrays that observations are copied to, and what they are like while nobody else has them.
+    """Arrays that observations are copied to, and what they are like while nobody else has them."""
 
-    Attributes:
-        parts: The arrays by their keys in an observation; a flat one has the key "".
-        where: Where a step copies to, in the columns of `Batch.out`.
-        n_references: References to each array.
-    """
-
+    # The arrays by their keys in an observation; a flat one has the key "".
     parts: dict[str, NDArray[np.float32]]
-    where: NDArray[np.int64]
-    n_references: list[int]
+    where: NDArray[np.int64]  # where a step copies to, in the columns of `Batch.out`
+    n_references: list[int]  # references to each array
 
     def are_free(self) -> bool:
         """Tell whether nobody else has one of the arrays, or a view of one."""

@@ -45,17 +45,11 @@ from hpcgym.schedule.schedule import Schedule
 
 @dataclass(eq=False)
 class SafMean:
-    """The mean bounded slowdown of SAF on an episode, simulated when it is first asked for.
+    """The mean bounded slowdown of SAF on an episode, simulated when it is first asked for."""
 
-    Attributes:
-        settings: The scenario's own scheduler, with SAF.
-        workload: The jobs.
-        run_time: Executed run times, shape (n_jobs,), s.
-    """
-
-    settings: SchedulerSettings
-    workload: Workload
-    run_time: NDArray[np.int64]
+    settings: SchedulerSettings  # the scenario's own scheduler, with SAF
+    workload: Workload  # the jobs
+    run_time: NDArray[np.int64]  # executed run times, shape (n_jobs,), s
 
     @cached_property
     def value(self) -> float:
@@ -72,27 +66,17 @@ class SafMean:
 
 @dataclass(eq=False)
 class EnvEpisode:
-    """One episode of an environment, as kernels read it.
+    """One episode of an environment, as kernels read it."""
 
-    Attributes:
-        prepared: Jobs, what a second of waiting costs each, and scheduler.
-        reward: The reward.
-        cost: What waiting costs each job.
-        baseline: Scheduler of the paired baseline, None without one.
-        saf: What a mean bounded slowdown is compared with in infos.
-        own_fields: Fields of the user's own that observations show.
-        price: The event `price`, None without one.
-        n_present: Jobs that waited or ran at once, as far as a vector environment needed room for
-            more than usual; the next one to play the episode begins with as much.
-    """
-
-    prepared: PreparedEpisode
+    prepared: PreparedEpisode  # jobs, what a second of waiting costs each, and scheduler
     reward: Reward
-    cost: Cost
-    baseline: SchedulerSettings | None
-    saf: SafMean
-    own_fields: tuple[OwnField, ...] = ()
-    price: Price | None = None
+    cost: Cost  # what waiting costs each job
+    baseline: SchedulerSettings | None  # scheduler of the paired baseline, None without one
+    saf: SafMean  # what a mean bounded slowdown is compared with in infos
+    own_fields: tuple[OwnField, ...] = ()  # fields of the user's own that observations show
+    price: Price | None = None  # the event `price`, None without one
+    # Jobs that waited or ran at once, as far as a vector environment needed room for more than
+    # usual; the next one to play the episode begins with as much.
     n_present: int = 0
 
     @property

@@ -20,20 +20,14 @@ PARTS = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class Problem:
-    """What the ids of a problem fix.
-
-    Attributes:
-        scenario: The scenario.
-        solved: Sum of rewards that counts as solved: minus the ratio to SAF, but of `Price` what
-            SAF takes more.
-        keywords: Keywords of `HPCBatch-v0`, besides `weeks` and a flat `observation`.
-        parts: Values of the keyword `weeks` that have ids.
-    """
+    """What the ids of a problem fix."""
 
     scenario: str
+    # Sum of rewards that counts as solved: minus the ratio to SAF, but of `Price` what SAF takes
+    # more.
     solved: float
-    keywords: dict[str, Any]
-    parts: tuple[str, ...] = PARTS
+    keywords: dict[str, Any]  # keywords of `HPCBatch-v0`, besides `weeks` and a flat `observation`
+    parts: tuple[str, ...] = PARTS  # values of the keyword `weeks` that have ids
 
 
 SHOWN = {"index": {"observation": "small"}}

@@ -33,20 +33,14 @@ IntArray = NDArray[np.int64]
 
 
 class Cost(NamedTuple):
-    """What waiting costs each job, and its start.
+    """What waiting costs each job, and its start."""
 
-    Attributes:
-        at_submission: b_0, the same for all jobs.
-        rate: Cost of a second of waiting, shape (n_jobs,), 1/s.
-        onset: Instant from which waiting costs, shape (n_jobs,), s.
-        charge: What an event charges each job a second for when it starts; None = nothing.
-        premium: Returns the price above the mean one of each job's seconds, summed, given starts.
-    """
-
-    at_submission: float
-    rate: NDArray[np.float64]
-    onset: IntArray
+    at_submission: float  # b_0, the same for all jobs
+    rate: NDArray[np.float64]  # cost of a second of waiting, shape (n_jobs,), 1/s
+    onset: IntArray  # instant from which waiting costs, shape (n_jobs,), s
+    # What an event charges each job a second for when it starts; None = nothing.
     charge: NDArray[np.float64] | None = None
+    # Returns the price above the mean one of each job's seconds, summed, given starts.
     premium: Callable[[IntArray], NDArray[np.float64]] | None = None
 
     def charged(self, start: IntArray) -> NDArray[np.float64]:
@@ -75,24 +69,17 @@ def cost_of_wait(workload: Workload, run_time: IntArray) -> Cost:
 
 @dataclass(frozen=True)
 class Reward:
-    """What waiting costs, and when and how that is paid.
+    """What waiting costs, and when and how that is paid."""
 
-    Attributes:
-        name: Its name; "" = it has none.
-        pays: What it pays, in words of the data sheet.
-        cost_of: Returns what waiting costs each job of a workload, given executed run times, s.
-        form: When it is paid, `PAY_*`.
-        by_baseline: Whether costs are in units of the baseline's mean cost, or of SAF's mean
-            bounded slowdown without one.
-        charges: Whether starts cost what the event `price` says.
-    """
-
-    name: str
-    pays: str
+    name: str  # its name; "" = it has none
+    pays: str  # what it pays, in words of the data sheet
+    # Returns what waiting costs each job of a workload, given executed run times, s.
     cost_of: Callable[[Workload, IntArray], Cost] = cost_of_slowdown
-    form: int = s.PAY_AS_ACCRUED
+    form: int = s.PAY_AS_ACCRUED  # when it is paid, `PAY_*`
+    # Whether costs are in units of the baseline's mean cost, or of SAF's mean bounded slowdown
+    # without one.
     by_baseline: bool = False
-    charges: bool = False
+    charges: bool = False  # whether starts cost what the event `price` says
 
     def refuse_cut(self) -> None:
         """Raise a ScenarioError unless an episode may be cut short.
@@ -307,16 +294,10 @@ def _rate_and_onset(reward: Rate, job: RewardedJob) -> tuple[float, float]:
 
 
 class Played(NamedTuple):
-    """The jobs of a schedule that were not cancelled: what waiting costs them, and their times, s.
+    """The jobs of a schedule that were not cancelled: what waiting costs them, their times, s."""
 
-    Attributes:
-        cost: What waiting costs each, from when it was eligible on.
-        submit_time: When each was eligible.
-        start_time: Its start.
-    """
-
-    cost: Cost
-    submit_time: IntArray
+    cost: Cost  # what waiting costs each, from when it was eligible on
+    submit_time: IntArray  # when each was eligible
     start_time: IntArray
 
 

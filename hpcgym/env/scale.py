@@ -46,34 +46,24 @@ class Scale:
 
     Attributes:
         scenario, action: The problem's.
-        backfill: The backfilling mode that the problem states, "" = the kind of action's usual one.
-        contest: The contest of both ends; see `hpcgym.agent.contest`.
-        metric: The key of infos that a week's value is; lower is better.
-        rule: The best rule of the shelf on the training weeks.
-        constant: The best action there that never changes.
-        static: Which of the two is the static end: "rule" or "constant".
-        clairvoyant: What the clairvoyant one is.
-        training: Mean value of the static end on the training weeks, by weight.
-        means: Mean value on the test weeks, by weight, by what plays them.
-        gap: That of the static end less the clairvoyant one's, and the ends of its 95 % interval.
-        weeks: The ends of each test week by its number.
-        command: What found them.
     """
 
     scenario: str
     action: str
+    # The backfilling mode that the problem states, "" = the kind of action's usual one.
     backfill: str
-    contest: str
-    metric: str
-    rule: str
-    constant: tuple[float, ...]
-    static: str
+    contest: str  # the contest of both ends; see `hpcgym.agent.contest`
+    metric: str  # the key of infos that a week's value is; lower is better
+    rule: str  # the best rule of the shelf on the training weeks
+    constant: tuple[float, ...]  # the best action there that never changes
+    static: str  # which of the two is the static end: "rule" or "constant"
     clairvoyant: str
-    training: float
-    means: Mapping[str, float]
+    training: float  # mean value of the static end on the training weeks, by weight
+    means: Mapping[str, float]  # mean value on the test weeks, by weight, by what plays them
+    # That of the static end less the clairvoyant one's, and the ends of its 95 % interval.
     gap: tuple[float, float, float]
-    weeks: Mapping[int, Ends]
-    command: str
+    weeks: Mapping[int, Ends]  # the ends of each test week by its number
+    command: str  # what found them
 
     @property
     def name(self) -> str:

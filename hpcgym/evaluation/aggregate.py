@@ -21,22 +21,15 @@ ALL_LOGS = "all logs"
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Metrics of one agent over several logs.
-
-    Attributes:
-        n_weeks: Its weeks, of all logs together.
-        ratio: Geometric mean over the logs of the ratio of sums to the baseline, with its
-            interval.
-        log_ratio: Mean over the logs of the mean log ratio, with its interval.
-        contest: Its contest on every log, or "-".
-        waits: Geometric means over the logs of the ratios of `hpcgym.evaluation.waits.RATIOS`.
-    """
+    """Metrics of one agent over several logs."""
 
     agent: str
-    n_weeks: int
+    n_weeks: int  # its weeks, of all logs together
+    # Geometric mean over the logs of the ratio of sums to the baseline, with its interval.
     ratio: Estimate
-    log_ratio: Estimate
-    contest: str
+    log_ratio: Estimate  # mean over the logs of the mean log ratio, with its interval
+    contest: str  # its contest on every log, or "-"
+    # Geometric means over the logs of the ratios of `hpcgym.evaluation.waits.RATIOS`.
     waits: tuple[float, ...]
 
 

@@ -58,22 +58,15 @@ class WorkerLostError(EvaluationError):
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with each task; pickled once for all workers.
+    """What is done with each task; pickled once for all workers."""
 
-    Attributes:
-        run: Makes the result of a task.
-        key: Returns the digest of all that decides it.
-        named: Returns what messages call a task.
-        packed: Makes plain values of a result that leaves the process; two texts say for messages
-            where it goes, and how to do without that. None = it is plain.
-        versions: What keys depend on beside tasks.
-    """
-
-    run: Callable[[Any], Any]
-    key: Callable[[Any], str]
-    named: Callable[[Any], str]
+    run: Callable[[Any], Any]  # makes the result of a task
+    key: Callable[[Any], str]  # returns the digest of all that decides it
+    named: Callable[[Any], str]  # returns what messages call a task
+    # Makes plain values of a result that leaves the process; two texts say for messages where it
+    # goes, and how to do without that. None = it is plain.
     packed: Packed | None = None
-    versions: dict[str, str] = field(default_factory=versions)
+    versions: dict[str, str] = field(default_factory=versions)  # what keys depend on beside tasks
 
     def done(self, task: Any, key: str) -> Any:
         """Return the result of a task, or the error that it ended in."""

@@ -44,24 +44,15 @@ KNOWS_RUN_TIMES = ("exact", "f-model")
 
 @dataclass(frozen=True)
 class PlannedRuns:
-    """The runs of one agent on some weeks of one log.
+    """The runs of one agent on some weeks of one log."""
 
-    Attributes:
-        log: Position of the log.
-        name: Name of the agent in tables.
-        kind: Whether a scheduler could be it.
-        agent: The agent, or how it is trained.
-        fold: The fold of this log it is trained on, or None.
-        seed: Its training seed, or None.
-    """
-
-    log: int
-    name: str
-    kind: Kind
-    agent: AnyAgent | TrainingTask
+    log: int  # position of the log
+    name: str  # name of the agent in tables
+    kind: Kind  # whether a scheduler could be it
+    agent: AnyAgent | TrainingTask  # the agent, or how it is trained
     numbers: tuple[int, ...]
-    fold: Fold | None = None
-    seed: int | None = None
+    fold: Fold | None = None  # the fold of this log it is trained on, or None
+    seed: int | None = None  # its training seed, or None
 
     def made(self, trained: Mapping[str, TrainedAgent]) -> TrainedAgent:
         """Return the agent, taken from the trained ones by key where it is one of them."""
@@ -72,20 +63,13 @@ class PlannedRuns:
 
 @dataclass(frozen=True)
 class CrossValidationPlan:
-    """Plans the runs and the trainings.
-
-    Attributes:
-        tested: Numbers of each log's weeks that are run.
-        n_folds: Blocks of each log.
-        n_seeds: Trainings of each fold.
-        seed: Seed of the search for w*.
-    """
+    """Plans the runs and the trainings."""
 
     logs: Sequence[Episodes]
-    tested: Sequence[tuple[int, ...]]
-    n_folds: int
-    n_seeds: int
-    seed: int
+    tested: Sequence[tuple[int, ...]]  # numbers of each log's weeks that are run
+    n_folds: int  # blocks of each log
+    n_seeds: int  # trainings of each fold
+    seed: int  # seed of the search for w*
 
     def planned_runs(
         self, agents: Sequence[AgentOrTrainer], baselines: Sequence[str]

@@ -21,16 +21,11 @@ from hpcgym.evaluation.store import Row
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """A training, or a search of weights, that gives an agent.
-
-    Attributes:
-        train: Returns the agent; pickled where a worker calls it.
-        identify: Returns the digest of all that decides the agent.
-    """
+    """A training, or a search of weights, that gives an agent."""
 
     name: str
-    train: Callable[[], object]
-    identify: Callable[[], str]
+    train: Callable[[], object]  # returns the agent; pickled where a worker calls it
+    identify: Callable[[], str]  # returns the digest of all that decides the agent
 
     @cached_property
     def key(self) -> str:

@@ -24,19 +24,15 @@ MOST_PENDING = 256
 class Execution:
     """How tasks are carried out.
 
-    Attributes:
-        executor: Whose workers share the tasks; None = they are done here.
-        resume: File that keeps the rows of each task as soon as it is finished, and from which they
-            are taken the next time; None = no file.
-        progress: Whether to show progress.
-
     Raises:
         EvaluationError: A `resume` that is no path; later, one that is no store.
     """
 
-    executor: Executor | None = None
+    executor: Executor | None = None  # whose workers share the tasks; None = they are done here
+    # File that keeps the rows of each task as soon as it is finished, and from which they are taken
+    # the next time; None = no file.
     resume: str | Path | None = None
-    progress: bool = True
+    progress: bool = True  # whether to show progress
 
     def __post_init__(self) -> None:
         if self.resume is not None:

@@ -18,19 +18,12 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Fold:
-    """One block that is held out, and the weeks that may be trained on meanwhile.
+    """One block that is held out, and the weeks that may be trained on meanwhile."""
 
-    Attributes:
-        number: From 1, in time order.
-        test: Numbers of the weeks held out.
-        training: Numbers of the weeks that may be trained on.
-        left_out: Numbers of the neighbours of the block, which are neither.
-    """
-
-    number: int
-    test: tuple[int, ...]
-    training: tuple[int, ...]
-    left_out: tuple[int, ...]
+    number: int  # from 1, in time order
+    test: tuple[int, ...]  # numbers of the weeks held out
+    training: tuple[int, ...]  # numbers of the weeks that may be trained on
+    left_out: tuple[int, ...]  # numbers of the neighbours of the block, which are neither
 
 
 def time_blocks(numbers: Sequence[int], n_folds: int = FOLDS) -> tuple[Fold, ...]:

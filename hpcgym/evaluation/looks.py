@@ -14,15 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Looks:
-    """Ratios of sums of an agent to its controls, on the same weeks and copies.
+    """Ratios of sums of an agent to its controls, on the same weeks and copies."""
 
-    Attributes:
-        to_mean: To its mean action, held for whole weeks.
-        to_shuffled: To its actions in another turn.
-    """
-
-    to_mean: Estimate
-    to_shuffled: Estimate
+    to_mean: Estimate  # to its mean action, held for whole weeks
+    to_shuffled: Estimate  # to its actions in another turn
 
     @property
     def is_seen(self) -> bool:

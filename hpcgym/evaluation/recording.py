@@ -78,15 +78,10 @@ class Recording:
 
 
 class Shown(TypedDict, total=False):
-    """Keywords of `HPCBatch-v0` that say what a recording shows.
+    """Keywords of `HPCBatch-v0` that say what a recording shows."""
 
-    Attributes:
-        n_slots: Visible jobs; default the agents', or the environment's.
-        observation: "dict", the default, "flat" or "small".
-    """
-
-    n_slots: int | None
-    observation: str
+    n_slots: int | None  # visible jobs; default the agents', or the environment's
+    observation: str  # "dict", the default, "flat" or "small"
 
 
 def record(
@@ -372,17 +367,11 @@ def _expectations(rules: Sequence[RuleAgent]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Stage:
-    """Where agents play, and how their actions are written.
+    """Where agents play, and how their actions are written."""
 
-    Attributes:
-        scenario: A name or a path.
-        keywords: Of the environment.
-        epsilon: Share of decisions taken at random.
-    """
-
-    scenario: str
-    keywords: Mapping[str, Any]
-    epsilon: float
+    scenario: str  # a name or a path
+    keywords: Mapping[str, Any]  # of the environment
+    epsilon: float  # share of decisions taken at random
 
     @cached_property
     def made(self) -> gymnasium.Env[Any, Any]:

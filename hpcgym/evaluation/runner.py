@@ -55,18 +55,13 @@ Task: TypeAlias = tuple[int, int]
 class Copies:
     """Jittered copies of weeks, the same for every agent.
 
-    Attributes:
-        jitter: Largest shift of a submit time in a copy, s.
-        replicas: Copies of each week, besides the original.
-        seed: Seed of the copies, and of what else is drawn in an evaluation.
-
     Raises:
         EvaluationError: Copies without jitter or jitter without copies, or a number out of range.
     """
 
-    jitter: int = 0
-    replicas: int = 0
-    seed: int = 0
+    jitter: int = 0  # largest shift of a submit time in a copy, s
+    replicas: int = 0  # copies of each week, besides the original
+    seed: int = 0  # seed of the copies, and of what else is drawn in an evaluation
 
     def __post_init__(self) -> None:
         for name in ("jitter", "replicas"):
@@ -153,17 +148,14 @@ _week_digests: WeakKeyDictionary[Workload, dict[tuple[int, str, str], str]] = We
 
 @dataclass
 class Runner:
-    """Runs one agent on one week and its copies; pickled once for all workers.
-
-    Attributes:
-        envs: The environments played in so far, by position of the agent.
-        rules: What rules that differ from week to week are, by task.
-    """
+    """Runs one agent on one week and its copies; pickled once for all workers."""
 
     agents: list[AnyAgent]
     episodes: Episodes
     copies: Copies = Copies()
+    # The environments played in so far, by position of the agent.
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
+    # What rules that differ from week to week are, by task.
     rules: dict[Task, RuleAgent] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:

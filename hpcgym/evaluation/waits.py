@@ -54,16 +54,12 @@ def notes_on(contests: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class LongWaits:
-    """Statistics of an agent's waits, in the order of `STATISTICS`.
+    """Statistics of an agent's waits, in the order of `STATISTICS`."""
 
-    Attributes:
-        values: p99.9, s; the longest, s; the share of jobs that wait longer than the scenario's
-            threshold, NaN without one.
-        ratios: To the baseline's; NaN where it has none.
-    """
-
+    # p99.9, s; the longest, s; the share of jobs that wait longer than the scenario's threshold,
+    # NaN without one.
     values: tuple[float, ...]
-    ratios: tuple[float, ...]
+    ratios: tuple[float, ...]  # to the baseline's; NaN where it has none
 
     def columns(self) -> dict[str, float]:
         """Return the statistics by column, without the longest wait, and the ratios."""

@@ -15,22 +15,15 @@ LARGEST_USAGE = 2**50
 
 
 class Association(NamedTuple):
-    """An account, or a user of one: what Slurm calls an association, and OpenPBS a vertex.
+    """An account, or a user of one: what Slurm calls an association, and OpenPBS a vertex."""
 
-    Attributes:
-        account: Name of the account.
-        user: Name of its user, "" = the account itself.
-        parent: The account above an account, "" = it is the root; of a user the account whose
-            shares it divides, "" = its own.
-        shares: Shares that it was given among its siblings, >= 0.
-        usage: What a user had used at time 0, decayed, in processors times s.
-    """
-
-    account: str
-    user: str = ""
+    account: str  # name of the account
+    user: str = ""  # name of its user, "" = the account itself
+    # The account above an account, "" = it is the root; of a user the account whose shares it
+    # divides, "" = its own.
     parent: str = ""
-    shares: int = 1
-    usage: float = 0.0
+    shares: int = 1  # shares that it was given among its siblings, >= 0
+    usage: float = 0.0  # what a user had used at time 0, decayed, in processors times s
 
     @property
     def above(self) -> str:
@@ -45,9 +38,6 @@ class Association(NamedTuple):
 class Accounts:
     """A tree of accounts, each behind the one above it; the first is the root.
 
-    Attributes:
-        lines: Accounts and users.
-
     Raises:
         PolicyError: No root or several, an account that is not there, a line that is there twice,
             no user, or a value out of range.
@@ -58,7 +48,7 @@ class Accounts:
         (4, (2, 3))
     """
 
-    lines: tuple[Association, ...]
+    lines: tuple[Association, ...]  # accounts and users
 
     def __post_init__(self) -> None:
         known: set[str] = set()

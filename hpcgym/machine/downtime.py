@@ -22,20 +22,14 @@ KEYS = ("from", "to", "nodes", "announced")
 class Downtime:
     """Nodes that are down from an instant until another, s on the log's clock.
 
-    Attributes:
-        from_: When they go down; "from" in files.
-        to: When they are back.
-        nodes: Node ids, ranges of them and names of groups, as ("0-3", "7", "s1").
-        announced: From when on that is known, at most `from_`; by default it is always known.
-
     Raises:
         MachineError: A value that is not allowed.
     """
 
-    from_: int
-    to: int
-    nodes: tuple[str, ...]
-    announced: int = 0
+    from_: int  # when they go down; "from" in files
+    to: int  # when they are back
+    nodes: tuple[str, ...]  # node ids, ranges of them and names of groups, as ("0-3", "7", "s1")
+    announced: int = 0  # from when on that is known, at most `from_`; by default it is always known
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", names_of(self.nodes, MachineError))

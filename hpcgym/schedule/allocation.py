@@ -27,17 +27,11 @@ Interval = tuple[int, int]
 
 
 class Allocation(NamedTuple):
-    """Intervals of processors: job j holds those from `first[j]` to `first[j + 1]` - 1, ascending.
+    """Intervals of processors: job j holds `first[j]` to `first[j + 1]` - 1, ascending."""
 
-    Attributes:
-        first: Shape (n_jobs + 1,).
-        low: First processor of each interval, counted from 0.
-        high: The processor after its last.
-    """
-
-    first: IntArray
-    low: IntArray
-    high: IntArray
+    first: IntArray  # shape (n_jobs + 1,)
+    low: IntArray  # first processor of each interval, counted from 0
+    high: IntArray  # the processor after its last
 
     def of(self, job: int) -> list[Interval]:
         """Return the intervals of one job; none where it holds nothing."""

@@ -40,24 +40,16 @@ ATTEMPT_COLUMNS = ("attempts", "kills", "wasted_time", "reason")
 
 @dataclass(frozen=True, eq=False)
 class Attempts:
-    """The attempts of a schedule that ended in vain, in the order of their ends, and totals.
+    """The attempts of a schedule that ended in vain, in the order of their ends, and totals."""
 
-    Attributes:
-        job: Row of the job that each was of, shape (n_vain,).
-        taken: When it took processors, s.
-        start: Since when it ran usefully, s; later than `taken` by what overhead there is.
-        end: When it ended, s.
-        reason: Why, as a place in `REASONS`.
-        last_taken: When each job's last attempt took processors, shape (n_jobs,), s; -1 = none did.
-        wasted_time: Time that each job held processors without a useful run, shape (n_jobs,), s.
-    """
-
-    job: IntArray
-    taken: IntArray
-    start: IntArray
-    end: IntArray
-    reason: IntArray
+    job: IntArray  # row of the job that each was of, shape (n_vain,)
+    taken: IntArray  # when it took processors, s
+    start: IntArray  # since when it ran usefully, s; later than `taken` by what overhead there is
+    end: IntArray  # when it ended, s
+    reason: IntArray  # why, as a place in `REASONS`
+    # When each job's last attempt took processors, shape (n_jobs,), s; -1 = none did.
     last_taken: IntArray
+    # Time that each job held processors without a useful run, shape (n_jobs,), s.
     wasted_time: IntArray
 
     @property

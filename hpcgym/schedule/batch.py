@@ -103,22 +103,15 @@ class BatchResult:
 
 
 class _Orders(NamedTuple):
-    """The policies as kernels read them.
+    """The policies as kernels read them."""
 
-    Attributes:
-        names: Name of each policy.
-        setting: Rows of `Sim.setting`, shape (n_policies, N_SETTINGS).
-        weight: Rows of `Sim.weight`, shape (n_policies, N_ORDERS, N_WEIGHTS).
-        key_row: Which of a workload's keys order its jobs, shape (n_policies,), -1 = none do.
-        network: Parameters of each network there is, shape (n_networks, N_NETWORK).
-        network_row: Which of them expects run times, shape (n_policies,), -1 = none does.
-    """
-
-    names: tuple[str, ...]
-    setting: SettingRows
-    weight: FloatArray
+    names: tuple[str, ...]  # name of each policy
+    setting: SettingRows  # rows of `Sim.setting`, shape (n_policies, N_SETTINGS)
+    weight: FloatArray  # rows of `Sim.weight`, shape (n_policies, N_ORDERS, N_WEIGHTS)
+    # Which of a workload's keys order its jobs, shape (n_policies,), -1 = none do.
     key_row: NDArray[np.int64]
-    network: FloatArray
+    network: FloatArray  # parameters of each network there is, shape (n_networks, N_NETWORK)
+    # Which of them expects run times, shape (n_policies,), -1 = none does.
     network_row: NDArray[np.int64]
 
 

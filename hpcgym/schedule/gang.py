@@ -32,11 +32,6 @@ class Gang(OwnSimulator):
     Jobs are placed in order of submission, so the policy must be FCFS; estimates and the threshold
     have no effect.
 
-    Attributes:
-        quantum: Length of a row's turn, whole s >= 1.
-        switch: Part of the quantum that switching takes, whole s, less than the quantum.
-        rows: Largest number of rows, >= 1; infinite = as many as jobs need.
-
     Source: Ousterhout 1982; lecture on batch scheduling; specification, section 4, "Gang
     scheduling".
     """
@@ -44,9 +39,9 @@ class Gang(OwnSimulator):
     NAME: ClassVar[str] = "gang"
     REASON: ClassVar[str] = "lets jobs take turns on processors"
 
-    quantum: int = 600
-    switch: int = 0
-    rows: float = math.inf
+    quantum: int = 600  # length of a row's turn, whole s >= 1
+    switch: int = 0  # part of the quantum that switching takes, whole s, less than the quantum
+    rows: float = math.inf  # largest number of rows, >= 1; infinite = as many as jobs need
 
     def __post_init__(self) -> None:
         for key, value, least in (("quantum", self.quantum, 1), ("switch", self.switch, 0)):

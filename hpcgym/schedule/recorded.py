@@ -53,17 +53,11 @@ class Recorded(OwnSimulator):
 
 
 class Overfull(NamedTuple):
-    """How far a schedule holds more processors than the machine has.
+    """How far a schedule holds more processors than the machine has."""
 
-    Attributes:
-        seconds: How long it does.
-        most: Most processors held at once.
-        n_jobs: Jobs that start while more are held than there are, their own among them.
-    """
-
-    seconds: int
-    most: int
-    n_jobs: int
+    seconds: int  # how long it does
+    most: int  # most processors held at once
+    n_jobs: int  # jobs that start while more are held than there are, their own among them
 
 
 def overfull(schedule: Schedule) -> Overfull:

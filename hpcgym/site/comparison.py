@@ -40,17 +40,13 @@ RECORDED, TODAY = "recorded", "today"
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A log's outcomes by id, and the options behind them; `RECORDED` and `TODAY` have none.
-
-    Attributes:
-        left_out: Options that this machine refuses, and why.
-    """
+    """A log's outcomes by id, and the options behind them; `RECORDED` and `TODAY` have none."""
 
     log: SiteLog
     fidelity: Fidelity
     outcomes: dict[str, Outcome]
     options: dict[str, Option]
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...]  # options that this machine refuses, and why
 
     def gain_h(self, option: str, jobs: BoolArray) -> float:
         """Return how much less some jobs wait than today, in the mean, h."""

@@ -44,24 +44,17 @@ NEAR, ROUGH = 0.1, 1 / 3
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """What the simulation of today's scheduler is, and how far it may be trusted.
+    """What the simulation of today's scheduler is, and how far it may be trusted."""
 
-    Attributes:
-        settings: The scheduler that is nearest to the site's.
-        recorded: What the log says.
-        simulated: What the simulation says.
-        noise_h: By job, how far its wait moves at most when submissions move by a minute, one row
-            for each copy, shape (COPIES, n_jobs), as differences to `simulated`, h.
-        tried: Each candidate with its distance on the first half, h, nearest first.
-        left_out: Candidates that this machine refuses, and why.
-    """
-
-    settings: SchedulerSettings
-    recorded: Outcome
-    simulated: Outcome
+    settings: SchedulerSettings  # the scheduler that is nearest to the site's
+    recorded: Outcome  # what the log says
+    simulated: Outcome  # what the simulation says
+    # By job, how far its wait moves at most when submissions move by a minute, one row for each
+    # copy, shape (COPIES, n_jobs), as differences to `simulated`, h.
     noise_h: FloatArray
+    # Each candidate with its distance on the first half, h, nearest first.
     tried: tuple[tuple[SchedulerSettings, float], ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...]  # candidates that this machine refuses, and why
 
     def misfit_h(self, jobs: BoolArray) -> float:
         """Return how far simulated waits of some jobs are from recorded ones, as `distance_h`."""

@@ -18,21 +18,13 @@ LIMIT_NAMES = ("< 10 min", "< 1 h", "< 4 h", "< 12 h", "< 24 h", "< 72 h", "long
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Jobs by one label; arrays by group have shape (n_groups,).
+    """Jobs by one label; arrays by group have shape (n_groups,)."""
 
-    Attributes:
-        by: What groups them.
-        names: The groups, those of most jobs first; of cpus and limits in ascending order.
-        jobs: Which jobs are grouped, shape (n_jobs,).
-        codes: The group of each of these.
-        n: Jobs of each group.
-    """
-
-    by: str
-    names: list[str]
-    jobs: BoolArray
-    codes: IntArray
-    n: IntArray
+    by: str  # what groups them
+    names: list[str]  # the groups, those of most jobs first; of cpus and limits in ascending order
+    jobs: BoolArray  # which jobs are grouped, shape (n_jobs,)
+    codes: IntArray  # the group of each of these
+    n: IntArray  # jobs of each group
 
     @classmethod
     def of(cls, by: str, names: list[str], codes: IntArray, jobs: BoolArray) -> Grouping:

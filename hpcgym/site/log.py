@@ -31,30 +31,22 @@ FEWEST_JOBS = 20
 
 @dataclass(frozen=True, eq=False)
 class SiteLog:
-    """What a site recorded; arrays have shape (n_jobs,), in the workload's order.
+    """What a site recorded; arrays have shape (n_jobs,), in the workload's order."""
 
-    Attributes:
-        workload: The jobs that have a recorded start.
-        names: By "user", "account" and "partition": the name of each job's, "" = unknown.
-        begin: Unix time of the workload's time 0; where the log states no date, 0.
-        has_dates: Whether it does.
-        read: Lines that say what was read, left out and changed.
-        told: What of it bears on how far a simulation is to be trusted.
-        machine_is_guess: Whether the machine's size is the fewest processors on which the log fits.
-        ineligible_share: Share of all waiting in which jobs were not eligible, None = not stated.
-        limited_share: Share of all waiting that is of jobs which a limit held back, likewise.
-        memory_use: Share that each used of the memory it asked for, at most 1; NaN = not stated.
-    """
-
-    workload: Workload
+    workload: Workload  # the jobs that have a recorded start
+    # By "user", "account" and "partition": the name of each job's, "" = unknown.
     names: dict[str, NameArray]
-    begin: int
-    has_dates: bool
-    read: tuple[str, ...]
-    told: tuple[str, ...]
+    begin: int  # Unix time of the workload's time 0; where the log states no date, 0
+    has_dates: bool  # whether it does
+    read: tuple[str, ...]  # lines that say what was read, left out and changed
+    told: tuple[str, ...]  # what of it bears on how far a simulation is to be trusted
+    # Whether the machine's size is the fewest processors on which the log fits.
     machine_is_guess: bool
+    # Share of all waiting in which jobs were not eligible, None = not stated.
     ineligible_share: float | None
+    # Share of all waiting that is of jobs which a limit held back, likewise.
     limited_share: float | None
+    # Share that each used of the memory it asked for, at most 1; NaN = not stated.
     memory_use: NDArray[np.float64]
 
     @property

@@ -51,30 +51,20 @@ def _attribute(value: str | float) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
+    """A cell of a table."""
 
-    Attributes:
-        text: What is read.
-        value: What the column is sorted by; None is below all others.
-    """
-
-    text: str
-    value: float | str | None = None
+    text: str  # what is read
+    value: float | str | None = None  # what the column is sorted by; None is below all others
     class_: str | None = None
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table that stay together.
-
-    Attributes:
-        title: A line above them.
-        classes: One a row: how it looks.
-    """
+    """Rows of a table that stay together."""
 
     rows: Sequence[Sequence[Cell]]
-    title: str = ""
-    classes: Sequence[str] = ()
+    title: str = ""  # a line above them
+    classes: Sequence[str] = ()  # one a row: how it looks
 
 
 def table(

@@ -30,21 +30,13 @@ _KEPT = ("start_time", "run_time", "backfilled")
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Starts of a site's jobs; arrays have shape (n_jobs,), in the workload's order.
+    """Starts of a site's jobs; arrays have shape (n_jobs,), in the workload's order."""
 
-    Attributes:
-        workload: The jobs, with the machine of this outcome.
-        start_time: When each started, s on the workload's clock.
-        run_time: How long each ran, s.
-        backfilled: Whether each started ahead of one before it.
-        wasted: Share of the machine's time that attempts in vain took.
-    """
-
-    workload: Workload
-    start_time: IntArray
-    run_time: IntArray
-    backfilled: BoolArray
-    wasted: float = 0.0
+    workload: Workload  # the jobs, with the machine of this outcome
+    start_time: IntArray  # when each started, s on the workload's clock
+    run_time: IntArray  # how long each ran, s
+    backfilled: BoolArray  # whether each started ahead of one before it
+    wasted: float = 0.0  # share of the machine's time that attempts in vain took
 
     @classmethod
     def recorded(cls, workload: Workload) -> Outcome:

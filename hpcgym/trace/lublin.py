@@ -30,26 +30,19 @@ _FIRST_ARRIVAL_BUCKET = 11
 
 @dataclass(frozen=True)
 class LublinConstants:
-    """Constants of one process of the model, for 128 processors; Gamma(a, b) has mean a * b.
+    """Constants of one process of the model, for 128 processors; Gamma(a, b) has mean a * b."""
 
-    Attributes:
-        serial: Probability that a job takes one processor (P_s).
-        power_of_two: Probability that it takes a power of two (P_2).
-        size: The two-stage uniform of log2 of the size: (lo, med, hi, probability of the first).
-        run_first: Shape and scale of the first gamma of log run time (a1, b1).
-        run_second: Shape and scale of the second one (a2, b2).
-        run_choice: Slope and intercept of the first one's probability in the size (pa, pb).
-        gap: Shape, its factor in the rush hours, and scale of the gamma of log gaps (aa, ar, ba).
-        day: Shape and scale of the gamma of the daily cycle, in half hours (an, bn).
-    """
-
-    serial: float
-    power_of_two: float
+    serial: float  # probability that a job takes one processor (P_s)
+    power_of_two: float  # probability that it takes a power of two (P_2)
+    # The two-stage uniform of log2 of the size: (lo, med, hi, probability of the first).
     size: tuple[float, float, float, float]
-    run_first: tuple[float, float]
-    run_second: tuple[float, float]
+    run_first: tuple[float, float]  # shape and scale of the first gamma of log run time (a1, b1)
+    run_second: tuple[float, float]  # shape and scale of the second one (a2, b2)
+    # Slope and intercept of the first one's probability in the size (pa, pb).
     run_choice: tuple[float, float]
+    # Shape, its factor in the rush hours, and scale of the gamma of log gaps (aa, ar, ba).
     gap: tuple[float, float, float]
+    # Shape and scale of the gamma of the daily cycle, in half hours (an, bn).
     day: tuple[float, float]
 
 

@@ -56,13 +56,7 @@ class Populations:
     A log depends on its number and the parameters only, so more of them change none.
 
     Attributes:
-        name: What the logs are called.
-        seed: Seed of all; that of log k is (seed, k).
-        weeks: Weeks of each that are whole and have a week before them.
-        load: Usual share of the machine that a week's jobs need.
-        processors: Processors of the machine.
         wide, session_jobs: As of `hpcgym.trace.sessions.session_workload`.
-        on_record: The digest of logs by number, as `digest_of_jobs` returns it.
 
     Example:
         >>> populations = Populations("mine", seed=1, weeks=2, load=0.8, processors=32)
@@ -70,13 +64,14 @@ class Populations:
         32
     """
 
-    name: str
-    seed: int
-    weeks: int
-    load: float
-    processors: int
+    name: str  # what the logs are called
+    seed: int  # seed of all; that of log k is (seed, k)
+    weeks: int  # weeks of each that are whole and have a week before them
+    load: float  # usual share of the machine that a week's jobs need
+    processors: int  # processors of the machine
     wide: float = 0.0
     session_jobs: float = 4.0
+    # The digest of logs by number, as `digest_of_jobs` returns it.
     on_record: Mapping[int, str] = field(default_factory=dict)
 
     def log(self, number: int) -> Workload:

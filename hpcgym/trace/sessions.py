@@ -137,20 +137,13 @@ _BY_RANK = _summed(1 / np.arange(1, PROGRAMS + 1) / (1 / np.arange(1, PROGRAMS +
 
 @dataclass(frozen=True)
 class _Programs:
-    """What users run, a row for each program.
-
-    Attributes:
-        size: Processors.
-        run: Usual run time, s, at most the request.
-        request: Requested time, s.
-        spread: Standard deviation of log run time within a session.
-    """
+    """What users run, a row for each program."""
 
     machine_processors: int
-    size: IntArray
-    run: FloatArray
-    request: IntArray
-    spread: FloatArray
+    size: IntArray  # processors
+    run: FloatArray  # usual run time, s, at most the request
+    request: IntArray  # requested time, s
+    spread: FloatArray  # standard deviation of log run time within a session
 
     def session(
         self, row: int, begin: int, mean_jobs: float, generator: np.random.Generator

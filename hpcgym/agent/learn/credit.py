@@ -45,18 +45,12 @@ KEPT, EVERY = 0.98, 10
 
 
 class Labels(NamedTuple):
-    """Decisions: what was seen, and what it changes if the job of a slot goes first.
+    """Decisions: what was seen, and what it changes if the job of a slot goes first."""
 
-    Attributes:
-        jobs: Shape (n, n_slots, n_fields).
-        cluster: Shape (n, n_cluster).
-        action_mask: Shape (n, n_slots).
-        change: Of the week's sum, as a share, shape (n, n_slots); NaN = not tried.
-    """
-
-    jobs: NDArray[np.float32]
-    cluster: NDArray[np.float32]
-    action_mask: NDArray[np.float32]
+    jobs: NDArray[np.float32]  # shape (n, n_slots, n_fields)
+    cluster: NDArray[np.float32]  # shape (n, n_cluster)
+    action_mask: NDArray[np.float32]  # shape (n, n_slots)
+    # Of the week's sum, as a share, shape (n, n_slots); NaN = not tried.
     change: NDArray[np.float32]
 
 
@@ -64,20 +58,15 @@ class Labels(NamedTuple):
 class CreditTrainer:
     """Fits a network that corrects SAF to branches of SAF's decisions, chosen by validation.
 
-    Attributes:
-        n_slots: Visible jobs.
-        epochs: How often the network sees each label; its average is validated after each.
-        copies: Jittered copies of each validation week, besides the original.
-
     Source: Specification, section 10, "Counterfactuals".
     """
 
     name: str = "CREDIT"
-    n_slots: int = 32
-    epochs: int = 30
+    n_slots: int = 32  # visible jobs
+    epochs: int = 30  # how often the network sees each label; its average is validated after each
     batch_size: int = 256
     learning_rate: float = 1e-3
-    copies: int = 5
+    copies: int = 5  # jittered copies of each validation week, besides the original
     validation_share: float = 0.2
 
     @property

@@ -66,21 +66,6 @@ FIRST_OF_RUN_TIME_RATIO = N_NETWORK - 2 * (N_LAST + 1)
 class SearchTrainer:
     """Searches the numbers of an order that minimise an objective on the training weeks.
 
-    Attributes:
-        name: What tables call the agent.
-        searched: "features", "index", "score" or "controls"; a score needs a network.
-        backfill: The backfilling mode that controls change.
-        network: Whether a network that expects run times is fitted first; its terms then replace
-            those of users' records.
-        objective: "log-ratio" or "sum-ratio", as of `hpcgym.agent.learn.objective`.
-        copies: Jittered copies of each week in the objective, besides the original.
-        evaluations: Vectors that are tried, at least; 0 leaves the start as it is.
-        step_size: Standard deviation of the first candidates; None = that of `STEP_SIZE`.
-        candidates: Vectors of a generation; None = the strategy's own number.
-        gives: "mean" gives the mean of the last distribution, which averages over noise. "best"
-            begins at the best of the twelve pure policies, holds the norm of the vectors near 1,
-            and gives the best of all those tried; it is for features.
-
     Raises:
         HpcgymError: An unknown name, a combination that is not allowed, a number below its least,
             or a seed out of range at the training.
@@ -88,17 +73,25 @@ class SearchTrainer:
     Source: RR-9212, section 7.1; Smith 1956 for the index; specification, section 10.
     """
 
-    name: str
+    name: str  # what tables call the agent
+    # "features", "index", "score" or "controls"; a score needs a network.
     searched: Searched = "index"
+    # Whether a network that expects run times is fitted first; its terms then replace those of
+    # users' records.
     network: bool = False
+    # "log-ratio" or "sum-ratio", as of `hpcgym.agent.learn.objective`.
     objective: Measure = "log-ratio"
-    copies: int = 1
+    copies: int = 1  # jittered copies of each week in the objective, besides the original
     strategy: Strategy = "cma"
-    evaluations: int = 120
+    evaluations: int = 120  # vectors that are tried, at least; 0 leaves the start as it is
+    # Standard deviation of the first candidates; None = that of `STEP_SIZE`.
     step_size: float | None = None
-    candidates: int | None = None
+    candidates: int | None = None  # vectors of a generation; None = the strategy's own number
+    # "mean" gives the mean of the last distribution, which averages over noise. "best" begins at
+    # the best of the twelve pure policies, holds the norm of the vectors near 1, and gives the best
+    # of all those tried; it is for features.
     gives: Given = "mean"
-    backfill: str = CONTROLLED
+    backfill: str = CONTROLLED  # the backfilling mode that controls change
 
     def __post_init__(self) -> None:
         names = {"searched": Searched, "objective": Measure, "gives": Given}

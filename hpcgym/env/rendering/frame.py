@@ -19,134 +19,77 @@ RECENT_JOBS = 64
 
 
 class StartedJobs(NamedTuple):
-    """Jobs that have started in this episode, in any order; arrays of shape (n_started,).
+    """Jobs that have started in this episode, in any order; arrays of shape (n_started,)."""
 
-    Attributes:
-        job: Rows in the episode's job table, unique where job ids may not be.
-        start_time: Start, s.
-        end_time: End, s; the estimated end of a running job.
-        processors: Processors held.
-        running: Whether the job still runs.
-    """
-
-    job: IntArray
-    start_time: IntArray
-    end_time: IntArray
-    processors: IntArray
-    running: BoolArray
+    job: IntArray  # rows in the episode's job table, unique where job ids may not be
+    start_time: IntArray  # start, s
+    end_time: IntArray  # end, s; the estimated end of a running job
+    processors: IntArray  # processors held
+    running: BoolArray  # whether the job still runs
 
 
 class WaitingJobs(NamedTuple):
-    """Waiting jobs in the order they are shown; arrays of shape (n_waiting,).
+    """Waiting jobs in the order they are shown; arrays of shape (n_waiting,)."""
 
-    Attributes:
-        job: Rows in the episode's job table.
-        job_id: Ids.
-        wait_time: Wait so far, s.
-        estimate: Estimate, s.
-        processors: Processors requested.
-        thresholded: Whether the job goes first because of its wait.
-    """
-
-    job: IntArray
-    job_id: IntArray
-    wait_time: IntArray
-    estimate: IntArray
-    processors: IntArray
-    thresholded: BoolArray
+    job: IntArray  # rows in the episode's job table
+    job_id: IntArray  # ids
+    wait_time: IntArray  # wait so far, s
+    estimate: IntArray  # estimate, s
+    processors: IntArray  # processors requested
+    thresholded: BoolArray  # whether the job goes first because of its wait
 
 
 class Reservation(NamedTuple):
-    """The reservation of the head.
+    """The reservation of the head."""
 
-    Attributes:
-        job: Row of the head in the episode's job table.
-        job_id: Its id.
-        shadow_time: Its reserved start, s.
-        extra_processors: Processors left over then.
-        estimate: Its estimate, s.
-        processors: Processors it requests.
-    """
-
-    job: int
+    job: int  # row of the head in the episode's job table
     job_id: int
-    shadow_time: int
-    extra_processors: int
-    estimate: int
-    processors: int
+    shadow_time: int  # its reserved start, s
+    extra_processors: int  # processors left over then
+    estimate: int  # its estimate, s
+    processors: int  # processors it requests
 
 
 class HeldNodes(NamedTuple):
-    """Nodes of the started jobs, one entry for each node of each job; arrays of one length.
+    """Nodes of the started jobs, one entry for each node of each job; arrays of one length."""
 
-    Attributes:
-        job: Rows in the episode's job table.
-        node: Node ids.
-        cpus: Cpus that the job has of the node; an exclusive job has all.
-    """
-
-    job: IntArray
-    node: IntArray
-    cpus: IntArray
+    job: IntArray  # rows in the episode's job table
+    node: IntArray  # node ids
+    cpus: IntArray  # cpus that the job has of the node; an exclusive job has all
 
 
 class Head(NamedTuple):
-    """The first waiting job of a component that has no placement now.
+    """The first waiting job of a component that has no placement now."""
 
-    Attributes:
-        job: Its row in the episode's job table.
-        job_id: Its id.
-        partition: Number of its partition.
-        shadow_time: When it could start at the earliest, by estimates, s.
-    """
-
-    job: int
+    job: int  # its row in the episode's job table
     job_id: int
-    partition: int
-    shadow_time: int
+    partition: int  # number of its partition
+    shadow_time: int  # when it could start at the earliest, by estimates, s
 
 
 class NodesFrame(NamedTuple):
-    """What a frame shows of a machine of nodes.
-
-    Attributes:
-        machine: The machine.
-        free: Free cpus, GPUs and memory of each node, MB, shape (n_nodes, 3).
-        held: Nodes of each started job.
-        heads: Head of each component where a job is held back.
-        partition: Partition of each waiting job, shape (n_waiting,).
-        chunks: Chunks of each waiting job, shape (n_waiting,).
-    """
+    """What a frame shows of a machine of nodes."""
 
     machine: Machine
-    free: IntArray
-    held: HeldNodes
-    heads: tuple[Head, ...]
-    partition: IntArray
-    chunks: IntArray
+    free: IntArray  # free cpus, GPUs and memory of each node, MB, shape (n_nodes, 3)
+    held: HeldNodes  # nodes of each started job
+    heads: tuple[Head, ...]  # head of each component where a job is held back
+    partition: IntArray  # partition of each waiting job, shape (n_waiting,)
+    chunks: IntArray  # chunks of each waiting job, shape (n_waiting,)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """An episode at one instant, with no more of a running job than the scheduler knows.
+    """An episode at one instant, with no more of a running job than the scheduler knows."""
 
-    Attributes:
-        title: Scenario and episode.
-        machine_processors: Size of the machine.
-        now: The instant, s from the episode's start.
-        started: Every job that has started in this episode.
-        waiting: The queue.
-        reservation: Reservation of the head; None where every job fits, and on nodes.
-        nodes: Nodes of the machine; None where processors are counted.
-    """
-
-    title: str
-    machine_processors: int
-    now: int
-    started: StartedJobs
-    waiting: WaitingJobs
+    title: str  # scenario and episode
+    machine_processors: int  # size of the machine
+    now: int  # the instant, s from the episode's start
+    started: StartedJobs  # every job that has started in this episode
+    waiting: WaitingJobs  # the queue
+    # Reservation of the head; None where every job fits, and on nodes.
     reservation: Reservation | None = None
-    nodes: NodesFrame | None = None
+    nodes: NodesFrame | None = None  # nodes of the machine; None where processors are counted
 
     @property
     def shadow_times(self) -> dict[int, int]:
@@ -163,17 +106,11 @@ class Frame:
 
 
 class TimeAxis(NamedTuple):
-    """The stretch of time shown, as much past as future.
+    """The stretch of time shown, as much past as future."""
 
-    Attributes:
-        first: Left edge, s.
-        last: Right edge, s.
-        tick: Distance of the marks, s.
-    """
-
-    first: int
-    last: int
-    tick: int
+    first: int  # left edge, s
+    last: int  # right edge, s
+    tick: int  # distance of the marks, s
 
     def ticks(self) -> range:
         """Return the marked instants, s."""

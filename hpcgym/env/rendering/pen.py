@@ -162,17 +162,11 @@ class Pen:
 
 
 class Chart(NamedTuple):
-    """The machine over time: where it is drawn, and what its axes show.
+    """The machine over time: where it is drawn, and what its axes show."""
 
-    Attributes:
-        box: Its place in the picture.
-        axis: Time, to the right.
-        processors: Processors, upwards.
-    """
-
-    box: Box
-    axis: TimeAxis
-    processors: int
+    box: Box  # its place in the picture
+    axis: TimeAxis  # time, to the right
+    processors: int  # processors, upwards
 
     def x(self, instant: int) -> int:
         """Return the column of an instant, clipped near the chart."""

@@ -20,19 +20,12 @@ MOST_ROWS = 200
 
 
 class Rows(NamedTuple):
-    """The rows of a machine. Cpus count from the bottom of the picture, its last row, upwards.
+    """The rows of a machine. Cpus count from the bottom of the picture, its last row, upwards."""
 
-    Attributes:
-        row: Row of each node, from the top, shape (n_nodes,).
-        first_cpu: Where the cpus of each node begin, shape (n_nodes,).
-        cpus: Cpus of each row, shape (n_rows,).
-        row_first_cpu: Where the cpus of each row begin, shape (n_rows,).
-    """
-
-    row: IntArray
-    first_cpu: IntArray
-    cpus: IntArray
-    row_first_cpu: IntArray
+    row: IntArray  # row of each node, from the top, shape (n_nodes,)
+    first_cpu: IntArray  # where the cpus of each node begin, shape (n_nodes,)
+    cpus: IntArray  # cpus of each row, shape (n_rows,)
+    row_first_cpu: IntArray  # where the cpus of each row begin, shape (n_rows,)
 
     @property
     def nodes_in_row(self) -> IntArray:

@@ -30,36 +30,24 @@ Cleaned: TypeAlias = tuple[Workload, CleaningReport]
 
 
 class Takes(NamedTuple):
-    """What decides which jobs of a log are taken, and what of each, besides the log itself.
+    """What decides which jobs of a log are taken, and what of each, besides the log itself."""
 
-    Attributes:
-        processors: Those of the machine; None = what its nodes have, or the log states.
-        nodes: Its nodes; None = processors are counted.
-        placement: Where jobs run on nodes.
-        dependencies: Whether fields 17 and 18 of an SWF log are read.
-    """
-
-    processors: int | None
-    nodes: Machine | None
-    placement: str
-    dependencies: bool
+    processors: int | None  # those of the machine; None = what its nodes have, or the log states
+    nodes: Machine | None  # its nodes; None = processors are counted
+    placement: str  # where jobs run on nodes
+    dependencies: bool  # whether fields 17 and 18 of an SWF log are read
 
 
 @dataclass(frozen=True)
 class Slices:
-    """The episodes of one log, by number.
+    """The episodes of one log, by number."""
 
-    Attributes:
-        labels: Label of each episode.
-        workloads: Jobs of each episode; those of a random kind are added on first use.
-        make: Makes a new random episode; None where all episodes are fixed.
-        seed: Seed of the numbered episodes of a random kind.
-    """
-
-    labels: dict[int, str]
+    labels: dict[int, str]  # label of each episode
+    # Jobs of each episode; those of a random kind are added on first use.
     workloads: dict[int, Workload] = field(default_factory=dict)
+    # Makes a new random episode; None where all episodes are fixed.
     make: Callable[[np.random.Generator], LabelledWorkload] | None = None
-    seed: int = 0
+    seed: int = 0  # seed of the numbered episodes of a random kind
 
     def label(self, number: int) -> str:
         """Return the label of an episode."""
@@ -86,14 +74,10 @@ class GeneratedWeeks(Slices):
 
     Weeks are counted through all logs, and each log has `populations.weeks`; so a number is the
     same week however many there are. `labels` has those of the scenario's parts.
-
-    Attributes:
-        populations: The logs.
-        episode: How each is cut into weeks.
     """
 
-    populations: Populations
-    episode: spec.WeekEpisodes
+    populations: Populations  # the logs
+    episode: spec.WeekEpisodes  # how each is cut into weeks
 
     def label(self, number: int) -> str:
         """Return the label of any week."""

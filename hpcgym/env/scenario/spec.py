@@ -76,32 +76,6 @@ class _Table:
 class TraceSpec(_Table):
     """Which log, and how it is cleaned; or which generator makes logs.
 
-    Attributes:
-        missing_request: Replacement of a request that the log lacks: "run", "max", "tsafrir", or
-            "drop" to leave the job out.
-        name: Name in the catalogue or on the shelf; None where `file` or `generator` is given.
-        file: Path of a log, in a scenario file relative to that file, or None.
-        generator: "sessions", logs of users who work in sessions (`hpcgym.trace.populations`), or
-            None. It needs the next three keys, which belong to no other log.
-        seed: Its seed.
-        load: Usual share of the machine that a week's jobs need, 0.1 to 2.
-        population_weeks: Weeks of each log. Week n is week (n - 1) mod `population_weeks` + 1 of
-            log (n - 1) // `population_weeks`, and each log has other users.
-        wide: Share of the programs but tests that take half of the machine or more, beside those
-            of the model; None = 0.
-        session_jobs: Mean jobs of a session, 1 to 100; None = 4. More are a burst.
-        digests: First digits of the sha256 of the logs that the parts of `[episode]` need, by
-            number; None = not on record.
-        tsafrir_seed: Seed of the synthetic requests of "tsafrir", for no other replacement.
-        max_request_s: Longer requests are cut to this, s; None = no cut.
-        minimum_run_time_s: Jobs that ran shorter are dropped, s.
-        on_bad_line: "raise" for malformed lines, or "drop" to leave them out.
-        on_wide_job: "raise" for jobs wider than the machine, or "drop" to leave them out. So are
-            jobs that a machine of nodes can never run.
-        requested_memory: Whether a record of an SWF log asks for the memory of its field 10, on a
-            machine of nodes.
-        timezone: Zone of accounting's local times; None = this machine's.
-
     Source: Specification, section 1, "Reading SWF".
 
     Example:
@@ -118,22 +92,38 @@ class TraceSpec(_Table):
         "population_weeks": 1,
     }
 
+    # Replacement of a request that the log lacks: "run", "max", "tsafrir", or "drop" to leave the
+    # job out.
     missing_request: MissingRequest
+    # Name in the catalogue or on the shelf; None where `file` or `generator` is given.
     name: str | None = None
-    file: str | None = None
+    file: str | None = None  # path of a log, in a scenario file relative to that file, or None
+    # Seed of the synthetic requests of "tsafrir", for no other replacement.
     tsafrir_seed: int | None = None
-    max_request_s: int | None = None
-    minimum_run_time_s: int = 0
-    on_bad_line: OnBadLine = "raise"
+    max_request_s: int | None = None  # longer requests are cut to this, s; None = no cut
+    minimum_run_time_s: int = 0  # jobs that ran shorter are dropped, s
+    on_bad_line: OnBadLine = "raise"  # "raise" for malformed lines, or "drop" to leave them out
+    # "raise" for jobs wider than the machine, or "drop" to leave them out. So are jobs that a
+    # machine of nodes can never run.
     on_wide_job: OnWideJob = "raise"
+    # Whether a record of an SWF log asks for the memory of its field 10, on a machine of nodes.
     requested_memory: bool = False
-    timezone: str | None = None
+    timezone: str | None = None  # zone of accounting's local times; None = this machine's
+    # "sessions", logs of users who work in sessions (`hpcgym.trace.populations`), or None. It needs
+    # the next three keys, which belong to no other log.
     generator: GeneratorName | None = None
     seed: int | None = None
-    load: float | None = None
+    load: float | None = None  # usual share of the machine that a week's jobs need, 0.1 to 2
+    # Weeks of each log. Week n is week (n - 1) mod `population_weeks` + 1 of log (n - 1) //
+    # `population_weeks`, and each log has other users.
     population_weeks: int | None = None
+    # Share of the programs but tests that take half of the machine or more, beside those of the
+    # model; None = 0.
     wide: float | None = None
+    # Mean jobs of a session, 1 to 100; None = 4. More are a burst.
     session_jobs: float | None = None
+    # First digits of the sha256 of the logs that the parts of `[episode]` need, by number; None =
+    # not on record.
     digests: str | None = None
 
     def check(self) -> None:
@@ -195,22 +185,18 @@ NOT_GENERATED: dict[str, Any] = dict.fromkeys(
 
 @dataclass(frozen=True)
 class MachineSpec(_Table):
-    """The machine.
-
-    Attributes:
-        processors: Its size; the cpus of all nodes where it has nodes.
-        largest_request_s: Largest request of the whole cleaned log, s. It scales observations and
-            weights, so every episode of a scenario has the same scale.
-        nodes: Its nodes and partitions, or None where processors are counted. A file states them
-            in place of `processors`, as tables `[[machine.nodes]]` and `[[machine.partitions]]`,
-            or in a file of its own: `file = "FILE.toml"`, relative to the scenario's.
-    """
+    """The machine."""
 
     TABLE: ClassVar[str] = "machine"
     LEAST: ClassVar = {"processors": 1, "largest_request_s": 1}
 
-    processors: int
+    processors: int  # its size; the cpus of all nodes where it has nodes
+    # Largest request of the whole cleaned log, s. It scales observations and weights, so every
+    # episode of a scenario has the same scale.
     largest_request_s: int
+    # Its nodes and partitions, or None where processors are counted. A file states them in place of
+    # `processors`, as tables `[[machine.nodes]]` and `[[machine.partitions]]`, or in a file of its
+    # own: `file = "FILE.toml"`, relative to the scenario's.
     nodes: Machine | None = None
 
     def check(self) -> None:
@@ -234,16 +220,6 @@ class WholeEpisode(_Table):
 class WeekEpisodes(_Table):
     """Each week of the log is an episode on an empty machine, numbered from 1.
 
-    Attributes:
-        rule: "whole" takes every job submitted in the week; "rr9212" leaves out jobs that the log
-            shows ending in another week.
-        offset_s: Start of week 0, s after the log's first submission.
-        weeks: Numbers such as "1-100" or "1,3,5-7"; None = all.
-        warm_history: Whether each user's earlier jobs in the log are known at the start.
-        train: Numbers of the weeks to train on; None = by shares, as `scenario.splits` says.
-        validation: Numbers of the weeks to choose on.
-        test: Numbers of the weeks to judge on. A file states all three, or none.
-
     Source: Specification, section 6, "Weeks", and section 10, "Episodes".
     """
 
@@ -251,13 +227,16 @@ class WeekEpisodes(_Table):
     LEAST: ClassVar = {"offset_s": 0}
 
     kind: Literal["week"] = "week"
+    # "whole" takes every job submitted in the week; "rr9212" leaves out jobs that the log shows
+    # ending in another week.
     rule: Literal["whole", "rr9212"] = "whole"
-    offset_s: int = 0
-    weeks: str | None = None
-    warm_history: bool = True
+    offset_s: int = 0  # start of week 0, s after the log's first submission
+    weeks: str | None = None  # numbers such as "1-100" or "1,3,5-7"; None = all
+    warm_history: bool = True  # whether each user's earlier jobs in the log are known at the start
+    # Numbers of the weeks to train on; None = by shares, as `scenario.splits` says.
     train: str | None = None
-    validation: str | None = None
-    test: str | None = None
+    validation: str | None = None  # numbers of the weeks to choose on
+    test: str | None = None  # numbers of the weeks to judge on. A file states all three, or none
 
     def check(self) -> None:
         """Refuse one part without the others, and a week in two parts."""
@@ -288,9 +267,6 @@ class WindowEpisodes(_Table):
 
     The last, shorter run is left out.
 
-    Attributes:
-        warm_history: As of `WeekEpisodes`.
-
     Source: Zhang et al. 2020 (RLScheduler), there with overlap.
     """
 
@@ -299,17 +275,12 @@ class WindowEpisodes(_Table):
 
     n_jobs: int
     kind: Literal["window"] = "window"
-    warm_history: bool = True
+    warm_history: bool = True  # as of `WeekEpisodes`
 
 
 @dataclass(frozen=True)
 class RandomWindowEpisodes(_Table):
     """Runs of `n_jobs` consecutive jobs that begin at a random job.
-
-    Attributes:
-        episodes: Number of fixed windows for evaluation, numbered from 1; a draw makes a new one.
-        seed: Seed of the fixed ones.
-        warm_history: As of `WeekEpisodes`.
 
     Source: Zhang et al. 2020 (RLScheduler), 10 windows from one seed.
     """
@@ -318,21 +289,15 @@ class RandomWindowEpisodes(_Table):
     LEAST: ClassVar = {"n_jobs": 1, "episodes": 1, "seed": 0}
 
     n_jobs: int
-    episodes: int
-    seed: int
+    episodes: int  # number of fixed windows for evaluation, numbered from 1; a draw makes a new one
+    seed: int  # seed of the fixed ones
     kind: Literal["random_window"] = "random_window"
-    warm_history: bool = True
+    warm_history: bool = True  # as of `WeekEpisodes`
 
 
 @dataclass(frozen=True)
 class ResampledEpisodes(_Table):
     """Generated logs of each user's real weeks in another order, without warm history.
-
-    Attributes:
-        episodes: Number of fixed logs for evaluation, numbered from 1; a draw makes a new one.
-        seed: Seed of the fixed ones.
-        mode: "permute" permutes each user's weeks, "draw" draws them with replacement.
-        part: "whole" log, or one "week" of it, drawn uniformly.
 
     Source: Carastan-Santos et al. 2019, Algorithm 1; specification, section 3, "Resampler".
     """
@@ -340,11 +305,12 @@ class ResampledEpisodes(_Table):
     TABLE: ClassVar[str] = "episode"
     LEAST: ClassVar = {"episodes": 1, "seed": 0}
 
-    episodes: int
-    seed: int
+    episodes: int  # number of fixed logs for evaluation, numbered from 1; a draw makes a new one
+    seed: int  # seed of the fixed ones
     kind: Literal["resampled"] = "resampled"
+    # "permute" permutes each user's weeks, "draw" draws them with replacement.
     mode: Literal["permute", "draw"] = "permute"
-    part: Literal["whole", "week"] = "whole"
+    part: Literal["whole", "week"] = "whole"  # "whole" log, or one "week" of it, drawn uniformly
 
 
 EpisodeSpec: TypeAlias = (

@@ -27,15 +27,11 @@ def common_calendar(schedules: Iterable[Schedule]) -> Calendar | None:
 
 
 class View(NamedTuple):
-    """A stretch of time, s from the start of the log, and the jobs of a Gantt chart at most.
-
-    Attributes:
-        is_part: Whether the stretch was asked for.
-    """
+    """A stretch of time, s from the start of the log, and the jobs of a Gantt chart at most."""
 
     first: int
     last: int
-    is_part: bool
+    is_part: bool  # whether the stretch was asked for
     jobs: int | None
 
     @classmethod

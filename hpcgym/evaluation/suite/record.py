@@ -44,14 +44,10 @@ VAIN = ("job", "taken", "start", "end", "reason")
 
 @dataclass
 class Player:
-    """Plays weeks of a suite; pickled once for all workers.
+    """Plays weeks of a suite; pickled once for all workers."""
 
-    Attributes:
-        runners: A runner of the agent on each log.
-        left_out: Logs that it cannot schedule, and why.
-    """
-
-    runners: list[Runner]
+    runners: list[Runner]  # a runner of the agent on each log
+    # Logs that it cannot schedule, and why.
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -34,19 +34,12 @@ FORMATS = (
 
 
 class MachineFile(NamedTuple):
-    """A machine that was read from a file; it prints.
-
-    Attributes:
-        machine: The machine.
-        format: What the file has: the name of a format, or "TOML".
-        node_names: Each node's name by its id; empty where nodes have none.
-        notes: What was left out or is not simulated, and of what.
-    """
+    """A machine that was read from a file; it prints."""
 
     machine: Machine
-    format: str
-    node_names: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    format: str  # what the file has: the name of a format, or "TOML"
+    node_names: tuple[str, ...] = ()  # each node's name by its id; empty where nodes have none
+    notes: tuple[str, ...] = ()  # what was left out or is not simulated, and of what
 
     def __str__(self) -> str:
         return "\n".join([f"{self.format}: {self.machine}", *self.notes])

@@ -48,15 +48,10 @@ Keys = dict[str, Any]
 
 
 class StatedLimits(NamedTuple):
-    """What files state.
+    """What files state."""
 
-    Attributes:
-        levels: Keywords of limits; those of a level never count one job twice.
-        accounts: Accounts of each user.
-    """
-
-    levels: list[list[Keys]]
-    accounts: dict[str, tuple[str, ...]]
+    levels: list[list[Keys]]  # keywords of limits; those of a level never count one job twice
+    accounts: dict[str, tuple[str, ...]]  # accounts of each user
 
 
 class _Row(NamedTuple):

@@ -20,23 +20,17 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AdvisedJob:
-    """A waiting job, or the waiting tasks of an array.
-
-    Attributes:
-        rank_now: Its place in the queue as Slurm takes it; None where no order can help it now.
-        rank: Its place in the advised order, likewise.
-        start_now: When it, or its first task, is expected to start as things are, Unix s; None
-            where that is not known.
-        start: The same under the advised order.
-        why: In words.
-    """
+    """A waiting job, or the waiting tasks of an array."""
 
     job: WaitingJob
+    # Its place in the queue as Slurm takes it; None where no order can help it now.
     rank_now: int | None
-    rank: int | None
+    rank: int | None  # its place in the advised order, likewise
+    # When it, or its first task, is expected to start as things are, Unix s; None where that is not
+    # known.
     start_now: int | None
-    start: int | None
-    why: str
+    start: int | None  # the same under the advised order
+    why: str  # in words
 
     def row(self) -> dict[str, Any]:
         """Return it as a row of a table for programs."""
@@ -62,21 +56,14 @@ class AdvisedJob:
 
 @dataclass(frozen=True)
 class Advice:
-    """What an order would do on one machine.
+    """What an order would do on one machine."""
 
-    Attributes:
-        now: The instant of the snapshot, Unix s.
-        jobs: Those that an order can help, best first; then those that none can help now.
-        notes: What is simplified, and where run times come from, in sentences.
-        totals: What changes over all, in sentences.
-        order: The jobs that the order can help, best first within each tier.
-    """
-
-    now: int
+    now: int  # the instant of the snapshot, Unix s
+    # Those that an order can help, best first; then those that none can help now.
     jobs: tuple[AdvisedJob, ...]
-    notes: tuple[str, ...]
-    totals: tuple[str, ...]
-    order: tuple[WaitingJob, ...]
+    notes: tuple[str, ...]  # what is simplified, and where run times come from, in sentences
+    totals: tuple[str, ...]  # what changes over all, in sentences
+    order: tuple[WaitingJob, ...]  # the jobs that the order can help, best first within each tier
 
 
 def advise(

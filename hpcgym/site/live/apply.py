@@ -45,15 +45,11 @@ _PRIVILEGED = ("Operator", "Administrator")
 
 @dataclass(frozen=True)
 class Factors:
-    """What `sprio` says of a job.
-
-    Attributes:
-        total: The sum of its terms, the site factor among them.
-    """
+    """What `sprio` says of a job."""
 
     priority: int
     site: int
-    total: float
+    total: float  # the sum of its terms, the site factor among them
     is_bare: bool
 
     @property
@@ -66,19 +62,14 @@ class Factors:
 
 @dataclass
 class Outcome:
-    """What a cycle, or a restoring, has done.
+    """What a cycle, or a restoring, has done."""
 
-    Attributes:
-        told: Site factors that Slurm was told, by job id.
-        cleared: Jobs that are of no concern any more.
-        left: Waiting jobs that were left alone, by reason.
-        expires: Until when site factors hold, Unix s.
-    """
-
+    # Site factors that Slurm was told, by job id.
     told: dict[int, int] = field(default_factory=dict)
-    cleared: set[int] = field(default_factory=set)
+    cleared: set[int] = field(default_factory=set)  # jobs that are of no concern any more
+    # Waiting jobs that were left alone, by reason.
     left: dict[str, list[str]] = field(default_factory=dict)
-    expires: float = 0.0
+    expires: float = 0.0  # until when site factors hold, Unix s
 
 
 def refuse_unfit() -> None:

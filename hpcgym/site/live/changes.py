@@ -24,17 +24,12 @@ _FAR = 2**62
 
 @dataclass(frozen=True)
 class MovableJob:
-    """A waiting job that may be moved.
-
-    Attributes:
-        priority: As Slurm has it now, `FLOOR` or more.
-        site: Its site factor now, which is part of that.
-    """
+    """A waiting job that may be moved."""
 
     job_id: int
     user: str
-    priority: int
-    site: int
+    priority: int  # as Slurm has it now, `FLOOR` or more
+    site: int  # its site factor now, which is part of that
 
     @property
     def base(self) -> int:
@@ -44,17 +39,11 @@ class MovableJob:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Points of priority by which jobs may be moved, up and down alike.
+    """Points of priority by which jobs may be moved, up and down alike."""
 
-    Attributes:
-        job: The most that the site factor of a job may be.
-        user: The most that the site factors of a user's jobs may be together, up and down apart.
-        cycle: The most that one cycle may add to all site factors together, likewise.
-    """
-
-    job: int
-    user: int
-    cycle: int
+    job: int  # the most that the site factor of a job may be
+    user: int  # the most that the site factors of a user's jobs may be together, up and down apart
+    cycle: int  # the most that one cycle may add to all site factors together, likewise
 
 
 def planned(lines: Sequence[Sequence[MovableJob]], bounds: Bounds) -> dict[int, int]:

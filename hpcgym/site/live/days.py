@@ -25,19 +25,13 @@ WATCHED_H = 20
 
 @dataclass(frozen=True)
 class PairOfDays:
-    """A day with changes and one without, a week apart; means over jobs by submission.
-
-    Attributes:
-        wait: Mean waits with and without, s.
-        bsld: Mean bounded slowdowns likewise.
-        jobs: How many jobs each has.
-    """
+    """A day with changes and one without, a week apart; means over jobs by submission."""
 
     day_on: date
     day_off: date
-    wait: tuple[float, float]
-    bsld: tuple[float, float]
-    jobs: tuple[int, int]
+    wait: tuple[float, float]  # mean waits with and without, s
+    bsld: tuple[float, float]  # mean bounded slowdowns likewise
+    jobs: tuple[int, int]  # how many jobs each has
 
 
 def partner(day: date) -> date:

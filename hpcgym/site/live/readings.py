@@ -31,79 +31,49 @@ _STEERED_BY = ("SQUEUE_", "SPRIO_", "SINFO_", "SACCT_", "SLURM_CLUSTERS")
 
 @dataclass(frozen=True, kw_only=True)
 class QueuedJob:
-    """A job as `squeue` prints it.
+    """A job as `squeue` prints it."""
 
-    Attributes:
-        job_id: Its number; of the waiting tasks of an array, that of the array.
-        array_id: Its name for people, such as "93", "92_5", or "92_[6-9%2]" of waiting tasks.
-        partition: Its partition; several, parted by commas, while it waits for any of them.
-        reason: Why it waits, in Slurm's word.
-        priority: Its priority; 0 = held.
-        eligible_time: Since when it may be scheduled, Unix s; None = not yet known.
-        submit_time: Unix s.
-        start_time: When it started, or is expected to by Slurm, Unix s; None = not known.
-        pending_s: How long it has waited, or did.
-        elapsed_s: How long it has run.
-        limit_s: Its limit; `UNLIMITED_S` where it has none.
-        cpus: Cpus that it holds, or asks for; each task of an array asks for as many.
-        exclusive: Whether it has whole nodes.
-        dependency: What it waits for, "" = nothing.
-        node_list: Where it runs.
-    """
-
-    job_id: int
-    array_id: str
+    job_id: int  # its number; of the waiting tasks of an array, that of the array
+    array_id: str  # its name for people, such as "93", "92_5", or "92_[6-9%2]" of waiting tasks
     user: str
     account: str
-    partition: str
+    partition: str  # its partition; several, parted by commas, while it waits for any of them
     qos: str
     state: str
-    reason: str
-    priority: int
+    reason: str  # why it waits, in Slurm's word
+    priority: int  # its priority; 0 = held
     nice: int
-    submit_time: int
-    eligible_time: int | None
-    start_time: int | None
-    pending_s: int
-    elapsed_s: int
-    limit_s: int
-    cpus: int
+    submit_time: int  # Unix s
+    eligible_time: int | None  # since when it may be scheduled, Unix s; None = not yet known
+    start_time: int | None  # when it started, or is expected to by Slurm, Unix s; None = not known
+    pending_s: int  # how long it has waited, or did
+    elapsed_s: int  # how long it has run
+    limit_s: int  # its limit; `UNLIMITED_S` where it has none
+    cpus: int  # cpus that it holds, or asks for; each task of an array asks for as many
     nodes: int
-    exclusive: bool
-    dependency: str
-    node_list: str
+    exclusive: bool  # whether it has whole nodes
+    dependency: str  # what it waits for, "" = nothing
+    node_list: str  # where it runs
 
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingJob(QueuedJob):
-    """A waiting job, or the waiting tasks of an array.
+    """A waiting job, or the waiting tasks of an array."""
 
-    Attributes:
-        tasks: How many tasks wait; 1 of a job that is no array.
-        at_once: How many tasks of the array may run at once; None = any number.
-    """
-
-    tasks: int = 1
-    at_once: int | None = None
+    tasks: int = 1  # how many tasks wait; 1 of a job that is no array
+    at_once: int | None = None  # how many tasks of the array may run at once; None = any number
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node in a partition.
-
-    Attributes:
-        state: Slurm's word, such as "mixed" or "draining".
-        cpus: Its cpus.
-        held: Those of them that jobs hold.
-        tier: The partition's priority tier: jobs of a higher one go first.
-    """
+    """A node in a partition."""
 
     name: str
     partition: str
-    state: str
+    state: str  # Slurm's word, such as "mixed" or "draining"
     cpus: int
-    held: int
-    tier: int
+    held: int  # cpus that jobs hold
+    tier: int  # the partition's priority tier: jobs of a higher one go first
 
 
 @dataclass(frozen=True)

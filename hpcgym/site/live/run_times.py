@@ -28,23 +28,16 @@ LAST = 2
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """Jobs that have ended, by the end of their runs; arrays (n_past,), times s.
+    """Jobs that have ended, by the end of their runs; arrays (n_past,), times s."""
 
-    Attributes:
-        user: Names.
-        end_time: Unix s.
-        predicts: Whether users' last jobs are nearer to run times than limits are.
-        says: Where expected run times come from, in a sentence.
-    """
-
-    user: NDArray[np.object_]
+    user: NDArray[np.object_]  # names
     submit_time: IntArray
     run_time: IntArray
     requested_time: IntArray
     processors: IntArray
-    end_time: IntArray
-    predicts: bool
-    says: str
+    end_time: IntArray  # Unix s
+    predicts: bool  # whether users' last jobs are nearer to run times than limits are
+    says: str  # where expected run times come from, in a sentence
 
     def expected(self, user: str, limit_s: int) -> int:
         """Return how long a job of a user is expected to run, s, at most its limit."""

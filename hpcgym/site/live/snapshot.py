@@ -40,27 +40,18 @@ class KeptOut:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a simulation begins from.
+    """What a simulation begins from."""
 
-    Attributes:
-        partitions: Names of the partitions that share the nodes.
-        cpus: Cpus of the nodes that are up.
-        now: The instant, Unix s.
-        waiting: Jobs that an order can help, or will once their begin time has come.
-        running: Jobs on nodes that are up, with the cpus that they hold there.
-        kept_out: Waiting jobs that no order can help.
-        tiers: The priority tier of each partition: jobs of a higher one go first.
-        notes: What of the machine is simplified, in sentences.
-    """
-
-    partitions: tuple[str, ...]
-    cpus: int
-    now: int
+    partitions: tuple[str, ...]  # names of the partitions that share the nodes
+    cpus: int  # cpus of the nodes that are up
+    now: int  # the instant, Unix s
+    # Jobs that an order can help, or will once their begin time has come.
     waiting: tuple[WaitingJob, ...]
+    # Jobs on nodes that are up, with the cpus that they hold there.
     running: tuple[tuple[QueuedJob, int], ...]
-    kept_out: tuple[KeptOut, ...]
-    tiers: dict[str, int]
-    notes: tuple[str, ...]
+    kept_out: tuple[KeptOut, ...]  # waiting jobs that no order can help
+    tiers: dict[str, int]  # the priority tier of each partition: jobs of a higher one go first
+    notes: tuple[str, ...]  # what of the machine is simplified, in sentences
 
     def begins(self, job: WaitingJob) -> int:
         """Return from when on a job may be scheduled, Unix s; an array's tasks all at once."""

@@ -162,24 +162,18 @@ class Reason:
 
 @dataclass
 class Ledger:
-    """Every row read, those left out by reason, and what is worth saying once.
-
-    Attributes:
-        machine_processors: What a header says.
-        notes: How many rows there is something to say of that do become jobs.
-        told: The same of what waits and loads depend on, so that every command says it.
-        warnings: The same of what makes them wrong.
-        clusters: Rows of each cluster that rows name.
-        begun: What a format knows of jobs whose end is still to come, perhaps in the next file.
-    """
+    """Every row read, those left out by reason, and what is worth saying once."""
 
     rows: int = 0
-    machine_processors: int | None = None
+    machine_processors: int | None = None  # what a header says
     left_out: dict[str, Reason] = field(default_factory=dict)
+    # How many rows there is something to say of that do become jobs.
     notes: dict[str, int] = field(default_factory=dict)
+    # The same of what waits and loads depend on, so that every command says it.
     told: dict[str, int] = field(default_factory=dict)
-    warnings: dict[str, int] = field(default_factory=dict)
-    clusters: Counter[str] = field(default_factory=Counter)
+    warnings: dict[str, int] = field(default_factory=dict)  # the same of what makes them wrong
+    clusters: Counter[str] = field(default_factory=Counter)  # rows of each cluster that rows name
+    # What a format knows of jobs whose end is still to come, perhaps in the next file.
     begun: dict[str, Any] = field(default_factory=dict)
 
     def leave_out(self, reason: str, path: Path, line: int, jobs: int = 1) -> None:

@@ -53,39 +53,30 @@ _HOUR_S = 3600
 
 @dataclass(frozen=True, eq=False)
 class Accounting:
-    """Runs of jobs as a site recorded them, and what became of every row; it prints.
+    """Runs of jobs as a site recorded them, and what became of every row; it prints."""
 
-    Attributes:
-        runs: A row for each run, by `submit_time`, with the columns of a table of jobs, `wait_time`
-            among them, `status` as in SWF, `charged`, the processors that were allocated to it,
-            `asked_memory_kb` of the whole job, where that is no request of nodes, and whether it
-            was `suspended`. Times are seconds since 1970; names are the site's.
-        lines: The line of each run in its file, from 1.
-        formats: Each file with the name of its format.
-        ledger: How many rows there were, and how many were left out, by reason.
-        machine_processors: Those of the machine or of a header, or the fewest on which the runs
-            fit as recorded; None where no start is recorded.
-        is_guess: Whether it is the latter.
-        job_waits: Hours each job waited that has a recorded start: from its first entry into the
-            queue to the start of its last attempt.
-        zone: Where local times were, or "" if there were none.
-        counted_from: What waits count from, "eligible" or "submit".
-        ineligible_share: Share of all waiting since submission in which jobs were not eligible;
-            None where nothing says since when they were.
-        limited_share: Share of all waiting that is of jobs which a limit of users or accounts held
-            back at some time; None where no reasons are stated.
-    """
-
+    # A row for each run, by `submit_time`, with the columns of a table of jobs, `wait_time` among
+    # them, `status` as in SWF, `charged`, the processors that were allocated to it,
+    # `asked_memory_kb` of the whole job, where that is no request of nodes, and whether it was
+    # `suspended`. Times are seconds since 1970; names are the site's.
     runs: pd.DataFrame
-    lines: NDArray[np.int64]
-    formats: tuple[tuple[str, str], ...]
-    ledger: Ledger
+    lines: NDArray[np.int64]  # the line of each run in its file, from 1
+    formats: tuple[tuple[str, str], ...]  # each file with the name of its format
+    ledger: Ledger  # how many rows there were, and how many were left out, by reason
+    # Those of the machine or of a header, or the fewest on which the runs fit as recorded; None
+    # where no start is recorded.
     machine_processors: int | None
-    is_guess: bool
+    is_guess: bool  # whether it is the latter
+    # Hours each job waited that has a recorded start: from its first entry into the queue to the
+    # start of its last attempt.
     job_waits: NDArray[np.float64]
-    zone: str
-    counted_from: str
+    zone: str  # where local times were, or "" if there were none
+    counted_from: str  # what waits count from, "eligible" or "submit"
+    # Share of all waiting since submission in which jobs were not eligible; None where nothing says
+    # since when they were.
     ineligible_share: float | None = None
+    # Share of all waiting that is of jobs which a limit of users or accounts held back at some
+    # time; None where no reasons are stated.
     limited_share: float | None = None
 
     @property

@@ -20,21 +20,15 @@ _NUMBERS = ("reqnodes", "reqcpus", "reqgpus", "elapsedraw", SECONDS, "jobid", "s
 
 
 class Layout(NamedTuple):
-    """Whose columns they are, and the column of each field.
-
-    Attributes:
-        optional: Columns that may be missing.
-        shared_ids: Whether tasks of an array share one id, so that each row is a job of its own.
-        note: What is worth saying of every row.
-        states: Slurm's state for each of theirs, where they have other words.
-    """
+    """Whose columns they are, and the column of each field."""
 
     name: str
     columns: Mapping[str, str]
-    optional: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()  # columns that may be missing
+    # Whether tasks of an array share one id, so that each row is a job of its own.
     shared_ids: bool = False
-    note: str = ""
-    states: Mapping[str, str] = {}
+    note: str = ""  # what is worth saying of every row
+    states: Mapping[str, str] = {}  # Slurm's state for each of theirs, where they have other words
 
 
 LAYOUTS = (

@@ -23,10 +23,9 @@ class _InGroups:
 
     Attributes:
         ordinal: Episodes begun by each environment, shape (n_envs,).
-        policy: Has packed the observations of the step that is added.
     """
 
-    policy: Any
+    policy: Any  # has packed the observations of the step that is added
     observations: Any
 
     def __init__(self, *args: Any, group_size: int, **kwargs: Any) -> None:

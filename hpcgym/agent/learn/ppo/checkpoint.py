@@ -54,19 +54,16 @@ _NOT_OURS = (
 class TrainingSettings:
     """The settings of a training: what it is made of and cannot change later.
 
-    Attributes:
-        weeks: Numbers of all weeks, ascending, by scenario, those of validation included.
-        kept: Numbers of the weeks of validation, likewise.
-        augmentation: How the weeks that are played are changed at every draw; None = not at all.
-
     Raises:
         HpcgymError: A seed out of range.
     """
 
     config: PPOConfig
     seed: int
+    # Numbers of all weeks, ascending, by scenario, those of validation included.
     weeks: dict[str, tuple[int, ...]]
-    kept: dict[str, tuple[int, ...]]
+    kept: dict[str, tuple[int, ...]]  # numbers of the weeks of validation, likewise
+    # How the weeks that are played are changed at every draw; None = not at all.
     augmentation: Augmentation | None
 
     def __post_init__(self) -> None:
@@ -122,27 +119,17 @@ def _numbers_of(sets: Iterable[Episodes]) -> dict[str, tuple[int, ...]]:
 
 @dataclass
 class Checkpoint:
-    """A training between two rollouts.
-
-    Attributes:
-        env: Its environments, in the middle of their episodes.
-        model: What the model knows besides its networks.
-        networks: Networks and optimiser, as torch saves them.
-        progress: State of the callback.
-        starts: As of `Trained`.
-        randomness: States of the generators of Python, numpy and torch.
-        logs: Size of each of TensorBoard's files, bytes.
-    """
+    """A training between two rollouts."""
 
     settings: TrainingSettings
     validation: tuple[Episodes, ...]
-    env: HPCBatchVecEnv
-    model: dict[str, Any]
-    networks: bytes
-    progress: dict[str, Any]
-    starts: dict[str, float]
-    randomness: tuple[Any, ...]
-    logs: dict[str, int]
+    env: HPCBatchVecEnv  # its environments, in the middle of their episodes
+    model: dict[str, Any]  # what the model knows besides its networks
+    networks: bytes  # networks and optimiser, as torch saves them
+    progress: dict[str, Any]  # state of the callback
+    starts: dict[str, float]  # as of `Trained`
+    randomness: tuple[Any, ...]  # states of the generators of Python, numpy and torch
+    logs: dict[str, int]  # size of each of TensorBoard's files, bytes
 
     def restore(self, model: Any) -> None:
         """Put a fresh model of the same configuration, on `env`, where this one was.

@@ -16,20 +16,13 @@ from hpcgym.agent.network import EMPTY, STARTS, NetworkAgent, NetworkSpec, Weigh
 
 
 class Packed(NamedTuple):
-    """A batch of observations without its empty slots.
+    """A batch of observations without its empty slots."""
 
-    Attributes:
-        jobs: Fields of every job and of its cluster, shape (n_rows, n_fields + n_cluster).
-        owner: The observation of each job, shape (n_rows,).
-        cluster: Shape (n_envs, n_cluster).
-        mask: Which slots hold a job, shape (n_envs, n_slots).
-        rank: Rank of each job in an order that was drawn, shape (n_rows,); None = none was.
-    """
-
-    jobs: Tensor
-    owner: Tensor
-    cluster: Tensor
-    mask: Tensor
+    jobs: Tensor  # fields of every job and of its cluster, shape (n_rows, n_fields + n_cluster)
+    owner: Tensor  # the observation of each job, shape (n_rows,)
+    cluster: Tensor  # shape (n_envs, n_cluster)
+    mask: Tensor  # which slots hold a job, shape (n_envs, n_slots)
+    # Rank of each job in an order that was drawn, shape (n_rows,); None = none was.
     rank: Tensor | None = None
 
     @property

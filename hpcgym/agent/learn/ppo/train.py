@@ -42,35 +42,29 @@ from hpcgym.env.scenario.episodes import Episodes
 
 @dataclass
 class Trained:
-    """The result of a training.
+    """The result of a training."""
 
-    Attributes:
-        agent: The best average of networks by validation, or the last, as the configuration says.
-        last: The average at the end.
-        steps: Decisions it has learned from.
-        given: Which validation in `history` the agent is of; 0 = no later one was better, so that
-            it decides as the training began.
-        ratio: The agent's ratio to SAF on the weeks of validation.
-        weeks: Numbers of the weeks it was trained and validated on, by scenario.
-        augmentation: How the weeks it played were changed at every draw; None = not at all.
-        starts: Ratio to SAF, on the weeks of validation, of each policy that it might have begun
-            at; empty where it had no choice.
-        history: Of each validation the steps, the ratio and the mean log ratio. After a search for
-            a constant the second is the constant's, at 0 steps; where it was no better than the
-            start, that follows once more.
-    """
-
+    # The best average of networks by validation, or the last, as the configuration says.
     agent: NetworkAgent
-    last: NetworkAgent
+    last: NetworkAgent  # the average at the end
     config: PPOConfig
     seed: int
-    steps: int
+    steps: int  # decisions it has learned from
     seconds: float
+    # Which validation in `history` the agent is of; 0 = no later one was better, so that it decides
+    # as the training began.
     given: int
-    ratio: float
+    ratio: float  # the agent's ratio to SAF on the weeks of validation
+    # Numbers of the weeks it was trained and validated on, by scenario.
     weeks: dict[str, tuple[int, ...]]
+    # How the weeks it played were changed at every draw; None = not at all.
     augmentation: Augmentation | None
+    # Ratio to SAF, on the weeks of validation, of each policy that it might have begun at; empty
+    # where it had no choice.
     starts: dict[str, float]
+    # Of each validation the steps, the ratio and the mean log ratio. After a search for a constant
+    # the second is the constant's, at 0 steps; where it was no better than the start, that follows
+    # once more.
     history: list[tuple[int, float, float]]
 
     @property
