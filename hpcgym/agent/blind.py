@@ -74,11 +74,6 @@ def controls_of(
         seed: Seed of the shuffling.
 
     Source: Specification, section 10, "Controls of an agent".
-
-    Example:
-        >>> saf = NamedAgent("SLOT-0", ConstantAction((0.0,)), {"action": "index"})
-        >>> controls_of(saf, Episodes("tiny")), controls_of(RuleAgent("SAF"), Episodes("tiny"))
-        ([], [])
     """
     from hpcgym.agent.price import PriceRule  # loads kernels
 

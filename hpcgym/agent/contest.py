@@ -32,12 +32,6 @@ def contest_of(agent: RuleAgent | NamedAgent, scenario: SchedulerSettings) -> Co
     """Return the contest that an agent takes part in under a scenario's settings.
 
     Without a threshold there is nothing to guard, and so no contest.
-
-    Example:
-        >>> contest_of(RuleAgent("SAF"), SchedulerSettings(threshold=200_000))
-        'guarded'
-        >>> contest_of(RuleAgent("SAF"), SchedulerSettings())
-        '-'
     """
     if scenario.threshold is None:
         return UNKNOWN
@@ -52,12 +46,7 @@ def contest_of(agent: RuleAgent | NamedAgent, scenario: SchedulerSettings) -> Co
 
 
 def mode_in_env(keywords: Mapping[str, Any], scenarios: str | Mode) -> object:
-    """Return the backfilling mode of an environment with keywords, given the scenario's.
-
-    Example:
-        >>> str(mode_in_env({"action": "trials"}, "easy")).partition(":")[0]
-        'cost-benefit'
-    """
+    """Return the backfilling mode of an environment with keywords, given the scenario's."""
     if stated := keywords.get("backfill"):
         return stated  # and no kernels are loaded
     action = keywords.get("action")
@@ -76,12 +65,6 @@ def contest_by(backfill: object, estimates: str | None = None) -> Contest:
         PolicyError: No such mode or predictor.
 
     Source: Specification, section 10, "Contests".
-
-    Example:
-        >>> contest_by("cost-benefit:cap=0.97"), contest_by("cost-benefit:cap=0.97,overdue=open")
-        ('guarded', 'open')
-        >>> contest_by("easy+trial")
-        'requeue'
     """
     if str(backfill).partition(":")[0] in SIMULATORS:
         return "open"  # whatever simulates jobs in its own way knows no head; it loads slowly

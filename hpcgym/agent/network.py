@@ -183,16 +183,6 @@ class NetworkAgent:
 
     Raises:
         CardError: Weights that are not those of the network, or not finite.
-
-    Example:
-        >>> spec = NetworkSpec("kernel", "job", n_slots=2)
-        >>> agent = NetworkAgent(spec, {k: np.zeros(s, np.float32) for k, s in spec.shapes.items()})
-        >>> jobs = np.zeros((2, len(FIELDS)), np.float32)
-        >>> jobs[:, FIELDS.index("log_area")] = 0.5, 0.4
-        >>> mask = np.ones(2, np.float32)
-        >>> shown = {"jobs": jobs, "cluster": np.zeros(19, np.float32), "action_mask": mask}
-        >>> agent.predict(shown)[0]
-        array(1)
     """
 
     spec: NetworkSpec

@@ -36,10 +36,6 @@ class ReplayAgent(RuleAgent):
         CardError: Fewer than two rules.
 
     Source: Specification, section 10, "Choice by replay".
-
-    Example:
-        >>> ReplayAgent([RuleAgent("SAF"), RuleAgent("FCFS")], name="BOTH").policy.name
-        'SAF'
     """
 
     rules: tuple[RuleAgent, ...] = ()  # the rules, at least two

@@ -69,10 +69,6 @@ def samples_of(episodes: Episodes) -> Samples:
 
     One sample has the inputs at the job's submission, the other those when it last waited: by then
     more of its user's jobs may have ended.
-
-    Example:
-        >>> len(samples_of(Episodes("tiny"))) % 2
-        0
     """
     settings = replace(episodes.settings, policy=BEHAVIOUR)
     parts = []

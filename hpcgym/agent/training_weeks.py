@@ -62,12 +62,6 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
         TraceError: A log that was trained on, and is cut here too, cannot be cleaned as it was.
 
     Source: Specification, section 10, "Evaluation protocol", step 1.
-
-    Example:
-        >>> from hpcgym.env.scenario.episodes import Episodes
-        >>> training = Training({"synthetic-256-weeks": (1, 2, 3, 9)}, 0, 1.0, "", "")
-        >>> open_weeks(training, Episodes("synthetic-256-weeks").select("1-12"))
-        (5, 6, 7, 11, 12)
     """
     used: set[int] = set()
     for name, numbers in training.weeks.items():
@@ -122,12 +116,7 @@ def refuse_training_weeks(agent: Trained, episodes: Episodes, numbers: Sequence[
 
 
 def is_same_log(scenario: Scenario, other: Scenario) -> bool:
-    """Return whether two scenarios cut one log: one file, the same text, or versions of one log.
-
-    Example:
-        >>> is_same_log(load_scenario("tiny"), load_scenario("synthetic-256-weeks"))
-        False
-    """
+    """Return whether two scenarios cut one log: one file, the same text, or versions of one log."""
     if scenario is other or scenario.trace.log == other.trace.log:
         return True
     name = name_without_version(scenario.trace.log)
@@ -142,10 +131,6 @@ def digests_of_logs(scenarios: Iterable[str | Path | Scenario]) -> dict[str, str
     Raises:
         ScenarioError: No such scenario.
         TraceError: A log cannot be read.
-
-    Example:
-        >>> [len(digest) for digest in digests_of_logs(["tiny"]).values()]
-        [64]
     """
     known = [load_scenario(scenario) for scenario in scenarios]
     digests = {scenario.name: _digest_of(scenario) for scenario in known}

@@ -61,10 +61,6 @@ def divisors_of(episodes: Episodes) -> FloatArray:
     """Return what the six features of a log are divided by in unit scale, shape (6,).
 
     Source: Specification, section 10, "Action semantics", `weights`.
-
-    Example:
-        >>> divisors_of(Episodes("tiny"))[[0, 1, 5]].astype(int).tolist()
-        [4, 120, 480]
     """
     processors = episodes.scenario.machine.processors
     return unit_divisors(processors, episodes.largest_request, episodes.settings.threshold)

@@ -103,12 +103,7 @@ def ends_text(estimate: Estimate, digits: str, between: str = "-") -> str:
 
 
 def mean_of(values: ArrayLike) -> Estimate:
-    """Return the mean of independent values, with its t interval.
-
-    Example:
-        >>> print(mean_of([1.0, 2.0, 3.0]))
-        2.000 [-0.484, 4.484]
-    """
+    """Return the mean of independent values, with its t interval."""
     given = np.asarray(values, dtype=np.float64)
     n = len(given)
     error = float(given.std(ddof=1)) / math.sqrt(n) if n > 1 else None
@@ -148,10 +143,6 @@ def t_beyond(tail: float, degrees: float) -> float:
     `degrees` of freedom need not be whole.
 
     Source: Abramowitz and Stegun 1964, 26.5.27: the probability is the incomplete beta function.
-
-    Example:
-        >>> round(t_beyond(0.05, 2), 4)
-        4.3027
     """
     low, high = 0.0, 1.0
     while _tail(high, degrees) > tail:

@@ -77,14 +77,6 @@ def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 
     Raises:
         OutputError: As `ensure_writable`; or the writing failed, as on a full disk.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with writing(Path(folder, "note.txt")) as file:
-        ...         _ = file.write_text("42 jobs")
-        ...     Path(folder, "note.txt").read_text()
-        '42 jobs'
     """
     target = _target_of(path, force=force)
     with _partial(target, path) as partial:
@@ -123,16 +115,6 @@ def output_folder(path: str | Path) -> Iterator[Path]:
 
     Raises:
         OutputError: As `make_folder`.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     try:
-        ...         with output_folder(Path(place, "new", "results")) as folder:
-        ...             _ = 1 / 0
-        ...     except ZeroDivisionError:
-        ...         print(list(Path(place).iterdir()))
-        []
     """
     missing = _missing_folders(Path(path))
     try:
@@ -228,13 +210,6 @@ def unfinished_folder(target: Path) -> Iterator[Path]:
 
     Raises:
         OutputError: Another process works on it, or it cannot be made.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     with unfinished_folder(Path(place, "data")) as folder:
-        ...         print(folder.name)
-        .data-unfinished
     """
     folder = make_folder(unfinished_of(target))
     try:

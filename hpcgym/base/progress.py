@@ -102,10 +102,6 @@ def steps(total: float, name: str = "", unit: str = "", **further: Any) -> Itera
 
     Args:
         total: As the other arguments, an attribute of `Steps`.
-
-    Example:
-        >>> with shown(), steps(2, "two weeks", "weeks") as work:
-        ...     work.advance()
     """
     work = Steps(total, name, unit, **further)
     if _display is None:

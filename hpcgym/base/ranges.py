@@ -23,10 +23,6 @@ def parse_numbers(
     Raises:
         HpcgymError: The text is not understood, a range runs backwards, or a number is not
             available.
-
-    Example:
-        >>> parse_numbers("1,3,5-7", range(1, 11))
-        (1, 3, 5, 6, 7)
     """
     if not isinstance(text, str):
         raise error(f'{what} must be a text such as "65-100" or "1,3,5-7", got {text!r}')

@@ -73,10 +73,6 @@ def shelf_entries(shelf: Shelf) -> dict[str, Path]:
 
     Raises:
         HpcgymError: Two folders hold an entry of the same name.
-
-    Example:
-        >>> "tiny" in shelf_entries("scenarios")
-        True
     """
     entries: dict[str, Path] = {}
     for folder in shelf_folders(shelf):
@@ -97,11 +93,6 @@ def find_entry(shelf: Shelf, name: str) -> Path:
 
     Raises:
         HpcgymError: There is no such entry; the message names the nearest one.
-
-    Example:
-        >>> find_entry("scenarios", "tinny")
-        Traceback (most recent call last):
-        hpcgym.base.errors.ScenarioError: unknown scenario 'tinny'; did you mean 'tiny'? ...
     """
     entries = shelf_entries(shelf)
     matches = [entry for entry in entries if entry.casefold() == name.casefold()]

@@ -79,15 +79,7 @@ class TextTable:
         return "\n".join(line for line, _ in self.lines(DEFAULT_WIDTH))
 
     def lines(self, width: int) -> Iterator[tuple[str, str]]:
-        """Yield the lines and their styles.
-
-        Example:
-            >>> names = Column("agent", ["clairvoyant SPF"], "name")
-            >>> for line, _ in TextTable([names, Column("ratio", ["1.000"])]).lines(20):
-            ...     print(line)
-            agent          ratio
-            clairvoya…SPF  1.000
-        """
+        """Yield the lines and their styles."""
         columns = [_printable(column) for column in self.columns]
         kept = _fitting(columns, width)
         left_out = [column.label for column in columns if column not in kept]
@@ -249,10 +241,6 @@ def fixed(values: Sequence[float | None], decimals: int, *, sign: str = "") -> l
     """Format the numbers of a column alike: fewer decimals where some are large.
 
     Empty for None and NaN.
-
-    Example:
-        >>> fixed([92.577, 1.0], 2), fixed([12_345_678.9, 1.0], 2), fixed([3.4e12], 2)
-        (['92.58', '1.00'], ['12,345,679', '1'], ['3.40e+12'])
     """
     known = [value for value in values if value is not None and value == value]
     largest = max(map(abs, known), default=0.0)

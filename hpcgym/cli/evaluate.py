@@ -78,10 +78,6 @@ def split_agents(text: str) -> list[str]:
 
     Raises:
         HpcgymError: There is nothing between two commas.
-
-    Example:
-        >>> split_agents("FCFS,q=1,e=0.5,SAF")
-        ['FCFS', 'q=1,e=0.5', 'SAF']
     """
     names: list[str] = []
     for part in (part.strip() for part in text.split(",")):

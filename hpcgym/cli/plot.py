@@ -118,10 +118,6 @@ def parse_days(text: str) -> tuple[float, float]:
 
     Raises:
         HpcgymError: It is not two numbers, the first below the second.
-
-    Example:
-        >>> parse_days("14-21"), parse_days("0-0.5")
-        ((14.0, 21.0), (0.0, 0.5))
     """
     first, _, last = text.partition("-")
     try:

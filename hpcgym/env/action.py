@@ -123,10 +123,6 @@ def unit_divisors(
     M is the processors, E the largest request in s, and T the threshold in s, 3 E without one.
 
     Source: Specification, section 10, "Action semantics".
-
-    Example:
-        >>> unit_divisors(100, 3600, None).astype(int).tolist()
-        [100, 3600, 10800, 3600, 4, 360000]
     """
     m, e = float(machine_processors), float(largest_request)
     t = 3.0 * e if threshold is None else float(max(threshold, 1))

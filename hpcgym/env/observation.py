@@ -75,10 +75,6 @@ def fields_of(
     """Return what is shown of each visible job, and of the cluster; fields of your own come last.
 
     Where a list of fields stands in place of jobs and cluster, `only` these are shown.
-
-    Example:
-        >>> [len(fields) for fields in fields_of(controls=True)]
-        [18, 29]
     """
     if only is not None:
         return [], [*only]
@@ -136,10 +132,6 @@ def flat_space(
     """Return the space of observations in one array: the parts in the order of `flat_places`.
 
     Its bounds are those of each field.
-
-    Example:
-        >>> flat_space(2).shape, flat_space(2).low[:6]
-        ((57,), array([ 0.,  0.,  0.,  0.,  0., -1.], dtype=float32))
     """
     of_job, of_cluster = fields_of(machine, controls, own, trials, only)
     # Shares of the partitions, and the mask, lie in [0, 1].

@@ -184,13 +184,6 @@ def as_reward(reward: object) -> Reward:
         HpcgymError: A file or module that cannot be imported, or has no reward.
 
     Source: Specification, section 10, "Reward identity".
-
-    Example:
-        >>> as_reward(lambda job: job.processors / 3600).form == as_reward("wait").form
-        True
-        >>> as_reward("bsl")
-        Traceback (most recent call last):
-        hpcgym.base.errors.ScenarioError: unknown reward 'bsl'; did you mean 'bsld'? ...
     """
     if isinstance(reward, str):
         if reward in REWARDS:

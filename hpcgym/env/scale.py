@@ -111,10 +111,6 @@ def scales_of(scenario: str) -> tuple[Scale, ...]:
 
     Raises:
         ScenarioError: A file is not understood.
-
-    Example:
-        >>> scales_of("tiny")
-        ()
     """
     folders = (folder / "scales" for folder in shelf_folders("scenarios"))
     paths = [path for folder in folders for path in sorted(folder.glob(f"{scenario}-*.toml"))]

@@ -37,12 +37,6 @@ def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
     """Return the aggregate of every agent over several logs, all with the same agents.
 
     Source: Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
-
-    Example:
-        >>> from hpcgym.evaluation import evaluate
-        >>> weeks = [evaluate(["SAF"], name, progress=False) for name in ("tiny", "tiny")]
-        >>> aggregate_logs(weeks)[0].ratio.value
-        1.0
     """
     by_log = [{row.agent: row for row in evaluation.summaries} for evaluation in evaluations]
     return tuple(_aggregate([of[agent] for of in by_log]) for agent in evaluations[0].agents)

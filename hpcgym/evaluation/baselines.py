@@ -66,10 +66,6 @@ def clairvoyant(name: str, settings: SchedulerSettings) -> RuleAgent:
         settings: Whether jobs are killed at their requests.
 
     Source: Specification, section 10, "Information" and "Evaluation protocol", step 5.
-
-    Example:
-        >>> clairvoyant("KNOWS-SPF", SchedulerSettings()).name
-        'KNOWS-SPF'
     """
     keys = partial(_keys_of, name=name, killed=settings.kill_at_limit)
     policy = Policy(name, KEYS, np.zeros(N_WEIGHTS), "run times as executed", keys=keys)

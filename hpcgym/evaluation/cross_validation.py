@@ -153,10 +153,6 @@ def load_agent_or_trainer(name: str) -> AgentOrTrainer:
     Raises:
         CardError: There is neither, or a card is not understood.
         PolicyError: Weights that are not understood.
-
-    Example:
-        >>> load_agent_or_trainer("weights").name, load_agent_or_trainer("saf").name
-        ('w*train', 'SAF')
     """
     if is_own(name):
         return own_agent_or_trainer(name)

@@ -41,10 +41,6 @@ def time_blocks(numbers: Sequence[int], n_folds: int = FOLDS) -> tuple[Fold, ...
             on.
 
     Source: Specification, section 10, "Evaluation protocol", step 1.
-
-    Example:
-        >>> time_blocks(range(1, 11), 3)[1]
-        Fold(number=2, test=(5, 6, 7), training=(1, 2, 3, 9, 10), left_out=(4, 8))
     """
     weeks = tuple(numbers)
     if n_folds < 2:

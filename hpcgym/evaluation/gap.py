@@ -42,10 +42,6 @@ def gap_between(static: ArrayLike, clairvoyant: ArrayLike, weight: ArrayLike) ->
     """Return by how much the clairvoyant mean is below the static one, both by weight.
 
     Arguments as of `gap_closed`.
-
-    Example:
-        >>> print(gap_between([1.0, 0.9, 1.1], [0.5, 0.4, 0.5], [10, 30, 20]))
-        0.533 [0.367, 0.700]
     """
     return pooled_mean(np.subtract(static, clairvoyant) * np.asarray(weight), weight)
 
@@ -69,10 +65,6 @@ def gap_closed(
         EvaluationError: Shapes differ, or a value is not finite.
 
     Source: Specification, section 10, "Gap closed".
-
-    Example:
-        >>> print(gap_closed([1.0, 0.9, 1.1], [0.9, 0.8, 1.1], [0.5, 0.4, 0.5], [10, 30, 20]))
-        0.125 [-0.230, 0.480]
     """
     given = [
         np.asarray(values, dtype=np.float64) for values in (static, agent, clairvoyant, weight)

@@ -79,10 +79,6 @@ def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
 
     Those are agents that count processors, on a machine of nodes; agents that know no jobs that
     wait for others, or are held; and those of the price where there is none.
-
-    Example:
-        >>> misfits([load_agent("DYNP")], Episodes("hetero-64-weeks"))["DYNP"]
-        "policy 'DYNP' plans with counts of processors; got a machine of nodes"
     """
     workload, waits = episodes.workload(0), episodes.settings.dependencies != "ignore"
     is_plain = episodes.scenario.machine.nodes is None and not waits and workload.eligible is None

@@ -82,10 +82,6 @@ def mean_over_logs(logs: Sequence[Estimate]) -> Estimate:
 
     Source: Fleming and Wallace 1986: ratios are averaged geometrically; Welch 1947 for the degrees
         of freedom; specification, section 10, "Intervals".
-
-    Example:
-        >>> mean_over_logs([Estimate(0.5, 0.1, 9), Estimate(2.0, 0.1, 9)]).value
-        1.0
     """
     values = np.array([log.value for log in logs])
     is_ratio = logs[0].is_ratio

@@ -169,12 +169,7 @@ def source_digest(package: Path) -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of what results depend on to the bit; of hpcgym also its sources'.
-
-    Example:
-        >>> "numpy" in versions()
-        True
-    """
+    """Return the versions of what results depend on to the bit; of hpcgym also its sources'."""
     sources = source_digest(Path(str(files("hpcgym"))))
     try:
         of_hpcgym = version("hpcgym")

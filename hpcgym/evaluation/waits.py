@@ -75,12 +75,7 @@ def packed(wait_time: IntArray) -> str:
 
 
 def unpacked(texts: Iterable[str]) -> IntArray:
-    """Return the waits of one run or several, ascending, s.
-
-    Example:
-        >>> unpacked([packed(np.array([30, 0])), packed(np.array([7]))])
-        array([ 0,  7, 30])
-    """
+    """Return the waits of one run or several, ascending, s."""
     runs = [np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i8") for text in texts]
     return np.sort(np.concatenate([np.cumsum(gaps) for gaps in runs]))
 
@@ -100,11 +95,6 @@ def long_waits(agent: IntArray, baseline: IntArray, threshold: int | None) -> Lo
         threshold: The scenario's, s.
 
     Source: Specification, section 10, "Long waits".
-
-    Example:
-        >>> waits = np.array([0, 0, 2, 8])
-        >>> long_waits(waits, waits, threshold=5).values
-        (8.0, 8.0, 0.25)
     """
     of_agent, of_baseline = (_statistics(waits, threshold) for waits in (agent, baseline))
     pairs = zip(of_agent, of_baseline, strict=True)

@@ -41,11 +41,6 @@ class Accounts:
     Raises:
         PolicyError: No root or several, an account that is not there, a line that is there twice,
             no user, or a value out of range.
-
-    Example:
-        >>> tree = Accounts.of([("physics", "", 2), ("physics", "ana", 1), ("physics", "ben", 3)])
-        >>> len(tree.lines), tree.users
-        (4, (2, 3))
     """
 
     lines: tuple[Association, ...]  # accounts and users

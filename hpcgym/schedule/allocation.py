@@ -51,16 +51,7 @@ class Allocation(NamedTuple):
 
 
 class FreeProcessors:
-    """The free processors of a machine, as ascending intervals that do not touch.
-
-    Example:
-        >>> free = FreeProcessors(8)
-        >>> free.take(3), free.take(2)
-        ([(0, 3)], [(3, 5)])
-        >>> free.give_back([(0, 3)])
-        >>> free.intervals
-        [(0, 3), (5, 8)]
-    """
+    """The free processors of a machine, as ascending intervals that do not touch."""
 
     def __init__(self, processors: int) -> None:
         self.intervals: list[Interval] = [(0, processors)] if processors else []
@@ -92,10 +83,6 @@ def fit(free: Sequence[Interval], processors: int) -> list[Interval]:
     """Return the smallest hole that holds all processors, else holes from the lowest up.
 
     Free intervals and results are ascending. Where fewer are free than wanted, all are returned.
-
-    Example:
-        >>> fit([(0, 4), (6, 8)], 2), fit([(0, 4), (6, 8)], 5)
-        ([(6, 8)], [(0, 4), (6, 7)])
     """
     whole = [(high - low, low) for low, high in free if high - low >= processors]
     if whole:
@@ -118,12 +105,6 @@ def allocate_processors(
 
     At one instant ends come before starts. A job that lasts 0 s, or has not started (-1), holds
     nothing. Arrays have shape (n_jobs,).
-
-    Example:
-        >>> from numpy import array
-        >>> columns = array([0, 0, 5]), array([5, 9, 8]), array([2, 1, 3])
-        >>> allocate_processors(*columns, machine_processors=4).texts()
-        ['0-1', '2', '0-1 3']
     """
     lasting = np.flatnonzero((start_time >= 0) & (end_time > start_time))
     time = np.concatenate([end_time[lasting], start_time[lasting]])

@@ -65,11 +65,6 @@ def choose_shape(
 
     Source: Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4,
     "Moldable".
-
-    Example:
-        >>> options = [1, 2, 8, 16], [3600, 2400, 1500, 1200], [0, 0, 0, 0]
-        >>> choose_shape(*options), choose_shape(*options, alpha=1)
-        (3, 1)
     """
     q, t, w = (np.asarray(array, dtype=np.float64) for array in (processors, duration, wait))
     return int(np.argmin((q * t) ** alpha * (w + t)))

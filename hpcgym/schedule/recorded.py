@@ -64,12 +64,6 @@ def overfull(schedule: Schedule) -> Overfull:
     """Compare what a schedule holds with the machine; at one instant ends come before starts.
 
     On a machine of nodes all cpus are compared, and an exclusive job counts those it asked for.
-
-    Example:
-        >>> jobs = Workload.from_arrays([0, 0], [50, 50], [50, 50], [3, 2], wait_time=[0, 10],
-        ...                             machine_processors=4)
-        >>> overfull(Recorded().simulate(jobs, SchedulerSettings(backfill="recorded")))
-        Overfull(seconds=40, most=5, n_jobs=1)
     """
     jobs = schedule.workload
     runs = schedule.run_time > 0

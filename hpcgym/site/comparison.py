@@ -161,11 +161,6 @@ def weekly_interval(gains_h: FloatArray, submit_time: IntArray) -> list[float] |
     """Return a 95 % interval of the mean gain, from weeks in a row; None: too few.
 
     Source: Specification, section 10, "Intervals".
-
-    Example:
-        >>> times = np.arange(5) * WEEK_S
-        >>> weekly_interval(np.ones(5), times), weekly_interval(np.ones(2), times[:2])
-        ([1.0, 1.0], None)
     """
     weeks = np.unique((submit_time - submit_time[0]) // WEEK_S, return_inverse=True)[1]
     gain = pooled_mean(np.bincount(weeks, gains_h), np.bincount(weeks))

@@ -134,11 +134,6 @@ def distance_h(waits: FloatArray, others: FloatArray, jobs: Mapping[str, BoolArr
 
     That is the mean difference between the k-th shortest waits of each, within each group of jobs:
     the Wasserstein-1 distance, which is at least the difference of the means.
-
-    Example:
-        >>> everyone = {"all": np.array([True, True])}
-        >>> distance_h(np.array([1.0, 5.0]), np.array([5.0, 2.0]), everyone)
-        0.5
     """
     apart = n = 0.0
     for members in jobs.values():

@@ -342,12 +342,6 @@ def name_without_version(name_or_path: str | Path) -> str | None:
     """Return machine and year, in lower case, or None where the archive would not name a log so.
 
     All versions of a log share this name, and hold the same weeks.
-
-    Example:
-        >>> name_without_version("KTH-SP2-1996-2.1-cln"), name_without_version("tiny")
-        ('kth-sp2-1996', None)
-        >>> name_without_version("logs/KTH-SP2-1996-2.swf.gz")
-        'kth-sp2-1996'
     """
     name = unpacked_name(name_or_path).removesuffix(".swf").removesuffix(".csv")
     match = _VERSIONED.fullmatch(name)
@@ -388,12 +382,7 @@ def _unpacked(path: Path) -> IO[bytes]:
 
 
 def states_of(log: SwfLog) -> tuple[str, ...]:
-    """Return what a log's jobs state: memory where any needs some, fields with two known numbers.
-
-    Example:
-        >>> states_of(read_swf(find_trace("tiny")))
-        ()
-    """
+    """Return what a log's jobs state: memory where any needs some, fields with two known numbers."""
     known = {key: log.records[field].to_numpy() for key, field in STATED.items()}
     return tuple(
         key

@@ -73,10 +73,6 @@ def n_distinct_estimates(n_jobs: int) -> int:
     """Return how many distinct estimates (K) a log of so many jobs has.
 
     K is linear between the model's points and a power law beyond; it never falls.
-
-    Example:
-        >>> n_distinct_estimates(10_000)
-        90
     """
     if n_jobs <= _DISTINCT_JOBS[-1]:
         return max(1, round(float(np.interp(n_jobs, _DISTINCT_JOBS, _DISTINCT_ESTIMATES))))

@@ -57,11 +57,6 @@ class Populations:
 
     Attributes:
         wide, session_jobs: As of `hpcgym.trace.sessions.session_workload`.
-
-    Example:
-        >>> populations = Populations("mine", seed=1, weeks=2, load=0.8, processors=32)
-        >>> populations.log(0).machine_processors
-        32
     """
 
     name: str  # what the logs are called

@@ -35,13 +35,6 @@ class XNES:
         HpcgymError: A mean that is no vector, a step size not above 0, fewer than 2 candidates.
 
     Source: Glasmachers, Schaul, Yi, Wierstra, Schmidhuber 2010 (GECCO), algorithm 1 and table 1.
-
-    Example:
-        >>> search = XNES(np.ones(3), 0.5, np.random.default_rng(0))
-        >>> for _ in range(80):
-        ...     search.tell((search.ask() ** 2).sum(axis=1))
-        >>> bool(search.best_value < 1e-6)
-        True
     """
 
     def __init__(
@@ -108,13 +101,6 @@ class CMAES:
         HpcgymError: The library is not installed, or as of `XNES`.
 
     Source: Hansen 2016, The CMA evolution strategy: a tutorial; package `cma`.
-
-    Example:
-        >>> search = CMAES(np.ones(3), 0.5, np.random.default_rng(0))
-        >>> for _ in range(60):
-        ...     search.tell((search.ask() ** 2).sum(axis=1))
-        >>> bool((search.mean**2).sum() < 1e-6)
-        True
     """
 
     def __init__(

@@ -40,11 +40,6 @@ class Objective:
 
     Source: Specification, section 10, "Evaluation protocol", steps 2 and 3; RR-9212, section 7.1;
     input shaking: Tsafrir, Ouaknine, Feitelson 2007.
-
-    Example:
-        >>> from hpcgym.core.policy import as_policy
-        >>> Objective([Episodes("tiny")])([as_policy("SAF")])
-        array([0.])
     """
 
     def __init__(

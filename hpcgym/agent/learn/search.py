@@ -163,14 +163,7 @@ class SearchTrainer:
         network: FloatArray | None = None,
         kept: Callable[[Values], Values] | None = None,
     ) -> FloatArray:
-        """Return the numbers found on the weeks of one log or of several; features have L1 norm 1.
-
-        Example:
-            >>> tiny, seeded = [Episodes("tiny")], np.random.default_rng(0)
-            >>> found = SearchTrainer("mine", "features", evaluations=20).search(tiny, seeded)
-            >>> float(np.abs(found).sum().round(9))
-            1.0
-        """
+        """Return the numbers found on the weeks of one log or of several; features have L1 norm 1."""
         numbers = self._start()
         if self.evaluations:
             objective = Objective(episodes, self.objective, copies=self.copies, generator=generator)

@@ -62,10 +62,6 @@ def load_trainer(name: str) -> Trainer:
     Raises:
         CardError: There is none of that name.
         HpcgymError: A file or module cannot be imported.
-
-    Example:
-        >>> load_trainer("weights").name
-        'w*train'
     """
     if is_own(name):
         return own_trainer(name)

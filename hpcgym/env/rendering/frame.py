@@ -154,13 +154,6 @@ class Placement:
     A job takes the smallest hole that holds it whole, else holes from the lowest processor up.
     The frames of one episode in order keep every job where it was first drawn; the last frame
     alone leads to the same placement.
-
-    Example:
-        >>> placement = Placement(4)
-        >>> jobs = StartedJobs(*map(np.array, ([7], [0], [10], [3], [True])))
-        >>> placement.update(jobs)
-        >>> placement.intervals[7]
-        [(0, 3)]
     """
 
     def __init__(self, machine_processors: int) -> None:

@@ -38,12 +38,6 @@ def rows_of(machine: Machine, most_rows: int = MOST_ROWS) -> Rows:
 
     A node that is smaller joins the next of its group. So does what is left of a group, which goes
     to the row before, or to the next group if its own is that small.
-
-    Example:
-        >>> from hpcgym.machine import NodeType
-        >>> rows = rows_of(Machine((NodeType(6, cpus=2), NodeType(1, cpus=12))), most_rows=6)
-        >>> rows.row, rows.cpus
-        (array([0, 0, 1, 1, 2, 2, 3]), array([ 4,  4,  4, 12]))
     """
     order = np.argsort(machine.node_group, kind="stable")
     row = np.empty(machine.n_nodes, dtype=np.int64)

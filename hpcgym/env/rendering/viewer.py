@@ -62,9 +62,6 @@ class Viewer:
     Raises:
         DependencyNotInstalled: The mode needs pygame and it is not installed.
         ScenarioError: The size of frames is none.
-
-    Example:
-        >>> Viewer("ansi").close()
     """
 
     def __init__(

@@ -47,11 +47,6 @@ def episodes_of_log(
         TraceError: The log cannot be found, read or cleaned.
         ScenarioError: `missing_request` is "run" and estimates are not "exact", which would show
             true run times to the agent; or an option is not allowed.
-
-    Example:
-        >>> episodes, report = episodes_of_log("tiny")
-        >>> episodes.scenario.machine, report.jobs
-        (MachineSpec(processors=4, largest_request_s=120, nodes=None), 8)
     """
     defaults = {"missing_request": "max", "threshold": THRESHOLD_S, "on_wide_job": "drop"}
     stated = {**defaults, **stated}

@@ -192,10 +192,6 @@ def cleaned_log(
         TraceError: The log cannot be found, read or cleaned.
 
     Source: Specification, section 1, "Reading SWF".
-
-    Example:
-        >>> cleaned_log(spec.TraceSpec(name="tiny", missing_request="drop"), None)[0]
-        Workload('tiny', 8 jobs, 4 processors)
     """
     return _cleaned(*_located(trace), trace, Takes(processors, nodes, placement, dependencies))
 

@@ -77,10 +77,6 @@ class TraceSpec(_Table):
     """Which log, and how it is cleaned; or which generator makes logs.
 
     Source: Specification, section 1, "Reading SWF".
-
-    Example:
-        >>> TraceSpec(name="KTH-SP2-1996-2.1-cln", missing_request="max").log
-        'KTH-SP2-1996-2.1-cln'
     """
 
     TABLE: ClassVar[str] = "trace"
@@ -354,10 +350,6 @@ class SchedulerSpec(_SchedulerKeys):  # type: ignore[misc]  # which keys, the se
     agent does not see, and of the default baseline.
 
     Source: Specification, sections 1 and 13.
-
-    Example:
-        >>> SchedulerSpec(threshold_s=200_000).settings.threshold
-        200000
     """
 
     TABLE: ClassVar[str] = "scheduler"

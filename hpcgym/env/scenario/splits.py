@@ -26,10 +26,6 @@ def split_of(numbers: Sequence[int], part: str) -> tuple[int, ...]:
         ScenarioError: Fewer episodes than `LEAST`.
 
     Source: Specification, section 10, "Episodes".
-
-    Example:
-        >>> [split_of(range(1, 18), part) for part in SPLITS]
-        [(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), (11, 12, 13), (15, 16, 17)]
     """
     n = len(numbers)
     if n < LEAST:

@@ -77,12 +77,7 @@ class TimeScale(NamedTuple):
 
 
 def time_scale(first: int, last: int) -> TimeScale:
-    """Choose whole minutes, hours, days or weeks for the marks.
-
-    Example:
-        >>> time_scale(0, 10 * 86_400)[2:]
-        (86400, 'days', 1.0)
-    """
+    """Choose whole minutes, hours, days or weeks for the marks."""
     last = max(last, first + 1)
     step = next((step for step in STEPS if (last - first) / step <= MOST_MARKS), STEPS[-1])
     unit, name = next(pair for pair in reversed(UNITS) if pair[0] <= step)

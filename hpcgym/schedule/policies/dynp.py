@@ -33,10 +33,6 @@ class DynP(Chooser):
 
     Source: Streit 2002, A self-tuning job scheduler family with dynamic policy switching (JSSPP);
         specification, section 8, "dynP".
-
-    Example:
-        >>> DynP(("FCFS", "SAF")).begin().current
-        Policy('FCFS')
     """
 
     candidates: tuple[str, ...] = DYNP_CANDIDATES

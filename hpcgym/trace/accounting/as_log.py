@@ -87,12 +87,6 @@ def to_workload(
 
     Raises:
         TraceError: As `hpcgym.trace.clean`.
-
-    Example:
-        >>> from hpcgym.trace import find_trace
-        >>> from hpcgym.trace.accounting import read_accounting
-        >>> to_workload(read_accounting(find_trace("tiny")))
-        Workload('tiny', 8 jobs, 4 processors)
     """
     from hpcgym.trace.clean import clean
 

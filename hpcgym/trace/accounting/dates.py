@@ -76,12 +76,6 @@ def spelling_of(texts: Collection[str]) -> Spelling | None:
 
     Raises:
         ValueError: They name no year, or their dates can be read in two ways.
-
-    Example:
-        >>> spelling_of(["13/02/2026 08:00:05", "01/02/2026 08:00:00"]).order
-        'day, month, year'
-        >>> spelling_of(["Sun Feb  1 08:00:00 2026"]).iso
-        {'Sun Feb  1 08:00:00 2026': '2026-02-01T08:00:00'}
     """
     dates = sorted(set(texts) - NO_TIME)
     if not dates or any(map(is_plain, dates)):

@@ -144,11 +144,6 @@ def read_accounting(
     Raises:
         TraceError: A file cannot be read, has no format that is known or lacks a field. Or no row
             is a run.
-
-    Example:
-        >>> from hpcgym.trace import find_trace
-        >>> read_accounting(find_trace("tiny")).machine_processors
-        4
     """
     import pandas as pd
 

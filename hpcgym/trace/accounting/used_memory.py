@@ -42,10 +42,6 @@ def kilobytes(text: str) -> int:
 
     Raises:
         ValueError: It is no size.
-
-    Example:
-        >>> kilobytes("71176K"), kilobytes("10.50M"), kilobytes("50369877"), kilobytes("")
-        (71176, 10752, 49190, 0)
     """
     match = _SIZE.fullmatch(text or "0")
     if match is None or len(text) > len("9" * 18):

@@ -87,12 +87,6 @@ def anonymise(runs: pd.DataFrame, key: bytes | None = None) -> pd.DataFrame:
     Args:
         runs: `Accounting.runs`, or any frame with columns of `HASHED`; "" stays.
         key: Equal keys give equal hashes; None draws one that is not kept.
-
-    Example:
-        >>> import pandas as pd
-        >>> shown = anonymise(pd.DataFrame({"user": ["ann", "ann", ""], "queue": "normal"}))
-        >>> shown["user"].nunique(), shown["queue"].unique().tolist()
-        (2, ['normal'])
     """
     key = secrets.token_bytes() if key is None else key
     columns = {}

@@ -367,10 +367,6 @@ def augmentation_of(assignments: Iterable[str]) -> Augmentation | None:
         HpcgymError: As `overridden`.
 
     Source: Specification, section 10, "Learnability kit".
-
-    Example:
-        >>> augmentation_of(["jitter=600", "load=0.8,1.25"]).load
-        (0.8, 1.25)
     """
     augmentation = Augmentation(**_changes(Augmentation, assignments))
     return None if augmentation == Augmentation() else augmentation
