@@ -382,7 +382,7 @@ def _unpacked(path: Path) -> IO[bytes]:
 
 
 def states_of(log: SwfLog) -> tuple[str, ...]:
-    """Return what a log's jobs state: memory where any needs some, fields with two known numbers."""
+    """Return what a log's jobs state: memory where any needs it, fields with two known numbers."""
     known = {key: log.records[field].to_numpy() for key, field in STATED.items()}
     return tuple(
         key

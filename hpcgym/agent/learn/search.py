@@ -163,7 +163,7 @@ class SearchTrainer:
         network: FloatArray | None = None,
         kept: Callable[[Values], Values] | None = None,
     ) -> FloatArray:
-        """Return the numbers found on the weeks of one log or of several; features have L1 norm 1."""
+        """Return the numbers found on the weeks of one log or several; features have L1 norm 1."""
         numbers = self._start()
         if self.evaluations:
             objective = Objective(episodes, self.objective, copies=self.copies, generator=generator)
