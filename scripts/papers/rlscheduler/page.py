@@ -71,15 +71,12 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         scheduler using reinforcement learning", SC 2020. The figures are those of the README of
         its code, DIR-LAB/deep-batch-scheduler.
 
-        Written by `{command}`, which took {seconds:.0f} s. Of these, {rerun.seconds:.0f} s went
-        into {len(rerun.runs):,} simulations of {theirs.LENGTH:,} jobs each. The command also
-        writes every window as CSV, and a picture.
+        Written by `{command}`, which took {seconds:.0f} s: {len(rerun.runs):,} simulations of
+        {theirs.LENGTH:,} jobs each. The command also writes every window as CSV, and a picture.
 
         Each figure is the mean bounded slowdown of {theirs.WINDOWS} windows of {theirs.LENGTH:,}
-        jobs. The machine is empty when a window begins. The windows lie among the first
-        {theirs.SLICE:,} jobs of a log, and seed {theirs.SEED} draws them:
-        {", ".join(map(str, theirs.starts_of_windows()))}. Those are positions among the jobs of run
-        time above 0, counted from 0. Lublin-2 is not run, since its log is not at hand.
+        jobs, which seed {theirs.SEED} draws among the first {theirs.SLICE:,} jobs of a log. The
+        machine is empty when a window begins. Lublin-2 is not run, since its log is not at hand.
         """
     )
 
@@ -206,16 +203,11 @@ def _of_other_rules(rerun: Rerun) -> str:
     sdsc = rerun.facts.set_index("log").loc["SDSC-SP2"]
     return prose(
         f"""
-        Mean bounded slowdown; each row names its rules. All but the last two rows are of the jobs
-        of RLScheduler's windows, loaded as it loads them, and none is killed. The last two rows are
-        of cleaned logs, with jobs killed at their requests. "{CLEANED.name}" leaves out of the
-        windows what cleaning drops. On SDSC-SP2 those are the {sdsc["never_ran"]:,} jobs that never
-        ran. "{CUT_ANEW.name}" has windows at the same positions of the cleaned log, so its jobs are
-        others there.
-
-        Under RLScheduler's rules F1 takes the submit time on the clock of the log, under the others
-        from the start of the window. SAF, SAF-REG and SMITH-REG are no columns of the paper. The
-        last two learn from users' completed jobs; RLScheduler's network sees users, too.
+        Mean bounded slowdown. All but the last two rows are of the jobs of RLScheduler's windows,
+        and none is killed. "{CLEANED.name}" leaves out what cleaning drops, on SDSC-SP2 the
+        {sdsc["never_ran"]:,} jobs that never ran, and kills jobs at their requests.
+        "{CUT_ANEW.name}" has windows at the same positions of the cleaned log. SAF, SAF-REG and
+        SMITH-REG are no columns of the paper; the last two learn from users' completed jobs.
         """
     )
 
@@ -250,43 +242,25 @@ def _view(rerun: Rerun) -> str:
         f"""
         **The choice.** To wait for a chosen job, whoever comes, costs much. On Lublin-1 SJF falls
         from {mean("Lublin-1", WAITS, "SJF"):.2f} to {mean("Lublin-1", ANEW, "SJF"):.2f} where jobs
-        are chosen anew. SAF, which the paper does not have, then gives
-        {mean("Lublin-1", ANEW, "SAF"):.2f}, beside {PUBLISHED[False, "Lublin-1"][-1]:.2f} of RL. RL
-        waits for what it chose, too, so the table compares who loses least by that.
+        are chosen anew. RL waits for what it chose, too, so the table compares who loses least by
+        that.
 
         **WFP3 and UNICEP.** The columns of these names are of other orders. On Lublin-1 WFP3
         itself gives {mean("Lublin-1", WAITS, "WFP3"):.2f} under the rules of the table, and
         UNICEP {mean("Lublin-1", WAITS, "UNICEP"):.2f}, in place of
         {PUBLISHED[False, "Lublin-1"][1]:,.2f} and {PUBLISHED[False, "Lublin-1"][2]:,.2f}.
 
-        **SDSC-SP2.** {sdsc["never_ran"]:,} of the {n_jobs:,} jobs of the windows were cancelled
-        before they ran, and run for {theirs.NEVER_RAN_S} s here. A wait of an hour is a slowdown of
-        {3_600 // theirs.NEVER_RAN_S + 1} for each. FCFS under EASY gives
+        **SDSC-SP2.** {sdsc["never_ran"]:,} of the {n_jobs:,} jobs were cancelled before they ran,
+        and run for {theirs.NEVER_RAN_S} s here. FCFS under EASY gives
         {mean("SDSC-SP2", EASY, "FCFS"):.2f} with them, and
         {mean("SDSC-SP2", CLEANED, "FCFS"):.2f} without. So that row mostly says how long such jobs
-        waited. RL is the best of the paper there, with or without backfilling. SMITH-REG is better
-        without ({mean("SDSC-SP2", WAITS, "SMITH-REG"):.2f} beside
-        {PUBLISHED[False, "SDSC-SP2"][-1]:.2f}), and not with
-        ({mean("SDSC-SP2", WAITS_FILLED, "SMITH-REG"):.2f} beside
-        {PUBLISHED[True, "SDSC-SP2"][-1]:.2f}).
-
-        **EASY.** Under EASY the best of the five rules gives
-        {_best(rerun, "Lublin-1")}, {_best(rerun, "SDSC-SP2")} and {_best(rerun, "HPC2N")} on
-        the three logs, where RL with the paper's backfilling has
-        {", ".join(f"{PUBLISHED[True, log][-1]:.2f}" for log in LOGS)}. FCFS under EASY gives
-        {", ".join(f"{mean(log, CUT_ANEW, 'FCFS'):.2f}" for log in LOGS)} on windows of the cleaned
-        logs.
+        waited.
 
         **No held-out set.** The authors trained on the same {theirs.SLICE:,} jobs. And ten windows
-        are few: the same rule differs by a factor of
-        {_spread(rerun):.0f} between windows of Lublin-1 (SJF, chosen job waited for).
+        are few: the same rule differs by a factor of {_spread(rerun):.0f} between windows of
+        Lublin-1.
         """
     )
-
-
-def _best(rerun: Rerun, log: str) -> str:
-    """Return the least mean of the paper's five rules under EASY."""
-    return f"{min(rerun.mean(log, EASY, policy) for policy in RULES):.2f}"
 
 
 def _spread(rerun: Rerun) -> float:
@@ -313,43 +287,24 @@ def _trained(rerun: Rerun) -> str:
 
 def _of_training() -> str:
     """Say how networks were trained, and by which rules the columns are."""
-    how = prose(
+    return prose(
         f"""
         The authors' weights are not at hand, so the RL column is quoted. Beside it are networks of
         [`SharedRows`](../training.md#a-network-shared-over-rows-for-other-learners), trained by
-        Stable-Baselines3's PPO under the paper's rules, without backfilling: one job is chosen and
-        waited for. Mean bounded slowdown of the ten windows, by
-        `python scripts/train_rlscheduler.py --minutes {MINUTES} --halves 0`, which goes on where it
-        was stopped. `--halves 1` trains with backfilling, which is not done here.
+        Stable-Baselines3's PPO under the paper's rules without backfilling, by
+        `python scripts/train_rlscheduler.py --minutes {MINUTES} --halves 0`: {MINUTES} minutes of
+        processor time, on SDSC-SP2 1.3. "Windows apart" trains and chooses on the longest run of
+        jobs that is in none of the ten windows. The best rule has right waits.
         """
     )
-    rules = [
-        ["trained on the ten windows", "the paper's; trained on the test set, and chosen by it"],
-        [
-            "trained on windows apart",
-            "the paper's; trained and chosen on the longest run of jobs that is in none of the "
-            "ten: 1,981 jobs before them on Lublin-1, all behind them on the others",
-        ],
-        ["best rule, the same rules", "the paper's, with right waits"],
-        ["FCFS, SAF, SAF-REG under EASY", "the same jobs, chosen anew at each event, none killed"],
-    ]
-    more = prose(
-        f"""
-        Each training had {MINUTES} minutes of processor time, on SDSC-SP2 1.3. 32 waiting jobs are
-        shown, three quarters of them the first by area; the authors show 128, first come. Rewards
-        are minus the ratio to SAF-REG.
-        """
-    )
-    return "\n\n".join((how, table(("column", "rules"), rules), more))
 
 
 def _of_trained() -> str:
     """Say what the table of trained networks says."""
     return prose(
         """
-        On HPC2N the network of windows apart is below the published one, and near the best rule. On
-        Lublin-1 only that of the ten windows is below it. On SDSC-SP2 neither is: jobs that never
-        ran make most of its slowdown, and training did not find them. On Lublin-1 and HPC2N SAF
-        under EASY is far below all of them.
+        On HPC2N the network of windows apart is below the published one. On Lublin-1 only that of
+        the ten windows is. On SDSC-SP2 neither is: jobs that never ran make most of its slowdown.
+        On Lublin-1 and HPC2N SAF under EASY is far below all of them.
         """
     )

@@ -75,8 +75,7 @@ def test_page_shows_every_claim_under_every_reading_and_ends_with_them(rerun: st
     last = text.rstrip().splitlines()[-1]
     assert last.count("**") == 2 * len(study.SHOWN)
     assert len(results.claims(rerun, study.MAIN)) == len(results.claims(rerun, study.BATSIM))
-    for heading in ("Table II", "Table III", "Table IV", "Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4"):
-        assert f"### {heading}" in text
+    assert all(f"| {reading} |" in text for reading in rerun.runs["reading"].unique())
 
 
 def test_pictures_are_drawn_for_a_reading(rerun: study.Rerun, tmp_path: Path) -> None:
@@ -90,5 +89,5 @@ def test_pictures_are_drawn_for_a_reading(rerun: study.Rerun, tmp_path: Path) ->
 def test_facts_of_a_real_log_are_those_of_table_2(real_log: Callable[[str], Path]) -> None:
     log = load_workload(real_log("KTH-SP2-1996-2.1-cln"))
     facts = study.log_facts(log, 12.4)
-    assert (facts["lines"], facts["processors"]) == page.TABLE_2["KTH SP2"][1::-1]
+    assert (facts["lines"], facts["processors"]) == (28_476, 100)
     assert facts["utilisation"] == pytest.approx(70.1, abs=0.3)

@@ -60,7 +60,7 @@ def test_claims_are_checked_against_the_runs(rerun: study.Rerun) -> None:
 def test_page_ends_with_the_claims_and_shows_every_table(rerun: study.Rerun) -> None:
     text = page.page(rerun, "the command", 1.0)
     assert text.rstrip().splitlines()[-1].count("**") == 2
-    for heading in ("Estimates f times", "doubled", "Other readings", "Worked examples"):
+    for heading in ("Estimates f times", "doubled", "Worked examples", "Findings"):
         assert heading in text
 
 

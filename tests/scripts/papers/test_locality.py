@@ -327,7 +327,8 @@ def test_the_study_has_as_many_runs_as_the_paper_and_those_of_o2fix() -> None:
 # --- The rerun ------------------------------------------------------------------------------------
 
 
-SMALL = [replace(one, seeds=2, f_comm=page.SHOWN_FACTORS) for one in study.EXPERIMENTS]
+FACTORS = (0.0, 2e7, 6e7, 1e8, 2e8, 3.8e8)
+SMALL = [replace(one, seeds=2, f_comm=FACTORS) for one in study.EXPERIMENTS]
 
 
 @pytest.fixture(scope="module")
@@ -342,7 +343,7 @@ def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
 
 def test_every_run_is_there_once(rerun: study.Rerun) -> None:
     key = ["reading", "experiment", "layout", "seed", "variant", "f_comm"]
-    runs_of_a_platform = 2 * len(page.SHOWN_FACTORS) * len(engine.VARIANTS)
+    runs_of_a_platform = 2 * len(FACTORS) * len(engine.VARIANTS)
     n_platforms = 1 + 2 * len(LAYOUTS) + len(study.OTHERS)
     assert len(rerun.runs) == n_platforms * runs_of_a_platform
     assert not rerun.runs.duplicated(key).any()
@@ -432,8 +433,7 @@ def test_trend_and_spread_are_those_of_the_line_the_runs_lie_on() -> None:
 def test_page_shows_every_table_and_ends_with_the_claims(rerun: study.Rerun) -> None:
     text = page.page(rerun, "the command", "picture.png")
     assert text.rstrip().splitlines()[-1].count("**") == 2
-    for heading in ("Trend and spread", "Makespans", "Order of the clusters", "Other readings"):
-        assert f"## {heading}" in text
+    assert "## Findings" in text and "| best-effort local |" in text
     assert "](picture.png)" in text and "nan" not in text
 
 
