@@ -45,10 +45,7 @@ def missing_packages(what: str, modules: Iterable[str]) -> str:
 
 @contextmanager
 def needing(
-    what: str,
-    *modules: str,
-    error: type[Exception] = HpcgymError,
-    instead: str = "",
+    what: str, *modules: str, error: type[Exception] = HpcgymError, instead: str = ""
 ) -> Iterator[None]:
     """Import modules inside the block, or say which packages are missing and how to install them.
 

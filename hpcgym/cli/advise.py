@@ -66,12 +66,10 @@ def advise_queue(
         typer.Option(metavar="FILE", help=_printed_by("squeue"), rich_help_panel=_FILES),
     ] = None,
     sprio: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help=_printed_by("sprio"), rich_help_panel=_FILES),
+        Path | None, typer.Option(metavar="FILE", help=_printed_by("sprio"), rich_help_panel=_FILES)
     ] = None,
     sinfo: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help=_printed_by("sinfo"), rich_help_panel=_FILES),
+        Path | None, typer.Option(metavar="FILE", help=_printed_by("sinfo"), rich_help_panel=_FILES)
     ] = None,
     sacct: Annotated[
         Path | None,

@@ -81,8 +81,7 @@ class Applying:
         ),
     ] = None
     restore: Annotated[
-        bool,
-        typer.Option("--restore", help="Take all changes back.", rich_help_panel=_PANEL),
+        bool, typer.Option("--restore", help="Take all changes back.", rich_help_panel=_PANEL)
     ] = False
     expired: Annotated[
         bool,
@@ -223,8 +222,7 @@ def apply(
             restored = restore(journal)
             journal.note_off(time.time())
             echo_prose(
-                f"Today is a day without changes. Back to 0: {_jobs(restored.told)}.",
-                err=beside,
+                f"Today is a day without changes. Back to 0: {_jobs(restored.told)}.", err=beside
             )
             return
         outcome = cycle(

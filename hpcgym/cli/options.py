@@ -34,8 +34,7 @@ Resume: TypeAlias = Annotated[
     bool, typer.Option("--resume", help="Go on from what was cut off, if there is any.")
 ]
 Force: TypeAlias = Annotated[
-    bool,
-    typer.Option("--force", help="Replace what is there and, without --resume, begin anew."),
+    bool, typer.Option("--force", help="Replace what is there and, without --resume, begin anew.")
 ]
 On: TypeAlias = Annotated[
     str | None,

@@ -118,12 +118,7 @@ class HouseApp(typer.Typer):
         return command(*args, **kwargs)
 
 
-app = HouseApp(
-    cls=HouseGroup,
-    name="hpcgym",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = HouseApp(cls=HouseGroup, name="hpcgym", no_args_is_help=True, pretty_exceptions_enable=False)
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Schedule a log, or a live queue": {
         "simulate": simulate.simulate_log,

@@ -41,8 +41,7 @@ SHORT_HELP = {
         f"--agents --weeks {_COMPARED}",
     ),
     "cross-validate": ShortHelp(
-        "hpcgym cross-validate weights SMITH --seeds 1 --replicas 2",
-        f"--folds --seeds {_COMPARED}",
+        "hpcgym cross-validate weights SMITH --seeds 1 --replicas 2", f"--folds --seeds {_COMPARED}"
     ),
     "report": ShortHelp("hpcgym report accounting.txt --machine nodes.txt"),
     "advise": ShortHelp(

@@ -71,13 +71,7 @@ def run_on_suite(
     ) as folder:
         kept = store_in(folder or path.parent, resume=resume, unfinished=unfinished)
         record = run_suite(
-            agent,
-            suite,
-            parts=part,
-            sandbox=sandbox,
-            executor=executor,
-            resume=kept,
-            told=echo,
+            agent, suite, parts=part, sandbox=sandbox, executor=executor, resume=kept, told=echo
         )
         with writing(path, force=force or resume) as file:
             file.write_text(json.dumps(record, indent=1) + "\n", "utf-8")

@@ -83,8 +83,7 @@ class TrainOptions(AgentOptions):
         typer.Option(help="Decisions to end after; alone, it lifts the limit of 9 minutes."),
     ] = None
     minutes: Annotated[
-        float | None,
-        typer.Option(help="Time to end after; alone, it lifts the limit of steps."),
+        float | None, typer.Option(help="Time to end after; alone, it lifts the limit of steps.")
     ] = None
     settings: Annotated[
         list[str] | None,

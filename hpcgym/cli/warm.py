@@ -13,9 +13,7 @@ from hpcgym.cli.options import On
 from hpcgym.cli.show import echo
 
 
-def warm(
-    executor: On = "local",
-) -> None:
+def warm(executor: On = "local") -> None:
     """Compile the kernels ahead, for installations, images of containers and nodes of a cluster.
 
     The weeks of many-weeks are made, too. What is there already is left alone. All virtual

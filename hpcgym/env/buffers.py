@@ -124,8 +124,7 @@ class EnvBuffers:
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
         self._jobs: dict[int, Struct[Jobs]] = {}
         self.results = StepResults(
-            payment=np.zeros((3, n_envs)),
-            ended=np.zeros((2, n_envs), dtype=np.uint8),
+            payment=np.zeros((3, n_envs)), ended=np.zeros((2, n_envs), dtype=np.uint8)
         )
         self.batch = Batch(
             address=np.zeros(

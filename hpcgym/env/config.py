@@ -23,13 +23,7 @@ from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import Event, as_events
 from hpcgym.core.observation_fields import OwnField, SmallField
 from hpcgym.core.policy import as_policy
-from hpcgym.core.prepare import (
-    checked_keys,
-    estimates_of,
-    executed_run_time,
-    network_of,
-    prepare,
-)
+from hpcgym.core.prepare import checked_keys, estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionReader, action_spec_of, unit_divisors

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.compiler.struct import Struct
-from hpcgym.core.dependencies import (
-    begin,
-    cancelled_jobs,
-    dependencies_of,
-    lay_out,
-    own_columns,
-)
+from hpcgym.core.dependencies import begin, cancelled_jobs, dependencies_of, lay_out, own_columns
 from hpcgym.core.events import as_events, measured
 from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.observation_fields import OwnField
@@ -30,14 +24,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import State, placement_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import columns_of_fields
-from hpcgym.env.reward import (
-    Cost,
-    Played,
-    Reward,
-    cost_of_slowdown,
-    mean_cost,
-    reward_plan_of,
-)
+from hpcgym.env.reward import Cost, Played, Reward, cost_of_slowdown, mean_cost, reward_plan_of
 from hpcgym.schedule.attempts import attempts_in
 from hpcgym.schedule.lost import counts, useful_part
 from hpcgym.schedule.schedule import Schedule

@@ -43,9 +43,7 @@ PROBLEMS = {
         "price-weeks", 0.4, {"action": "price", "reward": "priced", "baseline": "SAF"}
     ),
     "Windows-pick": Problem(
-        "windows-256",
-        -1.0,
-        {"action": "job", "backfill": "none", "expectations": "regression"},
+        "windows-256", -1.0, {"action": "job", "backfill": "none", "expectations": "regression"}
     ),
 }
 """Problems that have ids. Of `index` solved is below the constant that is SAF-REG, 0.89 on the test

@@ -19,13 +19,7 @@ from hpcgym.core.price import PRICED
 from hpcgym.evaluation.gap import gap_columns
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
 from hpcgym.evaluation.priced import priced_columns
-from hpcgym.evaluation.statistics import (
-    Estimate,
-    ends_text,
-    mean_log_ratio,
-    mean_of,
-    ratio_of_sums,
-)
+from hpcgym.evaluation.statistics import Estimate, ends_text, mean_log_ratio, mean_of, ratio_of_sums
 from hpcgym.evaluation.waits import (
     IntArray,
     LongWaits,

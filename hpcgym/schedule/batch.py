@@ -32,14 +32,7 @@ from hpcgym.core.dependencies import begin, own_columns
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.own_backfill import refuse_own
-from hpcgym.core.policy import (
-    FEATURES,
-    KEYS,
-    Policy,
-    as_policy,
-    mixed_policy,
-    refuse_as_choice,
-)
+from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy, mixed_policy, refuse_as_choice
 from hpcgym.core.predictor import Predictor
 from hpcgym.core.prepare import (
     PreparedEpisode,
@@ -245,12 +238,7 @@ def simulate_many(
     asking = [policy for policy in chosen if policy.expects][:1]  # makes room for what is expected
     ready = []
     for row, workload in enumerate(workloads):
-        episode = prepare(
-            workload,
-            many[row],
-            extra_policies=asking,
-            keep_history=needs_history,
-        )
+        episode = prepare(workload, many[row], extra_policies=asking, keep_history=needs_history)
         _ = episode.initial  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
         ready.append(_Ready(episode, given))

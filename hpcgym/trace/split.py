@@ -72,11 +72,7 @@ def logged_end_time(workload: Workload) -> NDArray[np.int64]:
 
 
 def weeks(
-    workload: Workload,
-    *,
-    rule: Rule = "whole",
-    offset: int = 0,
-    held_out: ArrayLike | None = None,
+    workload: Workload, *, rule: Rule = "whole", offset: int = 0, held_out: ArrayLike | None = None
 ) -> list[Workload]:
     """Cut a workload into weeks, named "<log> week <number>" and in order of time.
 
@@ -104,11 +100,7 @@ def weeks(
 
 
 def months(
-    workload: Workload,
-    *,
-    rule: Rule = "whole",
-    offset: int = 0,
-    held_out: ArrayLike | None = None,
+    workload: Workload, *, rule: Rule = "whole", offset: int = 0, held_out: ArrayLike | None = None
 ) -> list[Workload]:
     """Cut a workload into months of 30 days, named "<log> month <number>", as `weeks` does.
 
@@ -189,12 +181,7 @@ def between(
 
 
 def _periods(
-    workload: Workload,
-    length: int,
-    word: str,
-    rule: Rule,
-    offset: int,
-    held_out: ArrayLike | None,
+    workload: Workload, length: int, word: str, rule: Rule, offset: int, held_out: ArrayLike | None
 ) -> list[Workload]:
     """Cut a workload into numbered periods of one length."""
     if rule not in RULES:
