@@ -54,7 +54,7 @@ INTERVAL = re.compile(r"(?<=\d) (?=\[[-+]?\d)|(?<=\d,) (?=[-+]?\d[\d.]*\])")
 """Blanks within a number and its interval, such as 0.758 [0.703, 0.821]."""
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)")
 README = DOCS.parent / "README.md"
-"""A page of its own, readme.md, which includes it."""
+"""The first page, index.md, includes it."""
 
 
 class DataSheet(SphinxDirective):
@@ -94,7 +94,7 @@ def resolved(text, folder):
         if target.is_relative_to(DOCS):
             return link[0]
         if target == README:
-            page = os.path.relpath(DOCS / "readme.md", folder)
+            page = os.path.relpath(DOCS / "index.md", folder)
             return f"[{link[1]}]({page}{link[3] or ''})"
         path = target.relative_to(DOCS.parent).as_posix()
         if "Repository" in urls:

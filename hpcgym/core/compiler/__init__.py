@@ -1,4 +1,4 @@
 """All that stands on numba's private API: structs, the decorator, kernels on disk, raw memory.
 
-`docs/numba.md` lists what is used of numba, and says what to do when a new version changes it.
+`docs/performance.md` lists what is used of numba, and what to do when a new version changes it.
 """
