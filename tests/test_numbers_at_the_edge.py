@@ -163,7 +163,6 @@ WRONG_TYPES: list[tuple[Callable[..., object], dict[str, list[Any]]]] = [
     (
         lambda **given: hpcgym.load_workload("tiny", **given),
         {
-            "flurries": [5, None, "a", [5], [None], [(1, 2)], [("a", 1, 2)], {"a": 1}],
             "machine": [5, "a", {}],
             "missing_request": [5, [], np.zeros(2)],
             "on_bad_line": [5, []],

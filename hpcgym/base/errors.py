@@ -10,30 +10,6 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 from pathlib import Path
 
-RENAMED = {
-    "BANDIT-EPSILON-GREEDY": "BANDIT-EPSILON",
-    "CAPPED-COST-BENEFIT-OPEN": "CAP-OPEN",
-    "CLAIRVOYANT SAF": "KNOWS-SAF",
-    "CLAIRVOYANT SMITH": "KNOWS-SMITH",
-    "CLAIRVOYANT SPF": "KNOWS-SPF",
-    "H-TRIAL": "URGENT-TRIAL",
-    "H-TRIAL-YOUNG": "URGENT-YOUNG",
-    "MULTI-QUEUE-ADAPTIVE-DELAY": "MULTI-DELAY",
-    "PPO-CONTROLS-OPEN": "PPO-OPEN",
-    "PPO-URGENT-OPEN": "PPO-ORDER-OPEN",
-    "REG-TRIAL": "SMITH-TRIAL",
-    "SAF-REGRESSION": "SAF-REG",
-    "SMITH-CAPPED": "SMITH-CAP",
-    "SMITH-COST-BENEFIT": "SMITH-BENEFIT",
-    "SMITH-REGRESSION": "SMITH-REG",
-    "SPF-REGRESSION": "SPF-REG",
-    "TUNED-CONTROLS-OPEN": "TUNED-OPEN",
-    "URGENT-CAPPED": "URGENT-CAP",
-    "URGENT-CAPPED-COST-BENEFIT": "URGENT-BENEFIT",
-    "URGENT-CAPPED-COST-BENEFIT-OPEN": "URGENT-OPEN",
-}
-"""Names that agents, policies, baselines and trainers once had, and those they have now."""
-
 
 class HpcgymError(Exception):
     """Base of every error hpcgym raises on purpose."""
@@ -175,8 +151,6 @@ def unknown_name(kind: str, name: object, allowed: Iterable[str], *listed_by: st
     hint = f"; did you mean {near[0]!r}?" if near else "."
     if listed_by:
         near += [each for each in _alike(str(name), names) if each not in near]
-    if renamed := RENAMED.get(str(name).upper()):
-        hint = f"; it is called {renamed} now."
     if listed_by and len(names) > FEW_NAMED:
         also = f" Near it: {', '.join(near[:MOST_NEAR])}." if near else ""
         commands = ", ".join(f"`{command}`" for command in listed_by)

@@ -79,20 +79,10 @@ class Keywords(TypedDict, total=False):
     weeks: str | None
 
 
-GONE = {
-    "horizon": "give max_episode_steps to gymnasium.make or make_vec",
-    "scale": "weights are on features divided by their units; multiply yours by the units",
-    "frame_size": 'set env.metadata["frame_size"] before the first frame',
-}
-"""Keywords of earlier versions, and what to do in their place."""
-
-
 def refused_keyword(name: str) -> str | None:
     """Return why no environment has a keyword, None if it has."""
     if name in Keywords.__annotations__:
         return None
-    if name in GONE:
-        return f"{name!r} is a keyword no more: {GONE[name]}"
     return unknown_name("keyword", name, Keywords.__annotations__)
 
 

@@ -3,7 +3,7 @@
 from hpcgym.trace.as_found import as_found
 from hpcgym.trace.catalogue import TraceEntry, catalogue, download, entry, find_trace, verify
 from hpcgym.trace.check import LogCheck, check_log
-from hpcgym.trace.clean import Flurry, clean
+from hpcgym.trace.clean import clean
 from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.load import load_with_report, load_workload, read_log
@@ -18,7 +18,6 @@ from hpcgym.trace.tables import read_table
 
 __all__ = [
     "CleaningReport",
-    "Flurry",
     "LogCheck",
     "SwfLog",
     "TraceEntry",

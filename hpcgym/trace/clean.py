@@ -5,10 +5,9 @@ Source: Specification, section 1, "Reading SWF".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
-from numbers import Integral
-from typing import Any, Literal, NamedTuple, TypedDict, cast
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from hpcgym.trace.swf import CANCELLED, GUESSED_SIZE, NEVER_HELD, SwfLog, place_
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
 
-MISSING_REQUEST = ("run", "max", "tsafrir", "drop")
+MISSING_REQUEST = get_args(MissingRequest)
 """The ways to replace a requested time that the log lacks."""
 
 SENTINEL_REQUEST_S = 2147483647
@@ -49,27 +48,6 @@ _WHOLE = (
 )
 
 
-class Flurry(NamedTuple):
-    """A burst of one user's jobs (None: anybody's), with ids strictly between two others."""
-
-    user: int | None
-    after_job: int
-    before_job: int
-
-
-SDSC_SP2_FLURRIES = (
-    Flurry(None, 0, 11),
-    Flurry(21, 13716, 16208),
-    Flurry(374, 14968, 28553),
-    Flurry(197, 31766, 33203),
-    Flurry(328, 66552, 68107),
-)
-"""The bursts that the archive left out when it cleaned SDSC-SP2-1998-4, for use on that log.
-
-Source: Specification, section 2.
-"""
-
-
 class CleaningOptions(TypedDict, total=False):
     """The keywords of `clean`, for functions that pass them on."""
 
@@ -77,7 +55,6 @@ class CleaningOptions(TypedDict, total=False):
     missing_request: MissingRequest
     max_request: int | None
     minimum_run_time: int
-    flurries: Sequence[Flurry]
     seed: int
     machine: Machine | None
     placement: str
@@ -92,7 +69,6 @@ def clean(
     missing_request: MissingRequest = "run",
     max_request: int | None = None,
     minimum_run_time: int = 0,
-    flurries: Sequence[Flurry] = (),
     seed: int = 0,
     machine: Machine | None = None,
     placement: str = "lowest",
@@ -111,7 +87,6 @@ def clean(
             "drop" drops the job.
         max_request: Longest request allowed, s; longer ones are cut to it. Default no cap.
         minimum_run_time: Jobs with a shorter run time are dropped, s.
-        flurries: Bursts to leave out of a log that the archive has not cleaned.
         seed: Seed of the synthetic estimates.
         machine: A machine of nodes, in place of `machine_processors`. A record of an SWF log asks
             for chunks of one cpu on it. Jobs that it can never run are dropped.
@@ -141,7 +116,6 @@ def clean(
     refuse_unless_whole("minimum_run_time", minimum_run_time, error=TraceError)
     refuse_unless_whole("a seed", seed, most=inf, error=TraceError)
     refuse_unless_a((Machine, type(None)), "machine", machine, "a Machine or None", TraceError)
-    _refuse_unless_flurries(flurries)
     size, size_source = _machine_size(log, machine_processors, machine)
     table = _Table(log)
     if dependencies and log.requests is None:
@@ -154,7 +128,6 @@ def clean(
     table.note(
         "malformed line", "dropped", len(log.bad_lines), "fields missing, touching or not numbers"
     )
-    table.drop_flurries(flurries)
     table.drop("no run time", table["run_time"] < 0, "run time below 0: cancelled before the start")
     table.drop_never_held()
     table.drop("no submit time", table["submit_time"] < 0, "submit time below 0")
@@ -216,17 +189,6 @@ def clean(
         reading=log.reading,
     )
     return workload, report
-
-
-def _refuse_unless_flurries(flurries: object) -> None:
-    """Refuse what is no sequence of a user and two ids each."""
-    meant = "Flurry(user, after_job, before_job)"
-    refuse_unless_a((list, tuple), "flurries", flurries, f"a sequence of {meant}", TraceError)
-    for flurry in cast("Sequence[Any]", flurries):
-        refuse_unless_a((list, tuple), "a flurry", flurry, meant, TraceError)
-        whole = [isinstance(part, Integral) for part in flurry]
-        if whole[1:] != [True, True] or not (whole[0] or flurry[0] is None):
-            raise TraceError(f"a flurry must be {meant} of whole numbers, got {flurry!r}")
 
 
 def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> tuple[int, str]:
@@ -293,15 +255,6 @@ class _Table:
         self.note(name, "dropped", int(unwanted.sum()), detail)
         if unwanted.any():
             self.columns = {key: values[~unwanted] for key, values in self.columns.items()}
-
-    def drop_flurries(self, flurries: Sequence[Flurry]) -> None:
-        """Leave out the bursts that the caller names."""
-        unwanted = np.zeros(len(self), dtype=bool)
-        for user, after_job, before_job in flurries:
-            job_id = self["job_id"]
-            sent = True if user is None else self["user"] == user
-            unwanted |= sent & (after_job < job_id) & (job_id < before_job)
-        self.drop("flurry", unwanted, "bursts of single users, as named by the caller")
 
     def drop_never_held(self) -> None:
         """Leave out rows of 0 s that never held a processor, whatever the log writes for it."""

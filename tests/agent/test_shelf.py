@@ -21,7 +21,7 @@ from hpcgym.agent.result_table import (
 )
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.base import registry
-from hpcgym.base.errors import RENAMED, CardError, HpcgymError, TraceError
+from hpcgym.base.errors import CardError, TraceError
 from hpcgym.core import loaders
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
 from hpcgym.core.settings import SchedulerSettings
@@ -349,10 +349,3 @@ def test_names_fit_a_column_of_fourteen_letters() -> None:
     trained = [load_trainer(name).name for name in TRAINERS]
     names = [*load_cards(), *BASELINES, *policy_names(), *loaders.BACKFILLS, *TRAINERS, *trained]
     assert [name for name in names if len(name) > 14] == []
-
-
-def test_old_names_are_refused_with_the_new_ones() -> None:
-    for old, new in RENAMED.items():
-        with pytest.raises(HpcgymError, match=f"(?i){old}.*it is called {new} now"):
-            load_trainer(old.lower()) if new.lower() in TRAINERS else load_agent(old)
-        assert new in (*load_cards(), *BASELINES) or new.lower() in TRAINERS

@@ -388,21 +388,6 @@ def test_keyword_that_does_not_exist_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "words"),
-    [
-        ({"scale": "raw"}, "'scale' is a keyword no more: .* multiply yours by the units"),
-        ({"horizon": 9}, "'horizon' is a keyword no more: give max_episode_steps to"),
-        ({"frame_size": (9, 9)}, r"'frame_size' is a keyword no more: set env.metadata\["),
-    ],
-)
-def test_a_keyword_of_before_is_refused_with_its_new_place(gone: Any, words: str) -> None:
-    with pytest.raises(TypeError, match=f"unexpected keyword argument .*{words}"):
-        gymnasium.make("HPCBatch-v0", scenario="tiny", **gone)
-    with pytest.raises(ScenarioError, match=words):
-        gymnasium.make_vec("HPCBatch-v0", scenario="tiny", num_envs=2, **gone)
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"epsiode": 1}, "did you mean 'episode'"),

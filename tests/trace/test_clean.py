@@ -7,8 +7,8 @@ import reference_swf
 from hpcgym import Machine
 from hpcgym.base.errors import TraceError
 from hpcgym.machine import NodeType
-from hpcgym.trace import Flurry, clean, load_with_report, load_workload, read_swf
-from hpcgym.trace.clean import CANCELLED_AT_ONCE, SDSC_SP2_FLURRIES, SENTINEL_REQUEST_S
+from hpcgym.trace import clean, load_with_report, load_workload, read_swf
+from hpcgym.trace.clean import CANCELLED_AT_ONCE, SENTINEL_REQUEST_S
 from hpcgym.trace.swf import NEVER_HELD
 
 USUAL = {"submit": 0, "wait": 0, "run": 10, "given": -1, "asked": 1, "request": 20, "user": 1}
@@ -300,20 +300,6 @@ def test_wrong_options_are_refused(log_of_jobs):
         clean(log, max_request=0)
     with pytest.raises(TraceError, match="a seed must be a whole number from 0, got -1"):
         clean(log, missing_request="tsafrir", seed=-1)
-
-
-def test_flurries_are_left_out_when_named(log_of_jobs):
-    log = log_of_jobs(*({"user": k % 2} for k in range(1, 9)))
-    workload, report = clean(log, flurries=[Flurry(user=1, after_job=1, before_job=7)])
-    assert workload.job_id.tolist() == [1, 2, 4, 6, 7, 8]
-    assert report.count("flurry") == 2
-    workload, report = clean(log, flurries=[Flurry(user=None, after_job=0, before_job=4)])
-    assert workload.job_id.tolist() == [4, 5, 6, 7, 8]
-
-
-def test_cleaned_log_of_sdsc_sp2_holds_none_of_its_flurries(real_log):
-    log = read_swf(real_log("SDSC-SP2-1998-4.2-cln"))
-    assert clean(log, flurries=SDSC_SP2_FLURRIES)[1].count("flurry") == 0
 
 
 def test_load_finds_reads_and_cleans(tmp_path, log_of_jobs):
