@@ -294,10 +294,7 @@ def show_resources(frame: pd.DataFrame, title: str) -> None:
 
 
 def number(value: object) -> str:
-    """Format a cell: whole numbers with separators, others to some 5 digits.
-
-    Returns:
-        "-" for NaN, nothing for None.
+    """Format a cell: whole numbers with separators, others to some 5 digits, NaN as "-".
 
     Example:
         >>> number(28476), number(92.5765), number(6837.226), number(0.01234), number(float("nan"))

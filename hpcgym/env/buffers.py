@@ -174,9 +174,7 @@ class EnvBuffers:
 
         Writes the simulations, observations and clocks of these environments, and clears their
         rewards and ends. The other environments rest, or take their actions in the same call.
-
-        Returns:
-            As `step`.
+        Returns what `step` does.
         """
         self._make_room(episodes)
         for env, episode in zip(envs.tolist(), episodes, strict=True):
@@ -196,8 +194,7 @@ class EnvBuffers:
     def step(self) -> int:
         """Take the actions in `batch`, and give room to the environments that need it.
 
-        Returns:
-            How many episodes ended; -1 less an environment if its action is refused.
+        Return how many episodes ended; -1 less an environment if its action is refused.
         """
         n_envs = len(self.episodes)
         result = step_batch(self._struct.address, self.threads)
@@ -264,11 +261,7 @@ class EnvBuffers:
         return rows, rows.free.pop()
 
     def find_refused(self, resting: NDArray[np.int64]) -> int:
-        """Return the first environment, but for the resting ones, whose action is invalid.
-
-        Returns:
-            As `hpcgym.core.kernels.env.step_batch.first_refused`.
-        """
+        """Return what `step_batch.first_refused` does, of environments that do not rest."""
         self.batch.resting[resting] = kernels.RESTS
         try:
             return kernels.find_refused(self._struct.address)

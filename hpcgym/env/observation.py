@@ -251,11 +251,7 @@ def static_fields(
     machine_processors: int,
     largest_request: int,
 ) -> NDArray[np.float32]:
-    """Return the fields of each job that are known at its submission and never change.
-
-    Returns:
-        The first four of `FIELDS`, shape (n_jobs, N_STATIC_FIELDS).
-    """
+    """Return the first four of `FIELDS`, which never change, shape (n_jobs, N_STATIC_FIELDS)."""
     log_largest = math.log(max(largest_request, 2))
     log_machine = math.log(max(largest_request, 2) * machine_processors)
     field = np.empty((len(estimate), N_STATIC_FIELDS), dtype=np.float32)

@@ -281,9 +281,6 @@ of the schedule |
             options: `{"episode": 7}` or `{"episode": "week 7"}` begins that episode of the
                 scenario; `{"workload": jobs}` simulates these jobs on the scenario's machine.
 
-        Returns:
-            Observation and info.
-
         Raises:
             ScenarioError: An unknown option or episode, jobs for a machine of another size, or a
                 time limit around it that its reward does not allow.
@@ -368,10 +365,7 @@ of the schedule |
         self._own_passes.make(self._begun_episode.workload, self._jobs, self._sim)
 
     def truncate(self) -> dict[str, Any]:
-        """End the episode at this decision, as a time limit does, for a wrapper of your own.
-
-        Returns:
-            The info that ends an episode.
+        """End the episode at this decision, as a time limit does, and return its last info.
 
         Raises:
             ActionError: No episode is under way.

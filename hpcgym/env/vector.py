@@ -175,9 +175,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
                 first until they get other seeds. `{"reset_mask": mask}`: only environments where
                 the mask, shape (n_envs,), is True are reset.
 
-        Returns:
-            Observations, and the info of each environment that was reset.
-
         Raises:
             ScenarioError: Seeds, a mask or an option that do not fit; then nothing has been reset.
 
@@ -244,8 +241,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
     ) -> int:
         """Begin the drawn episodes; if that fails, these environments need a reset.
 
-        Returns:
-            How many episodes ended of those that take a step meanwhile.
+        Return how many episodes ended of those that take a step meanwhile.
         """
         for env in envs.tolist():
             self.labels[env] = None

@@ -128,7 +128,8 @@ def record(
             written.
     """
     _refuse(name, action, epsilon, seed)
-    storage = _storage()
+    with needing("recording", *RECORDING, error=EvaluationError):
+        from minari.dataset.minari_storage import MinariStorage
     path = _root(folder) / name
     _refuse_unasked(path, resume=resume, force=force)
     chosen: list[AnyAgent] = loaded(agents, load_agent)
@@ -139,7 +140,7 @@ def record(
     of_file = str(scenario).endswith(".toml")  # which the data set must name from anywhere
     source = str(Path(scenario).resolve() if of_file else scenario)
     stage = _Stage(source, keywords, epsilon)
-    how = {"scenario": source, "action": stage.kind, "epsilon": epsilon, "seed": seed}
+    how = {"scenario": source, "action": stage.env.action, "epsilon": epsilon, "seed": seed}
     key = digest(played.workload(0), digest_of_weeks(played), how, chosen, keywords)
     make_folder(path.parent)
     with unfinished_folder(path) as partial:
@@ -148,7 +149,7 @@ def record(
             _clear(partial)
         kept = _Kept(partial, key)
         try:
-            data = kept.open(storage, stage.made.spec)
+            data = kept.open(MinariStorage, stage.made.spec)
             pairs = enumerate(product(chosen, played.labels), seed)
             tasks = [(agent, week, drawn) for drawn, (agent, week) in pairs]
             with executor_of(executor) as workers:
@@ -287,13 +288,6 @@ def _refuse(name: str, action: str, epsilon: float, seed: int) -> None:
     refuse_unless_whole("a seed", seed, error=EvaluationError)
 
 
-def _storage() -> Any:
-    """Return Minari's class that writes data sets."""
-    with needing("recording", *RECORDING, error=EvaluationError):
-        from minari.dataset.minari_storage import MinariStorage
-    return MinariStorage
-
-
 def _root(folder: str | Path | None) -> Path:
     if folder is not None:
         return Path(folder).resolve()
@@ -383,17 +377,6 @@ class _Stage:
         """The environment itself."""
         return cast(SchedulingEnv, self.made.unwrapped)
 
-    @property
-    def kind(self) -> str:
-        """Kind of action of the environment."""
-        return self.env.action
-
-    @property
-    def rules(self) -> Sequence[str]:
-        """What a "policy" action chooses among."""
-        rules: Sequence[str] = self.keywords.get("policies", ())
-        return rules
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, which another process makes anew."""
         return {key: value for key, value in self.__dict__.items() if key != "made"}
@@ -406,7 +389,7 @@ class _Stage:
         keys = ["" if execution.executor is None else self.key(task) for task in left]
         shares = getattr(execution.executor, "shares", ())
         name = self.env.episodes.scenario.name
-        fresh = execution.fresh(Work(self.run, self.key, self.named), left, keys)
+        fresh = execution.fresh(Work(self.play, self.key, self.named), left, keys)
         with closing(fresh), steps(len(tasks), name, "episodes", shares=shares) as work:
             work.advance(len(kept.rows))
             for episode, row, end in _in_order(fresh):
@@ -415,10 +398,6 @@ class _Stage:
                 kept.add(row)
                 work.advance()
         return kept.rows
-
-    def run(self, task: Task) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-        """Play the episode of a task."""
-        return self.play(*task)
 
     def key(self, task: Task) -> str:
         """Return the digest of all that decides an episode."""
@@ -431,15 +410,14 @@ class _Stage:
         agent, week, seed = task
         return f"{agent.name}, {week}, seed {seed}"
 
-    def play(
-        self, agent: AnyAgent, week: str, seed: int
-    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    def play(self, task: Task) -> tuple[Any, dict[str, Any], dict[str, Any]]:
         """Play an episode; return Minari's buffer of it, a row about it, and what its end says.
 
         Minari wants the same keys of every info, and most are there when an episode ends.
         """
         from minari.data_collector.episode_buffer import EpisodeBuffer
 
+        agent, week, seed = task
         env, generator = self.env, np.random.default_rng(seed)
         env.action_space.seed(seed)
         options = {"episode": week}
@@ -449,7 +427,7 @@ class _Stage:
         while not over:
             action, state = self.choose(agent, shown, state, start)
             if generator.random() < self.epsilon:
-                mask = env.action_masks() if self.kind == "job" else None
+                mask = env.action_masks() if env.action == "job" else None
                 action = env.action_space.sample(mask)  # of slots, one that holds a job
             shown, reward, terminated, truncated, info = env.step(action)
             observations.append(shown)
@@ -478,10 +456,10 @@ class _Stage:
         """Return an agent's action, in the kind of the environment, and its state."""
         if not isinstance(agent, RuleAgent):
             return agent.predict(shown, state, start, True)
-        if self.kind == "policy":
-            return self.rules.index(agent.policy.name), None
+        if self.env.action == "policy":
+            return self.keywords["policies"].index(agent.policy.name), None
         first = self.env.first_by(agent.policy)
-        if self.kind == "job":
+        if self.env.action == "job":
             return int(first[0]), None
         score = np.zeros(self.env.n_slots, dtype=np.float32)
         score[first] = np.linspace(-1, 1, len(first), dtype=np.float32)

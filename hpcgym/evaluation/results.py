@@ -113,10 +113,9 @@ class Evaluation:
         return "week" if self.frame["label"].iloc[0].startswith("week ") else "episode"
 
     def values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
-        """Return a metric, a column of `frame`, of every run of an agent.
+        """Return a column of `frame` of every run of an agent, shape (n_weeks, n_replicas).
 
-        Returns:
-            Shape (n_weeks, n_replicas); column 0 is the original week, where the agent has it.
+        Column 0 is the original week, where the agent has it.
         """
         return self._shaped(self._rows(agent), metric)
 

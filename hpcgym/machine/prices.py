@@ -110,13 +110,10 @@ def errors(seed: tuple[int, ...], noise: float, price: NDArray[np.int64]) -> NDA
 
 @lru_cache(maxsize=16)
 def read_prices(path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Read a file of times and prices: CSV, a row from each instant on at which the price changes.
+    """Read times, s, and the prices from then on, in millionths: CSV, a row for each change.
 
     The first row is `time,price`. Times ascend; they are seconds since 1970 or, for a log without a
     date, of the log's clock, or dates such as 2024-03-01T13:00:00+01:00.
-
-    Returns:
-        The times, s, and the prices from then on, in millionths.
 
     Raises:
         MachineError: A file that cannot be read, or a row that is no time and price; the message

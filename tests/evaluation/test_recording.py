@@ -174,11 +174,11 @@ def stop_at(patch, episode):
     """Press Ctrl-C in an episode; return the list of those played."""
     played, play = [], recording._Stage.play
 
-    def counted(self, agent, week, seed):
+    def counted(self, task):
         if len(played) == episode:
             raise KeyboardInterrupt
-        played.append(seed)
-        return play(self, agent, week, seed)
+        played.append(task[2])
+        return play(self, task)
 
     patch.setattr(recording._Stage, "play", counted)
     return played

@@ -116,13 +116,10 @@ def rgb_array(
     placement: Placement | RowPlacement | None = None,
     frame_size: tuple[int, int] = IMAGE_SIZE,
 ) -> NDArray[np.uint8]:
-    """Draw a frame without a display: a Gantt chart of the processors, and the queue beside it.
+    """Draw a frame without a display, as an image, shape (height, width, 3), uint8.
 
-    The chart of a machine of nodes has a row for each node, by groups, and a band for each
-    partition.
-
-    Returns:
-        Image, shape (height, width, 3), uint8.
+    A Gantt chart of the processors has the queue beside it. That of a machine of nodes has a row
+    for each node, by groups, and a band for each partition.
 
     Raises:
         DependencyNotInstalled: pygame is not installed.

@@ -157,10 +157,7 @@ def _generated(
 
 
 def slice_log(scenario: spec.Scenario) -> tuple[Workload, CleaningReport, Slices]:
-    """Read, clean and cut the log of a scenario, unless this process has done so.
-
-    Returns:
-        The whole cleaned log, the report of the cleaning, and the episodes.
+    """Return the cleaned log of a scenario, the cleaning's report, and the episodes; made once.
 
     Raises:
         TraceError: The log cannot be found, read, cleaned or cut.
