@@ -4,13 +4,14 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from forked_workers import forked_workers
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
@@ -65,6 +66,16 @@ def pytest_collection_finish() -> None:
 
 WEEK_S = 604_800
 FIRST_REQUEST = 5_000_000
+
+
+@pytest.fixture(autouse=True)
+def workers_are_forked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork workers of executors, but where it is tested how they are spawned."""
+    if request.path.stem == "test_workers":
+        yield
+        return
+    with forked_workers():
+        yield
 
 
 @pytest.fixture(scope="session")
