@@ -29,7 +29,6 @@ NOT_LONG = ["pytest", "-q", "-m", "not slow and not long"]
 APART = ["-n", "2", "--dist", "worksteal"]
 FEW = "golden or larger_state or refused or a_few_drawn"
 BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "HPCGYM_TRACES": ""}
-BOUNDS["HYPOTHESIS_PROFILE"] = "quick"
 SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/env/test_twin.py"]
 SIMULATOR += ["tests/schedule/policies/test_dynp.py"]
 NODES = "tests/core/test_nodes_parity.py"

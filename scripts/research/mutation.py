@@ -67,7 +67,7 @@ STOPPED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
 FIRST_FILES = 5
 """So many test files are collected first: collecting takes longer than most tests."""
 
-UNCOMPILED = {"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "quick"}
+UNCOMPILED = {"NUMBA_DISABLE_JIT": "1"}
 
 
 class Verdict(NamedTuple):

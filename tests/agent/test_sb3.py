@@ -212,7 +212,7 @@ ROLLOUT = {"n_steps": 32, "batch_size": 512, "n_epochs": 4}
     [
         pytest.param(*(sb3.PPO, PICKS, -2.0104, ROLLOUT), marks=pytest.mark.slow),
         (sb3.A2C, RULES, -2.1979, {"n_steps": 16, "normalize_advantage": True}),
-        (contrib.MaskablePPO, PICKS, -2.0104, ROLLOUT),
+        pytest.param(*(contrib.MaskablePPO, PICKS, -2.0104, ROLLOUT), marks=pytest.mark.slow),
     ],
     ids=["PPO", "A2C", "MaskablePPO"],
 )
