@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 MOST_WEEKS = 20
 """Weeks that an agent plays to show its actions, spread over those that are evaluated."""
 
-MEAN, SHUFFLED = "mean", "shuffled"
-"""What names of controls end in."""
+MEAN, SHUFFLED = "mean", "shuffled"  # what names of controls end in
 
 
 @dataclass(frozen=True, eq=False)

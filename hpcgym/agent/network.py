@@ -41,8 +41,7 @@ Chosen = Literal["index", "weights", "policy", "order", "job", "controls", "tria
 Network = Literal["kernel", "attention"]
 Start = Literal["saf", "smith-history", "smith-reg", "smith-urgent"]
 
-FORMAT = 2
-"""Version of the files; it grows whenever the same weights would act differently."""
+FORMAT = 2  # version of the files; it grows whenever the same weights would act differently
 
 STARTS: dict[str, tuple[int, float]] = {
     "saf": (FIELDS.index("log_area"), 16.0),
@@ -55,11 +54,8 @@ STARTS: dict[str, tuple[int, float]] = {
 The factors are about ln(E M) and ln(E^2 M) of most machines, so that scores are natural logarithms
 of areas or of the index."""
 
-FROM_ZERO = ("index", "controls", "trials", "price")
-"""Actions whose zeros are the start."""
-
-EMPTY = np.float32(-1e9)
-"""Score of a slot without a job."""
+FROM_ZERO = ("index", "controls", "trials", "price")  # actions whose zeros are the start
+EMPTY = np.float32(-1e9)  # score of a slot without a job
 
 Floats = NDArray[np.float32]
 Weights = dict[str, Floats]

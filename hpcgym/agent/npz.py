@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from hpcgym.base.errors import CardError, unreadable
 from hpcgym.base.output import writing
 
-MOST_FILE_BYTES = 2**28
-"""Larger files are not read."""
+MOST_FILE_BYTES = 2**28  # larger files are not read
 
 SMALL_BYTES = 4096
 """Room for one number or name, and for what stands before the numbers of an array."""

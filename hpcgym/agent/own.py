@@ -23,8 +23,7 @@ from hpcgym.core.policy import Policy, as_policy, is_policy, own_policy
 from hpcgym.core.predictor import Ask, Predictor
 from hpcgym.env.scenario.episodes import Episodes
 
-MODEL = ".zip"
-"""Suffix of the models of Stable-Baselines3."""
+MODEL = ".zip"  # suffix of the models of Stable-Baselines3
 
 
 class Trainer(Protocol):

@@ -14,8 +14,7 @@ from typing import Any
 from hpcgym.base.errors import CardError, unknown_name, unreadable
 from hpcgym.base.output import writing
 
-FILE = "results.csv"
-"""Name of the table in a folder of cards."""
+FILE = "results.csv"  # name of the table in a folder of cards
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,7 @@ from hpcgym.trace.catalogue import log_folders
 LOAD_S, EPISODE_S = 120.0, 600.0
 """How long loading an agent may take, and all its answers of one episode, s."""
 
-MOST_BYTES = 2**20
-"""Longest answer."""
+MOST_BYTES = 2**20  # longest answer
 
 KEYWORDS = (
     *("action", "decide", "policies", "n_slots", "observation", "expectations"),
@@ -41,11 +40,8 @@ KEYWORDS = (
 )
 """Keywords of `HPCBatch-v0` that code in a sandbox may state."""
 
-KINDS = ("bool", "int8", "int32", "int64", "float32", "float64")
-"""Types of numbers of an action."""
-
-INSTALLED = ("site-packages", "dist-packages")
-"""What folders of installed packages are called."""
+KINDS = ("bool", "int8", "int32", "int64", "float32", "float64")  # types of numbers of an action
+INSTALLED = ("site-packages", "dist-packages")  # what folders of installed packages are called
 
 NONE_HERE = (
     "this system has no sandbox ({}): it takes Linux 5.13 or newer, with Landlock, where users may "

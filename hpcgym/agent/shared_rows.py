@@ -33,8 +33,7 @@ with needing("SharedRows", "torch", "stable_baselines3"):
 
 Shown = Tensor | dict[str, Tensor]
 
-NEVER = -1e9
-"""Logit of an empty slot; its probability is 0 in float32."""
+NEVER = -1e9  # logit of an empty slot; its probability is 0 in float32
 
 
 class SharedRows(nn.Module):

@@ -59,8 +59,7 @@ class Score(NamedTuple):
             logger.record("validation/gap_closed", self.gap.value)
 
 
-ENOUGH = 100
-"""Weeks of a scenario that say enough without copies."""
+ENOUGH = 100  # weeks of a scenario that say enough without copies
 
 
 class Validation:

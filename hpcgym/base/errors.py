@@ -58,17 +58,13 @@ class OutputError(HpcgymError, OSError):
 LARGEST_WHOLE = 2**52
 """The largest time (s), size or count: twice as much is still exact in float64."""
 
-MOST_NAMED = 200
-"""Valid names that a message lists."""
+MOST_NAMED = 200  # valid names that a message lists
 
 FEW_NAMED = 12
 """Valid names that it lists where a command lists them, too; of more it names the nearest."""
 
-MOST_NEAR = 5
-"""Names, and files of a folder, that are called near."""
-
-MOST_FILES = 10_000
-"""Files of a folder among which the nearest is looked for."""
+MOST_NEAR = 5  # names, and files of a folder, that are called near
+MOST_FILES = 10_000  # files of a folder among which the nearest is looked for
 
 LARGEST_SEED = 2**32 - 1
 """The largest seed that numpy's old generator accepts; the other generators accept more."""

@@ -9,8 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-CONFIDENCE = 0.95
-"""How often an interval covers the metric over all weeks that might have come."""
+CONFIDENCE = 0.95  # how often an interval covers the metric over all weeks that might have come
 
 _STEPS = 10_000
 _PRECISION = 1e-12

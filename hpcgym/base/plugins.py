@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 FILE = re.compile(r"(?P<where>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
 MODULE = re.compile(r"(?P<where>\w+(?:\.\w+)*):(?P<name>\w+(?:\.\w+)*)")
 
-_own: dict[str, None] = {}
-"""Names of the modules that parts of somebody's own were loaded from."""
+_own: dict[str, None] = {}  # names of the modules that parts of somebody's own were loaded from
 
 
 def is_reference(text: str) -> bool:

@@ -21,17 +21,10 @@ from hpcgym.base.text_table import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
-TICK_S = 0.2
-"""How often the counts are looked at, s."""
-
-FIRST_S = 1.0
-"""Work that is done sooner draws no bar, s."""
-
-LINE_S = 60.0
-"""How often a line is printed where there is no terminal, s."""
-
-NOTICE_S = 2.0
-"""After how long a notice is printed there, s."""
+TICK_S = 0.2  # how often the counts are looked at, s
+FIRST_S = 1.0  # work that is done sooner draws no bar, s
+LINE_S = 60.0  # how often a line is printed where there is no terminal, s
+NOTICE_S = 2.0  # after how long a notice is printed there, s
 
 
 @dataclass(eq=False)
@@ -89,11 +82,8 @@ class Steps:
         return told
 
 
-_under_way: list[Steps] = []
-"""What is being done, the outermost first."""
-
-_display: _Watcher | None = None
-"""What looks at it."""
+_under_way: list[Steps] = []  # what is being done, the outermost first
+_display: _Watcher | None = None  # what looks at it
 
 
 @contextmanager

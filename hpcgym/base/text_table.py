@@ -23,14 +23,9 @@ Kind: TypeAlias = Literal["number", "name", "word", "prose"]
 """What a column holds: a "number" stands to the right, a "name" may be shortened, "prose" may be
 wrapped."""
 
-LEAST_NAME = 14
-"""Names are shortened to this before a column goes."""
-
-LEAST_PROSE = 24
-"""Prose is made narrower, down to this, before a column goes."""
-
-DEFAULT_WIDTH = 80
-"""Width where there is no terminal and no COLUMNS."""
+LEAST_NAME = 14  # names are shortened to this before a column goes
+LEAST_PROSE = 24  # prose is made narrower, down to this, before a column goes
+DEFAULT_WIDTH = 80  # width where there is no terminal and no COLUMNS
 
 
 @dataclass(frozen=True)

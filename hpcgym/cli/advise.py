@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from hpcgym.site.live.readings import Reading
     from hpcgym.site.live.run_times import Past
 
-BACKFILL = "conservative"
-"""As of `hpcgym.site.live.stage`, which takes long to import."""
-
-MOST_DAYS = 3650
-"""Of accounting that tells run times."""
+BACKFILL = "conservative"  # as of `hpcgym.site.live.stage`, which takes long to import
+MOST_DAYS = 3650  # of accounting that tells run times
 
 _FILES = "Files in place of commands"
 

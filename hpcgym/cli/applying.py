@@ -29,8 +29,7 @@ _PANEL = "Change the order of the queue"
 _JOBS_OF_A_USER, _JOBS_OF_A_CYCLE = 20, 200
 """How many times the points of a job a user, and a cycle, may have by default."""
 
-_SHOWN = 8
-"""Jobs that a line of text names."""
+_SHOWN = 8  # jobs that a line of text names
 
 
 def _journal() -> Path:

@@ -15,8 +15,7 @@ from hpcgym.base.output import keeping_inputs
 from hpcgym.base.packages import RECORDING, TRAINING, missing_packages
 from hpcgym.cli.options import STDIN
 
-OUTPUTS = ("output", "folder")
-"""Parameters of what commands write."""
+OUTPUTS = ("output", "folder")  # parameters of what commands write
 
 LOGS = ("log", "logs", "file", "files")
 """Parameters of logs, by name or file, where they are texts; a path is a file of another kind."""
@@ -24,8 +23,7 @@ LOGS = ("log", "logs", "file", "files")
 SCENARIOS = ("scenario", "scenarios")
 AGENTS = ("agent", "agents", "names")
 MODEL = ".zip"
-AGENT_FILES = (".toml", ".py", MODEL)
-"""Endings of files that agents are named by."""
+AGENT_FILES = (".toml", ".py", MODEL)  # endings of files that agents are named by
 
 NEEDED = {"plot": ("matplotlib",), "train": TRAINING, "record": RECORDING}
 EXECUTORS = {"ray": ("ray",), "slurm": ("submitit",)}

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from threading import Timer, current_thread, main_thread
 from typing import Any
 
-AGAIN_S = 0.02
-"""How soon an interrupt is raised again that was lost, s."""
+AGAIN_S = 0.02  # how soon an interrupt is raised again that was lost, s
 
 
 @contextmanager

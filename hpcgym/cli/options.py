@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 CommandT = TypeVar("CommandT", bound=Callable[..., None])
 
-SCHEDULER, LOG = "Scheduler", "Log and machine"
-"""Headings of the options in `--help`."""
+SCHEDULER, LOG = "Scheduler", "Log and machine"  # headings of the options in `--help`
 
 Resume: TypeAlias = Annotated[
     bool, typer.Option("--resume", help="Go on from what was cut off, if there is any.")
@@ -179,14 +178,9 @@ def group_of(declared: type) -> dict[str, tuple[Any, Any]]:
     }
 
 
-NO_THRESHOLD = "none"
-"""Value of `--threshold` where no job goes first for its wait."""
-
-SHOWN = 60
-"""Characters of a wrong value that a message repeats."""
-
-STDIN = "-"
-"""In place of a log's file: read it from standard input."""
+NO_THRESHOLD = "none"  # value of `--threshold` where no job goes first for its wait
+SHOWN = 60  # characters of a wrong value that a message repeats
+STDIN = "-"  # in place of a log's file: read it from standard input
 
 
 def stated(context: typer.Context, name: str) -> bool:

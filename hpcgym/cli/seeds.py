@@ -20,8 +20,7 @@ Make: TypeAlias = Callable[[Any, str], str]
 A worker finds it by its name.
 """
 
-MOST_SEED = 9_999
-"""Largest seed that a range may name."""
+MOST_SEED = 9_999  # largest seed that a range may name
 
 
 def has_seeds(context: typer.Context, given: Any) -> bool:

@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 
 from hpcgym.cli.command import HouseCommand
 
-HELP_ALL = "--help-all"
-"""Shows every option of a command."""
-
-MOST_SHOWN = 12
-"""A command of no more options shows them all."""
+HELP_ALL = "--help-all"  # shows every option of a command
+MOST_SHOWN = 12  # a command of no more options shows them all
 
 
 class ShortHelp(NamedTuple):

@@ -2,8 +2,7 @@
 
 import gc
 
-OBJECTS = 1_000_000
-"""How many more objects there must be before garbage is first collected."""
+OBJECTS = 1_000_000  # how many more objects there must be before garbage is first collected
 
 
 def collect_late() -> None:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 UNFINISHED = ".unfinished.sqlite"
 """What the name of the file ends in that keeps a search until its card is written."""
 
-KEYS = ("strategy", "evaluations")
-"""Fields of a trainer that options set."""
+KEYS = ("strategy", "evaluations")  # fields of a trainer that options set
 
 
 @dataclass(frozen=True, kw_only=True)

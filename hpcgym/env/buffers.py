@@ -24,8 +24,7 @@ PAYMENT = ("reward", "agent_term", "baseline_term")
 ENDED = ("terminated", "truncated")
 """Vectors of `Batch` that are rows of one array, so that a step copies two arrays, not five."""
 
-MOST_COPIES = 4
-"""Sets of arrays for copies of observations that are kept for later ones."""
+MOST_COPIES = 4  # sets of arrays for copies of observations that are kept for later ones
 
 SHARERS = 8
 """Environments in each episode, on average, from which on those of one take turns in a row."""
@@ -33,8 +32,7 @@ SHARERS = 8
 PRESENT_JOBS = 112
 """Waiting and running jobs that each environment has room for, before it gets more."""
 
-REWARD, AGENT_TERM, _ = range(3)
-"""Places of some of them."""
+REWARD, AGENT_TERM, _ = range(3)  # places of some of them
 
 
 class StepResults(NamedTuple):

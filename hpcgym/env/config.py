@@ -49,16 +49,12 @@ if TYPE_CHECKING:
 KEPT_JOBS = 600_000
 """Jobs of the episodes that stay prepared for their next draw: enough for 400 busy weeks."""
 
-MOST_SLOTS = 2**20
-"""Largest number of visible jobs; the observation has some 70 MB then."""
+MOST_SLOTS = 2**20  # largest number of visible jobs; the observation has some 70 MB then
 
 Invalid = Literal["first", "error", "penalty"]
 
-PENALTY = 0.01
-"""What `invalid="penalty"` takes off a reward: with `"ratio"`, a hundredth of SAF's."""
-
-AnyScenario: TypeAlias = "str | Path | Scenario | Episodes"
-"""Whatever names a scenario."""
+PENALTY = 0.01  # what `invalid="penalty"` takes off a reward: with `"ratio"`, a hundredth of SAF's
+AnyScenario: TypeAlias = "str | Path | Scenario | Episodes"  # whatever names a scenario
 
 
 class Keywords(TypedDict, total=False):

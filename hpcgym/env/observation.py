@@ -34,8 +34,7 @@ from hpcgym.core.observation_fields import (
 )
 from hpcgym.machine import Machine
 
-FIELDS = tuple(field.field_name for field in JobField)
-"""Names of a visible job's fields, in order."""
+FIELDS = tuple(field.field_name for field in JobField)  # names of a visible job's fields, in order
 
 NODES_FIELDS = tuple(field.field_name for field in NodesField)
 """Names of the fields that follow for each job on a machine of nodes, in order."""
@@ -234,8 +233,7 @@ def _table_of_named() -> str:
 
 
 FIELD_TABLES = {kind.__name__: _table_of(kind) for kind in ObservationField.__subclasses__()}
-FIELD_TABLES["shares"] = _table_of_named()
-"""Tables of the data sheet."""
+FIELD_TABLES["shares"] = _table_of_named()  # tables of the data sheet
 
 
 def _box(fields: Sequence[AnyField], *shape: int) -> spaces.Box:

@@ -21,8 +21,7 @@ from hpcgym.base.registry import read_toml, shelf_folders
 from hpcgym.core.columns import COLUMNS
 from hpcgym.core.workload import Workload
 
-DIGITS = 12
-"""Hexadecimal digits of a week's digest that a file keeps."""
+DIGITS = 12  # hexadecimal digits of a week's digest that a file keeps
 
 _digests: WeakKeyDictionary[Workload, str] = WeakKeyDictionary()
 """Digests so far in this process: a week is played many times."""

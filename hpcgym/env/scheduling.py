@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 RENDER_MODES = ("ansi", "rgb_array", "human")
 
 Singles = NDArray[np.float32]
-Observation: TypeAlias = Any
-"""A dict of arrays, or one array, as the keyword `observation` says."""
+Observation: TypeAlias = Any  # a dict of arrays, or one array, as the keyword `observation` says
 
 
 @documented(EnvConfig)

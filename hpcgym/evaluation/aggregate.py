@@ -15,8 +15,7 @@ from hpcgym.evaluation.waits import mean_ratios, notes_on, row_of, table_columns
 if TYPE_CHECKING:
     import pandas as pd
 
-ALL_LOGS = "all logs"
-"""The scenario's name in rows that are over all logs."""
+ALL_LOGS = "all logs"  # the scenario's name in rows that are over all logs
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,7 @@ HINDSIGHT = "w*"
 HINDSIGHT_ON_COPIES = "w* on copies"
 """The best weights of a week's original, and the same weights on its jittered copies."""
 
-HINDSIGHT_EVALUATIONS = 600
-"""Weight vectors that are tried on each week."""
+HINDSIGHT_EVALUATIONS = 600  # weight vectors that are tried on each week
 
 FloatArray = NDArray[np.float64]
 

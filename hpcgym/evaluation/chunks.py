@@ -30,26 +30,19 @@ from hpcgym.evaluation.store import Row, versions
 Fresh: TypeAlias = Generator[tuple[int, Any]]
 Packed: TypeAlias = Callable[[Any, list[Row], str, str], list[Row]]
 
-CHUNK_S = 20.0
-"""How long a chunk takes at least where an executor says nothing else (`chunk_s`), s."""
+CHUNK_S = 20.0  # how long a chunk takes at least where an executor says nothing else (`chunk_s`), s
 
 N_CHUNKS = 256
 """How many are handed over ahead where an executor does not say how many workers it has."""
 
-TRIES = 4
-"""How often a task is tried before it counts as failed."""
-
-INTERRUPT_S = 0.5
-"""How long to wait for a Ctrl-C that has ended the workers before this process, s."""
-
-SHOWN = 300
-"""Characters of an executor's own message that ours repeats."""
+TRIES = 4  # how often a task is tried before it counts as failed
+INTERRUPT_S = 0.5  # how long to wait for a Ctrl-C that has ended the workers before this process, s
+SHOWN = 300  # characters of an executor's own message that ours repeats
 
 UNPICKLABLE = (pickle.PicklingError, AttributeError, TypeError)
 """What pickle raises where an object cannot be sent to another process."""
 
-_PROCESS = secrets.token_hex(8)
-"""Tells this process, and those forked off it, from others."""
+_PROCESS = secrets.token_hex(8)  # tells this process, and those forked off it, from others
 
 
 class WorkerLostError(EvaluationError):
@@ -254,8 +247,7 @@ def _work(
     return made
 
 
-_loaded = local()
-"""What a thread works with, and from which bytes it was loaded."""
+_loaded = local()  # what a thread works with, and from which bytes it was loaded
 
 
 def _sendable(error: Exception) -> Exception:

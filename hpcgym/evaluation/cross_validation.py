@@ -54,14 +54,12 @@ from hpcgym.trace.resample import JITTER_S
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULT_SCENARIO = "synthetic-256-weeks"
-"""Scenario of a comparison that names none; bundled."""
+DEFAULT_SCENARIO = "synthetic-256-weeks"  # scenario of a comparison that names none; bundled
 
 SEEDS, REPLICAS = 5, 10
 """Training seeds, and jittered copies of each week, of the evaluation protocol."""
 
-Weeks: TypeAlias = str | Path | Scenario | Episodes
-"""What names the weeks of a log."""
+Weeks: TypeAlias = str | Path | Scenario | Episodes  # what names the weeks of a log
 
 
 def evaluate(

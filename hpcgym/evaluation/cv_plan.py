@@ -38,8 +38,7 @@ from hpcgym.evaluation.store import Row, digest, digest_of_weeks
 
 AgentOrTrainer: TypeAlias = AnyAgent | Trainer
 
-KNOWS_RUN_TIMES = ("exact", "f-model")
-"""Kinds of estimates that no scheduler could make."""
+KNOWS_RUN_TIMES = ("exact", "f-model")  # kinds of estimates that no scheduler could make
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from hpcgym.base.progress import shown, steps
 from hpcgym.evaluation.chunks import Fresh, Packed, Work, results
 from hpcgym.evaluation.store import Row, Store
 
-MOST_PENDING = 256
-"""Results that are not kept yet where chunks end faster than results are kept."""
+MOST_PENDING = 256  # results that are not kept yet where chunks end faster than results are kept
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from hpcgym.base.ranges import number_ranges
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.spec import Scenario, WeekEpisodes
 
-FOLDS = 5
-"""Blocks of the evaluation protocol."""
+FOLDS = 5  # blocks of the evaluation protocol
 
 
 @dataclass(frozen=True)

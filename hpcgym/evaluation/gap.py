@@ -28,14 +28,9 @@ from hpcgym.evaluation.statistics import Estimate, pooled_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-SAF = "SAF"
-"""The agent that a week's value is a ratio to."""
-
-METRICS = ("ratio", PRICED)
-"""The metrics of infos that an evaluation has of each week."""
-
-NO_GAP = "no gap"
-"""What tables show where knowing run times is not surely worth anything."""
+SAF = "SAF"  # the agent that a week's value is a ratio to
+METRICS = ("ratio", PRICED)  # the metrics of infos that an evaluation has of each week
+NO_GAP = "no gap"  # what tables show where knowing run times is not surely worth anything
 
 
 def gap_between(static: ArrayLike, clairvoyant: ArrayLike, weight: ArrayLike) -> Estimate:

@@ -22,11 +22,8 @@ _TITLES = {
     "share_one_group": "in one\ngroup",
 }
 
-_MOST_COLUMNS = 8
-"""Metrics of one table."""
-
-_LONGEST_PARTITION = 16
-"""Longer names of partitions are shortened in heads of columns."""
+_MOST_COLUMNS = 8  # metrics of one table
+_LONGEST_PARTITION = 16  # longer names of partitions are shortened in heads of columns
 
 
 def metrics_on_nodes(schedule: Schedule) -> dict[str, float]:

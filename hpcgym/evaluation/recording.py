@@ -52,13 +52,11 @@ from hpcgym.evaluation.store import Store, digest, digest_of_weeks
 if TYPE_CHECKING:
     import pandas as pd
 
-Task: TypeAlias = tuple[AnyAgent, str, int]
-"""An episode: agent, label of the week, seed."""
+Task: TypeAlias = tuple[AnyAgent, str, int]  # an episode: agent, label of the week, seed
 
 ACTIONS = ("own", "policy", "order", "job")
 
-KEPT = "unfinished.sqlite"
-"""Store of finished episodes in the folder of a recording until all are."""
+KEPT = "unfinished.sqlite"  # store of finished episodes in the folder of a recording until all are
 
 NAME = re.compile(r"[-\w]+-v\d+")
 MOST_DECISIONS = 2**17 - 1

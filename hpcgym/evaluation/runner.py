@@ -37,18 +37,14 @@ if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.env.scheduling import SchedulingEnv
 
-RATIO_BASELINE = "SAF"
-"""Agent every ratio is taken to."""
-
-WAITS = "waits"
-"""Column of the packed waits of a run; see `hpcgym.evaluation.waits`."""
+RATIO_BASELINE = "SAF"  # agent every ratio is taken to
+WAITS = "waits"  # column of the packed waits of a run; see `hpcgym.evaluation.waits`
 
 AnyAgent: TypeAlias = RuleAgent | NamedAgent
 
 AgentT = TypeVar("AgentT", bound="AnyAgent | Trainer")
 
-Task: TypeAlias = tuple[int, int]
-"""Position of a week, position of an agent."""
+Task: TypeAlias = tuple[int, int]  # position of a week, position of an agent
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,12 @@ from hpcgym.evaluation.waits import RATIOS, ratio_text
 
 ELSEWHERE = "--all shows more of each agent, --format csv has all"
 
-LONGEST = RATIOS.index("max_wait_ratio")
-"""Which ratio of long waits is that of the longest."""
+LONGEST = RATIOS.index("max_wait_ratio")  # which ratio of long waits is that of the longest
 
 _PRICES = {"open": "May delay jobs beyond the threshold", "requeue": "Kills jobs that run"}
 """What agents of a contest do that others do not."""
 
-Row: TypeAlias = Summary | Aggregate
-"""What is known of an agent, on one log or over several."""
+Row: TypeAlias = Summary | Aggregate  # what is known of an agent, on one log or over several
 
 
 def overview(

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 
-ONE_IN = 1000
-"""One job in so many may wait longer than p99.9."""
+ONE_IN = 1000  # one job in so many may wait longer than p99.9
 
 Waits: TypeAlias = Mapping[tuple[str, int, int], Sequence[str]]
 """The packed waits of all training seeds, by agent, week and replica."""

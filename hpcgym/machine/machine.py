@@ -31,11 +31,8 @@ SwfField = Literal["partition", "queue"]
 TABLES = ("nodes", "partitions", "outage")
 
 MOST_NODES = 1_000_000
-MOST_MEMBERS = 2**28
-"""Nodes times partitions: each pair takes a byte, and kernels have a copy."""
-
-MOST_CPUS = 2**31 - 1
-"""Cpus of a node: kernels count the chunks that a node takes in 32 bits."""
+MOST_MEMBERS = 2**28  # nodes times partitions: each pair takes a byte, and kernels have a copy
+MOST_CPUS = 2**31 - 1  # cpus of a node: kernels count the chunks that a node takes in 32 bits
 
 LARGEST_NUMBER = 2**40
 """Numbers of a machine stay below this, so that int64 holds their sums over all nodes."""

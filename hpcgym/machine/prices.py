@@ -21,11 +21,8 @@ from hpcgym.base.errors import MachineError, no_such_file, unreadable
 
 HOUR_S, DAY_H, WEEK_H = 3600, 24, 168
 
-MILLIONTHS = 1_000_000
-"""Prices are whole numbers of millionths, so that sums of them are exact."""
-
-LARGEST = 1_000_000
-"""Largest price, either side of 0."""
+MILLIONTHS = 1_000_000  # prices are whole numbers of millionths, so that sums of them are exact
+LARGEST = 1_000_000  # largest price, either side of 0
 
 PEAKS = (
     (0.55, 8.5, 2.2),
@@ -36,20 +33,14 @@ PEAKS = (
 )
 """Height, hour and width of what a day's course is the sum of."""
 
-AMPLITUDE = 0.4 / math.sqrt(2.0)
-"""Root mean square of that course."""
+AMPLITUDE = 0.4 / math.sqrt(2.0)  # root mean square of that course
 
 LEVEL, USUAL, LEAST = 1.05, -0.045, 0.05
 """Of a working day before what moves it; what corrects the mean of that; the least price."""
 
-OF_WEEKDAY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.17, 0.22)
-"""What the level is lower by, Monday first."""
-
-WEEKEND_COURSE = 0.75
-"""What a day's course is multiplied by at weekends."""
-
-OF_ERRORS = 0.85
-"""How much of the error of a forecast's hour is left in the next one."""
+OF_WEEKDAY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.17, 0.22)  # what the level is lower by, Monday first
+WEEKEND_COURSE = 0.75  # what a day's course is multiplied by at weekends
+OF_ERRORS = 0.85  # how much of the error of a forecast's hour is left in the next one
 
 OF_DAYS, OF_HOURS = (0.7, 0.18), (0.85, 0.06)
 """How much of a day's (an hour's) deviation is left the next day (hour), and what is drawn anew."""

@@ -22,8 +22,7 @@ from hpcgym.core.workload import Workload
 
 IntArray = NDArray[np.int64]
 
-Interval = tuple[int, int]
-"""Processors from the first up to the second, which is not included."""
+Interval = tuple[int, int]  # processors from the first up to the second, which is not included
 
 
 class Allocation(NamedTuple):

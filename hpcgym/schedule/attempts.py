@@ -31,8 +31,7 @@ IntArray = NDArray[np.int64]
 REASONS = ("trial over", "evicted", "gave way", "node down")
 """Why an attempt ended in vain, in the order of `hpcgym.core.constants.TRIAL_OVER` and so on."""
 
-COMPLETED, KILLED = "completed", "killed at its request"
-"""How a job's last attempt ended."""
+COMPLETED, KILLED = "completed", "killed at its request"  # how a job's last attempt ended
 
 ATTEMPT_COLUMNS = ("attempts", "kills", "wasted_time", "reason")
 """Columns that a job's row has where jobs may have several attempts."""

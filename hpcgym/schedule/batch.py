@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-BLOCK_JOBS = 200_000
-"""Jobs a thread simulates between two looks at the interpreter; some 0.05 s."""
+BLOCK_JOBS = 200_000  # jobs a thread simulates between two looks at the interpreter; some 0.05 s
 
 METRICS = EPISODE_METRICS[2:]
 """What can be measured of a cell: sums over jobs, and metrics of `Schedule.metrics()`."""

@@ -35,14 +35,12 @@ CSV_COLUMNS = (
 PLACEMENT_COLUMNS = ("partition", "n_nodes", "n_groups", "nodes")
 """Their further columns on a machine of nodes."""
 
-Columns = Literal["default", "all"]
-"""Which columns a file gets."""
+Columns = Literal["default", "all"]  # which columns a file gets
 
 SUFFIXES = (".batsim.csv", ".csv", ".parquet", ".swf", ".swf.gz")
 """Endings of a file name that `Schedule.write` knows, the longest first."""
 
-TABLES = (".csv", ".parquet")
-"""Those of files whose columns can be chosen."""
+TABLES = (".csv", ".parquet")  # those of files whose columns can be chosen
 
 
 def check_suffix(path: str | Path, columns: Columns = "default") -> str:

@@ -28,8 +28,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.schedule.attempts import attempts_of
 from hpcgym.schedule.schedule import Schedule, run_to_end
 
-COLUMNS = ("job_id", "processors", "requested_time", "run_time")
-"""Columns of a file of shapes."""
+COLUMNS = ("job_id", "processors", "requested_time", "run_time")  # columns of a file of shapes
 
 
 class Shape(NamedTuple):

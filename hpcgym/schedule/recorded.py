@@ -29,8 +29,7 @@ class Recorded(OwnSimulator):
     NAME: ClassVar[str] = "recorded"
     REASON: ClassVar[str] = "starts jobs when the log says that they did"
 
-    KNOWS: ClassVar[tuple[str, ...]] = ("nodes",)
-    """Starts are taken as they are, wherever jobs ran."""
+    KNOWS: ClassVar[tuple[str, ...]] = ("nodes",)  # starts are taken as they are, wherever jobs ran
 
     def simulate(self, workload: Workload, settings: SchedulerSettings) -> Schedule:
         """Return the recorded schedule for `hpcgym.simulate`.

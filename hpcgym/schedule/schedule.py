@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-Group = Literal["class", "user", "partition", "resource"]
-"""What `Schedule.metrics` can be asked by."""
+Group = Literal["class", "user", "partition", "resource"]  # what `Schedule.metrics` can be asked by
 
 
 @dataclass(frozen=True, eq=False)

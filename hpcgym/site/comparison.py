@@ -21,18 +21,14 @@ from hpcgym.site.options import Option, options_beside, setting_text
 from hpcgym.site.outcome import BoolArray, FloatArray, Outcome
 from hpcgym.trace.split import WEEK_S
 
-TOLD_H = 1 / 6
-"""A job whose wait changes by less than this neither wins nor loses, h."""
-
-FEWEST_OF_GROUP = 30
-"""Smaller groups of jobs are not named as those that lose most."""
+TOLD_H = 1 / 6  # a job whose wait changes by less than this neither wins nor loses, h
+FEWEST_OF_GROUP = 30  # smaller groups of jobs are not named as those that lose most
 
 UNTOLD = "not distinguishable"
 """What is said of a change that is smaller than what the simulation misses."""
 
 FEWEST_WEEKS = 4
-WORTH_ONE = 3
-"""So many weeks in a row tell as much as one that is drawn alone."""
+WORTH_ONE = 3  # so many weeks in a row tell as much as one that is drawn alone
 
 RECORDED, TODAY = "recorded", "today"
 """Ids of what the log says, and of the simulation that is nearest to it."""

@@ -31,15 +31,13 @@ from hpcgym.site.outcome import (
 from hpcgym.trace.resample import jitter
 
 JITTER_S = 60
-COPIES = 4
-"""How far submissions are moved for the noise floor, and how often."""
+COPIES = 4  # how far submissions are moved for the noise floor, and how often
 
 CLASSES_H = (1 / 60, 1 / 6, 1.0, 8.0)
 CLASS_NAMES = ("< 1 min", "< 10 min", "< 1 h", "< 8 h", "more")
 """Classes of waits, by their upper bounds in h; a scheduler's own delay is within the first."""
 
-NEAR, ROUGH = 0.1, 1 / 3
-"""Misfits of at most these shares of the recorded mean wait are called so."""
+NEAR, ROUGH = 0.1, 1 / 3  # misfits of at most these shares of the recorded mean wait are called so
 
 
 @dataclass(frozen=True, eq=False)

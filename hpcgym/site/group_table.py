@@ -25,8 +25,7 @@ WAIT_CLASSES = (1 / 60, 5 / 60, 0.25, 1, 4, 12, 24, 72)
 
 WAIT_CLASS_NAMES = ("< 1 min", "5 min", "15 min", "1 h", "4 h", "12 h", "24 h", "3 d", "more")
 
-FEW = 10
-"""Cells of fewer jobs are hatched."""
+FEW = 10  # cells of fewer jobs are hatched
 
 
 def heat_maps(report: Report) -> Markup | None:

@@ -25,8 +25,7 @@ from hpcgym.trace.tables import read_table
 IntArray = NDArray[np.int64]
 NameArray = NDArray[np.object_]
 
-FEWEST_JOBS = 20
-"""Fewer jobs than this in either half of a log say nothing about a scheduler."""
+FEWEST_JOBS = 20  # fewer jobs than this in either half of a log say nothing about a scheduler
 
 
 @dataclass(frozen=True, eq=False)

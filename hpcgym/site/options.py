@@ -42,11 +42,8 @@ AGENTS = {
 }
 """Agents with what site's schedulers do not have: caps, cost-benefit, trials."""
 
-FACTORS = (0.9, 0.95, 1.05, 1.1)
-"""Sizes of the machine to try, as shares of today's."""
-
-SLACK = 1.2
-"""Limits to try, as multiples of what the job used."""
+FACTORS = (0.9, 0.95, 1.05, 1.1)  # sizes of the machine to try, as shares of today's
+SLACK = 1.2  # limits to try, as multiples of what the job used
 
 
 @dataclass(frozen=True)

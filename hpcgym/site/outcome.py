@@ -24,8 +24,7 @@ BoolArray = NDArray[np.bool_]
 HOUR_S = 3600
 LONG_WAIT_H = 24.0
 
-_KEPT = ("start_time", "run_time", "backfilled")
-"""Arrays of an outcome that a store keeps."""
+_KEPT = ("start_time", "run_time", "backfilled")  # arrays of an outcome that a store keeps
 
 
 @dataclass(frozen=True, eq=False)

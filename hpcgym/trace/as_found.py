@@ -9,8 +9,7 @@ import numpy as np
 
 from hpcgym.trace.swf import SwfLog
 
-NEVER_RAN_S = 10
-"""Run time of jobs whose log has none, s."""
+NEVER_RAN_S = 10  # run time of jobs whose log has none, s
 
 
 def as_found(log: SwfLog) -> SwfLog:

@@ -10,8 +10,7 @@ from hpcgym.trace.clean import clean
 from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.swf import FIELDS, SwfLog
 
-SHOWN_LINES = 5
-"""Number of malformed lines that are printed."""
+SHOWN_LINES = 5  # number of malformed lines that are printed
 
 _HEADER = ("Computer", "MaxProcs", "MaxNodes", "MaxRuntime", "UnixStartTime", "TimeZoneString")
 _LACKS = {

@@ -35,11 +35,8 @@ CANNOT_RUN = "cannot run on the machine"
 CANCELLED_AT_ONCE = "cancelled at 0 s"
 """The step that drops cancelled rows of 0 s where the log names the processors requested."""
 
-FEWEST_AT_ONCE = 30
-"""Cancelled rows of 0 s from which on they tell what a log names."""
-
-SOON_S = 60
-"""Cancelled jobs that held processors run up to this long more often than 0 s."""
+FEWEST_AT_ONCE = 30  # cancelled rows of 0 s from which on they tell what a log names
+SOON_S = 60  # cancelled jobs that held processors run up to this long more often than 0 s
 
 _WHOLE = (
     *(column.swf for column in COLUMNS.values() if column.swf),

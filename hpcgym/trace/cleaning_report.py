@@ -13,11 +13,8 @@ from hpcgym.base.text_table import printable
 
 StepAction = Literal["dropped", "changed", "kept", "ignored"]
 
-MOST_CUT = 0.01
-"""Share of a log's work from which on cutting runs at their requests is warned of."""
-
-OVER_REQUEST = "run over request"
-"""The step that finds jobs that ran longer than they asked for."""
+MOST_CUT = 0.01  # share of a log's work from which on cutting runs at their requests is warned of
+OVER_REQUEST = "run over request"  # the step that finds jobs that ran longer than they asked for
 
 
 @dataclass(frozen=True)

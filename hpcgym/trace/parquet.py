@@ -11,8 +11,7 @@ from hpcgym.base.packages import needing
 if TYPE_CHECKING:
     import pandas as pd
 
-MAGIC = b"PAR1"
-"""What a Parquet file begins with."""
+MAGIC = b"PAR1"  # what a Parquet file begins with
 
 
 def read_parquet(path: Path, *, drop_nested: bool = False) -> pd.DataFrame:

@@ -29,15 +29,13 @@ from hpcgym.base.progress import steps
 from hpcgym.core.workload import Workload
 from hpcgym.trace import estimates, lublin, sessions
 
-GENERATORS = ("sessions",)
-"""What makes jobs from a seed."""
+GENERATORS = ("sessions",)  # what makes jobs from a seed
 
 COLUMNS = ("submit_time", "run_time", "requested_time", "processors", "user")
 """What a file holds: of all jobs the first, then the second, each in four bytes."""
 
 SEAL_BYTES = hashlib.sha256().digest_size
-DIGEST_DIGITS = 8
-"""Digits of a digest on record, hexadecimal."""
+DIGEST_DIGITS = 8  # digits of a digest on record, hexadecimal
 
 UNUSED_LIFE_S = 30 * 86_400
 """A folder that no process has used for this long is removed when a new one is made."""
@@ -45,8 +43,7 @@ UNUSED_LIFE_S = 30 * 86_400
 _not_kept: set[Path] = set()
 """Folders of which this process has said that nothing can be kept there."""
 
-EDGE_WEEKS = 2
-"""Weeks of a log that are no episodes: the first, and the one behind the last."""
+EDGE_WEEKS = 2  # weeks of a log that are no episodes: the first, and the one behind the last
 
 
 @dataclass(frozen=True)

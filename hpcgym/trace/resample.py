@@ -25,8 +25,7 @@ Mode = Literal["permute", "draw"]
 MODES = ("permute", "draw")
 """How a user's weeks are taken: each once in another order, or independently with replacement."""
 
-JITTER_S = 600
-"""Largest move of a submission in a jittered copy, s, in evaluation and in training."""
+JITTER_S = 600  # largest move of a submission in a jittered copy, s, in evaluation and in training
 
 
 def resample(

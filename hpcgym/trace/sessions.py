@@ -24,8 +24,7 @@ from hpcgym.trace.split import WEEK_S
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 
-MONDAY_UNIX_S = 1_767_571_200
-"""2026-01-05 00:00 UTC, when generated logs begin."""
+MONDAY_UNIX_S = 1_767_571_200  # 2026-01-05 00:00 UTC, when generated logs begin
 
 LONGEST_S = 18 * HOUR_S
 COMMON_S = np.array(
@@ -35,8 +34,7 @@ COMMON_S = np.array(
 """The requests of half of the programs; the others' are multiples of `ROUND_S`."""
 
 ROUND_S = 10 * MINUTE_S
-PROGRAMS = 4
-"""Programs of each user, by popularity 1/rank."""
+PROGRAMS = 4  # programs of each user, by popularity 1/rank
 
 TEST_SHARE = 0.45
 """Share of the programs that are tests: short, and on an eighth of the machine at most."""
@@ -44,8 +42,7 @@ TEST_SHARE = 0.45
 USUAL_S = {"test": 120, "production": 5000}
 """Medians of the programs' usual run times; the standard deviation of their logarithm is 1.4."""
 
-WEEKEND = 0.4
-"""Sessions that begin on a day of the weekend, relative to another day."""
+WEEKEND = 0.4  # sessions that begin on a day of the weekend, relative to another day
 
 LARGEST_SESSION = 0.05
 """A session's expected work over that of the machine in a week, unless it is one job."""

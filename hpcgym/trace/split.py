@@ -23,8 +23,7 @@ RULES = ("whole", "rr9212")
 """Which jobs belong to a period: all submitted in it, or of these only those that end in it."""
 
 WEEK_S = 604_800
-MONTH_S = 30 * 86_400
-"""A month has 30 days, so that all are alike."""
+MONTH_S = 30 * 86_400  # a month has 30 days, so that all are alike
 
 
 class Past:

@@ -13,8 +13,7 @@ from hpcgym.trace.split import WEEK_S
 
 HEAVY_LOAD = 0.9
 SHORT_RUN_S = 60
-SESSION_GAP_S = 1200
-"""A user's next submission within this continues the session."""
+SESSION_GAP_S = 1200  # a user's next submission within this continues the session
 
 N_COMMON = 10
 

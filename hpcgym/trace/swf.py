@@ -54,17 +54,13 @@ FIELDS = (
 )
 """The 18 fields of the format, in order; -1 means unknown in each."""
 
-CANCELLED = 5
-"""The status of cancelled jobs."""
-
-NEVER_HELD = "never held processors"
-"""Why a row of 0 s without allocated processors is no job."""
+CANCELLED = 5  # the status of cancelled jobs
+NEVER_HELD = "never held processors"  # why a row of 0 s without allocated processors is no job
 
 GWF_FIELDS = 29
 """Fields of a line in the format of the Grid Workloads Archive; its first 16 are those of SWF."""
 
-LARGEST_NUMBER = 2**53
-"""Numbers in a log stay below this, so that float64 holds whole ones exactly."""
+LARGEST_NUMBER = 2**53  # numbers in a log stay below this, so that float64 holds whole ones exactly
 
 
 class Packing(NamedTuple):
@@ -99,8 +95,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SWF_KEY = re.compile(r"^\s*;+\s*(?:Version|Max\w+|Computer|UnixStartTime)\s*:", re.M | re.I)
 _HEADER_KEY = re.compile(r"\s*;+\s*([A-Za-z][A-Za-z0-9 _-]*?)\s*:\s*(.*?)\s*")
 _SHOWN = 60
-_HEAD = 65_536
-"""Bytes of a file by which a log in SWF is told from what is none."""
+_HEAD = 65_536  # bytes of a file by which a log in SWF is told from what is none
 
 
 @dataclass(frozen=True)

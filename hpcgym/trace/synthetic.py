@@ -19,11 +19,8 @@ from hpcgym.trace.split import WEEK_S
 
 LONGEST_REQUEST_S = 48 * HOUR_S
 
-RUN_TIME_SPREAD = 3.0
-"""Standard deviation of a job's log run time around its user's usual one."""
-
-SIZE_SPREAD = 1.5
-"""Standard deviation of its log2 processors around its user's usual one."""
+RUN_TIME_SPREAD = 3.0  # standard deviation of a job's log run time around its user's usual one
+SIZE_SPREAD = 1.5  # standard deviation of its log2 processors around its user's usual one
 
 QUIET_WEEK = 0.05
 """A user's activity in a quiet week, relative to a busy one; half of the weeks are quiet."""

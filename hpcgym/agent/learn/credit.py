@@ -28,14 +28,9 @@ from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.schedule.counterfactual import Branches, first
 
-DURATION_S = 3_600
-"""For how long an option holds, s: at one pass alone it changes little."""
-
-PAUSE_S = 1_800
-"""Time between two decisions that are branched, s; contested passes come in bursts."""
-
-N_OPTIONS = 8
-"""Jobs that may go first; those that fit now are tried before others."""
+DURATION_S = 3_600  # for how long an option holds, s: at one pass alone it changes little
+PAUSE_S = 1_800  # time between two decisions that are branched, s; contested passes come in bursts
+N_OPTIONS = 8  # jobs that may go first; those that fit now are tried before others
 
 CLIPPED = 0.9
 """Quantile of the changes' size beyond which they count no more: a few have most of the sum."""

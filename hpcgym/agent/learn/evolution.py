@@ -141,8 +141,7 @@ class CMAES:
         self._asked = []
 
 
-STRATEGIES: dict[str, type[XNES] | type[CMAES]] = {"xnes": XNES, "cma": CMAES}
-"""Searches by name."""
+STRATEGIES: dict[str, type[XNES] | type[CMAES]] = {"xnes": XNES, "cma": CMAES}  # searches by name
 
 
 def _beginning(mean: ArrayLike, step_size: float, candidates: int | None) -> FloatArray:

@@ -14,8 +14,7 @@ from hpcgym.schedule.allocation import FreeProcessors, Interval
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-RECENT_JOBS = 64
-"""Number of jobs, the last to start, whose lengths set the scale of time."""
+RECENT_JOBS = 64  # number of jobs, the last to start, whose lengths set the scale of time
 
 
 class StartedJobs(NamedTuple):

@@ -24,11 +24,9 @@ from hpcgym.env.rendering.rows import Rows
 from hpcgym.env.rendering.text import duration, totals_of
 from hpcgym.schedule.allocation import Interval
 
-NODES_CHART = (188, 96, 582, 460)
-"""Left, top, width and height of the nodes over time."""
+NODES_CHART = (188, 96, 582, 460)  # left, top, width and height of the nodes over time
 HEADS_SHOWN = 3
-THINNEST_LINED_ROW = 5
-"""Height from which rows have lines between them, pixels."""
+THINNEST_LINED_ROW = 5  # height from which rows have lines between them, pixels
 _LINED_GROUP, _TWO_LINES = 8, 40
 _BAND, _PITCH = 7, 11
 _BETWEEN_GROUPS: Color = (176, 178, 180)

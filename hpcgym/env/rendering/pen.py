@@ -21,21 +21,16 @@ from hpcgym.schedule.allocation import Interval
 if TYPE_CHECKING:
     import pygame
 
-IMAGE_SIZE = (1120, 640)
-"""Width and height of the picture as it is drawn, pixels."""
-LARGEST_SIDE = 8_192
-"""Largest width or height that it is scaled to, pixels."""
-CHART = (70, 96, 700, 460)
-"""Left, top, width and height of the machine over time."""
-QUEUE = (804, 96, 286, 460)
-"""Left, top, width and height of the queue."""
+IMAGE_SIZE = (1120, 640)  # width and height of the picture as it is drawn, pixels
+LARGEST_SIDE = 8_192  # largest width or height that it is scaled to, pixels
+CHART = (70, 96, 700, 460)  # left, top, width and height of the machine over time
+QUEUE = (804, 96, 286, 460)  # left, top, width and height of the queue
 ROW_HEIGHT = 20
 FONT_SMALL, FONT, FONT_LARGE = 17, 19, 28
 
 Color = tuple[int, int, int]
 Point = tuple[int, int]
-Box = tuple[int, int, int, int]
-"""Left, top, width and height, pixels."""
+Box = tuple[int, int, int, int]  # left, top, width and height, pixels
 
 PAPER: Color = (250, 250, 247)
 MACHINE: Color = (255, 255, 255)

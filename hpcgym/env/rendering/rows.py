@@ -15,8 +15,7 @@ from hpcgym.env.rendering.frame import Frame, HeldNodes, IntArray, Placement, St
 from hpcgym.machine import Machine
 from hpcgym.schedule.allocation import Interval
 
-MOST_ROWS = 200
-"""Rows of a picture at most, so that each has two pixels or more."""
+MOST_ROWS = 200  # rows of a picture at most, so that each has two pixels or more
 
 
 class Rows(NamedTuple):

@@ -24,14 +24,10 @@ from hpcgym.env.rendering.frame import (
 from hpcgym.env.rendering.rows import RowPlacement
 from hpcgym.schedule.allocation import Interval, fit
 
-TEXT_WIDTH = 100
-"""Columns of the text."""
-TEXT_ROWS = 16
-"""Largest number of rows for the machine."""
-TEXT_JOBS = 10
-"""Largest number of waiting jobs listed."""
-TEXT_GROUPS = 8
-"""Largest number of groups of nodes listed."""
+TEXT_WIDTH = 100  # columns of the text
+TEXT_ROWS = 16  # largest number of rows for the machine
+TEXT_JOBS = 10  # largest number of waiting jobs listed
+TEXT_GROUPS = 8  # largest number of groups of nodes listed
 _MARGIN = 7
 _BAR = 20
 _COLUMNS = {"nodes": 6, "idle": 6, "cpus free": 18, "GPUs free": 15, "GB free": 20}

@@ -15,8 +15,7 @@ from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.cleaning_report import CleaningReport
 from hpcgym.trace.split import WEEK_S
 
-THRESHOLD_S = 200_000
-"""Wait beyond which a job goes first in the weekly scenarios, s."""
+THRESHOLD_S = 200_000  # wait beyond which a job goes first in the weekly scenarios, s
 
 
 def episodes_of_log(

@@ -33,8 +33,7 @@ TABLES: dict[str, tuple[type[Any], ...]] = {
 }
 """The tables of a scenario file and the classes that hold their keys."""
 
-NODE_TABLES = ("file", "nodes", "partitions")
-"""Keys of `[machine]` that state nodes."""
+NODE_TABLES = ("file", "nodes", "partitions")  # keys of `[machine]` that state nodes
 
 
 def scenario_names() -> tuple[str, ...]:

@@ -253,8 +253,7 @@ class WeekEpisodes(_Table):
         }
 
 
-NUMBERS = range(1, 100_001)
-"""Numbers that weeks may have."""
+NUMBERS = range(1, 100_001)  # numbers that weeks may have
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from hpcgym.base.errors import ScenarioError
 
-SPLITS = ("train", "validation", "test")
-"""Names of the parts, in time order."""
-
-SHARES = (0.6, 0.8)
-"""Where training ends and where validation does, as shares of the episodes."""
-
-LEAST = 6
-"""Fewest episodes that can be split, so that there are some to test on."""
+SPLITS = ("train", "validation", "test")  # names of the parts, in time order
+SHARES = (0.6, 0.8)  # where training ends and where validation does, as shares of the episodes
+LEAST = 6  # fewest episodes that can be split, so that there are some to test on
 
 
 def split_of(numbers: Sequence[int], part: str) -> tuple[int, ...]:

@@ -25,11 +25,8 @@ Sure is what an interval says that allows for the choice among all agents, the t
 
 MEANINGS = {BETTER: "better", WORSE: "worse", EVEN: "not significant", COMPARED: "baseline"}
 
-LETTERS = 24
-"""Letters of an agent's name; the middle of a longer one is left out."""
-
-N_LINES = 4
-"""Agents drawn week by week, besides the baseline."""
+LETTERS = 24  # letters of an agent's name; the middle of a longer one is left out
+N_LINES = 4  # agents drawn week by week, besides the baseline
 
 
 def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = False) -> None:

@@ -25,14 +25,9 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 Corners = list[tuple[float, float]]
 
-N_JOBS = 2_000
-"""Jobs of a chart, unless others are asked for."""
-
-MOST_JOBS = 50_000
-"""Jobs that a chart may be asked for: more are narrower than its dots."""
-
-NAMED_JOBS = 60
-"""Jobs at most whose ids are written into the chart."""
+N_JOBS = 2_000  # jobs of a chart, unless others are asked for
+MOST_JOBS = 50_000  # jobs that a chart may be asked for: more are narrower than its dots
+NAMED_JOBS = 60  # jobs at most whose ids are written into the chart
 
 INK = "0.25"
 

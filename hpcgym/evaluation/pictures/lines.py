@@ -21,11 +21,8 @@ IntArray = NDArray[np.int64]
 N_STRETCHES, N_OVERLAID = 300, 120
 """Stretches of time of a line, each drawn at its mean; fewer where lines are overlaid."""
 
-LETTERS = 130
-"""Letters for which a legend has room beside each other."""
-
-N_POINTS = 400
-"""Points of a distribution's line."""
+LETTERS = 130  # letters for which a legend has room beside each other
+N_POINTS = 400  # points of a distribution's line
 
 
 def draw_usage(schedules: Labelled, view: View) -> Figure:

@@ -30,8 +30,7 @@ KINDS: dict[str, Callable[[Labelled, View], Figure]] = {
     "sizes": draw_sizes,
 }
 
-MOST_SCHEDULES = 8
-"""Schedules of one picture at most: so many colours are told apart."""
+MOST_SCHEDULES = 8  # schedules of one picture at most: so many colours are told apart
 
 
 def plot_schedules(

@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from hpcgym.core.nodes import Placement
     from hpcgym.machine import Machine
 
-N_COLUMNS = 1_000
-"""Columns of the picture of nodes; each shows the mean of its stretch of time."""
-
-N_POINTS = 250
-"""Points of a line over time, each a mean as well."""
+N_COLUMNS = 1_000  # columns of the picture of nodes; each shows the mean of its stretch of time
+N_POINTS = 250  # points of a line over time, each a mean as well
 
 UNUSABLE = "#8a8f98"
 DOWN = "#e8e8e8"
@@ -36,11 +33,8 @@ DOWN = "#e8e8e8"
 SHARP_NODES = 400
 """Nodes at most that are drawn with sharp edges; of more, rows share dots and are averaged."""
 
-DRAWN_PARTITIONS = 40
-"""Partitions that have a bar; of more the first in the machine's file."""
-
-NAMED_GROUPS = 30
-"""Groups whose names have room beside the nodes."""
+DRAWN_PARTITIONS = 40  # partitions that have a bar; of more the first in the machine's file
+NAMED_GROUPS = 30  # groups whose names have room beside the nodes
 
 NAMES = {"cpus": "cpus", "gpus": "GPUs", "memory_mb": "memory"}
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-SUFFIXES = (".png", ".pdf", ".svg")
-"""Endings of a picture's file name."""
+SUFFIXES = (".png", ".pdf", ".svg")  # endings of a picture's file name
 
 LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
 """Colours of lines, far apart for colour-blind readers as well."""
@@ -33,8 +32,7 @@ LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
 COLOURS = (*LINES, "#7f6bb3", "#8c564b", "#5b8c2a", "#444444")
 """Colours where lines are more than four; they begin again after the last."""
 
-DASHES = ("-", "--", "-.", ":")
-"""Strokes of lines, so that colour is not all that tells them apart."""
+DASHES = ("-", "--", "-.", ":")  # strokes of lines, so that colour is not all that tells them apart
 
 GRID, FAINT = "0.88", "0.4"
 
@@ -42,8 +40,7 @@ ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
 """Box behind a word that may be on a line."""
 
 DPI = 160
-TITLE_LETTERS = 84
-"""Letters of a line of the title."""
+TITLE_LETTERS = 84  # letters of a line of the title
 WIDTH_IN = 9.5
 """Width of most pictures, inches: words of 9 points can be read at half of 990 pixels."""
 

@@ -14,8 +14,7 @@ from hpcgym.schedule.schedule import Schedule
 
 BoolArray = NDArray[np.bool_]
 
-Labelled = Mapping[str, Schedule]
-"""Schedules by what the picture calls them."""
+Labelled = Mapping[str, Schedule]  # schedules by what the picture calls them
 
 DAY_S = 86_400
 

@@ -38,8 +38,7 @@ METRICS = (
 )
 """What a record has of each copy, 0 where a schedule has no such metric."""
 
-VAIN = ("job", "taken", "start", "end", "reason")
-"""What is digested of attempts in vain."""
+VAIN = ("job", "taken", "start", "end", "reason")  # what is digested of attempts in vain
 
 
 @dataclass

@@ -32,11 +32,8 @@ from hpcgym.evaluation.runner import AnyAgent
 from hpcgym.evaluation.suite.definition import Suite, load_suite
 from hpcgym.evaluation.suite.record import FORMAT, METRICS
 
-MOST_BYTES = 64 * 2**20
-"""Largest file that is read."""
-
-MOST_WEIGHTS = 16 * 2**20
-"""Most bytes of weights in a record."""
+MOST_BYTES = 64 * 2**20  # largest file that is read
+MOST_WEIGHTS = 16 * 2**20  # most bytes of weights in a record
 
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,80}\.npz")
 """What a file of weights may be called."""

@@ -22,8 +22,7 @@ from hpcgym.evaluation.suite.definition import episodes_of
 from hpcgym.evaluation.suite.record import METRICS, Player, weeks_open
 from hpcgym.evaluation.suite.record_file import Record, Week
 
-N_DRAWN = 59
-"""Weeks that find 5 % of altered ones with a chance of 95 %."""
+N_DRAWN = 59  # weeks that find 5 % of altered ones with a chance of 95 %
 
 
 @dataclass(frozen=True)

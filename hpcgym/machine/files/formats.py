@@ -12,8 +12,7 @@ from hpcgym.machine.files import alea, scontrol, sinfo, slurm_conf
 from hpcgym.machine.files.layout import as_machine
 from hpcgym.machine.files.records import Records, text_of
 
-SHOWN = 3
-"""Names that a note lists."""
+SHOWN = 3  # names that a note lists
 
 
 class Format(NamedTuple):

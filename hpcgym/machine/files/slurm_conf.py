@@ -35,11 +35,8 @@ PARTS = ("Boards", "SocketsPerBoard", "Sockets", "CoresPerSocket", "ThreadsPerCo
 PLAIN = {key: (*values, "", "(NULL)") for key, values in SIMULATED_AS.items()}
 """Values of a partition's fields that change nothing here."""
 
-OLD = {"OverSubscribe": "shared"}
-"""Names that older versions have for keys."""
-
-NO_NODES = ("FUTURE", "EXTERNAL")
-"""States of nodes that are not there, or take no jobs."""
+OLD = {"OverSubscribe": "shared"}  # names that older versions have for keys
+NO_NODES = ("FUTURE", "EXTERNAL")  # states of nodes that are not there, or take no jobs
 
 _RECORD = re.compile(
     r"^[ \t]*(?:NodeName|PartitionName|SwitchName|ClusterName|SlurmctldHost|ControlMachine)[ \t]*=",
@@ -52,8 +49,7 @@ _COMMENT = re.compile(r"(?<!\\)#.*")
 
 PRINT = "print what Slurm makes of it: scontrol show node; scontrol show partition"
 
-Keys = Mapping[str, str]
-"""Values by key, in lower case."""
+Keys = Mapping[str, str]  # values by key, in lower case
 
 
 def recognises(text: str) -> bool:

@@ -19,8 +19,7 @@ from hpcgym.schedule.policies.planner_rollouts import Plans, checked_orders
 CANDIDATES = ("SMITH-HISTORY", "SAF-HISTORY", "SPF-HISTORY", "SAF", "SPF", "FCFS")
 """Orders that are always tried, the first of equals taken."""
 
-HORIZON_S = 21_600
-"""For how long jobs come in a sample, s."""
+HORIZON_S = 21_600  # for how long jobs come in a sample, s
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,8 @@ from hpcgym.core.state import sim_of
 if TYPE_CHECKING:
     from hpcgym.core.simulator import Simulator
 
-WINDOW_S = 86_400
-"""Length of the past whose jobs are sampled as jobs to come, s."""
-
-MOST_ARRIVALS = 256
-"""Largest number of jobs to come in a sample."""
+WINDOW_S = 86_400  # length of the past whose jobs are sampled as jobs to come, s
+MOST_ARRIVALS = 256  # largest number of jobs to come in a sample
 
 
 class Plans:

@@ -12,11 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-GAP = 2
-"""Points between neighbours: priorities are rounded, and equal ones go by job id."""
-
-FLOOR = 2
-"""No priority is put below; Slurm shows 1 for all that is less, so that 1 is not a sum."""
+GAP = 2  # points between neighbours: priorities are rounded, and equal ones go by job id
+FLOOR = 2  # no priority is put below; Slurm shows 1 for all that is less, so that 1 is not a sum
 
 
 _FAR = 2**62

@@ -19,8 +19,7 @@ from hpcgym.core.metrics import bsld
 SETTLING_H = 6
 """Hours after midnight whose jobs are left out: the queue is still that of the day before."""
 
-WATCHED_H = 20
-"""Hours of a day in which a cycle must have run, for the day to count."""
+WATCHED_H = 20  # hours of a day in which a cycle must have run, for the day to count
 
 
 @dataclass(frozen=True)

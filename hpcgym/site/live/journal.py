@@ -24,8 +24,7 @@ from typing import Any
 
 from hpcgym.base.errors import LiveError, OutputError, unreadable
 
-LOCK_S = 30.0
-"""How long one process waits for another that has the journal."""
+LOCK_S = 30.0  # how long one process waits for another that has the journal
 
 
 class Journal:

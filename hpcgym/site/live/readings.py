@@ -17,12 +17,10 @@ from typing import Any, NamedTuple
 from hpcgym.base.errors import LiveError, unreadable
 from hpcgym.trace.accounting.cells import NO_TIME, tasks_in
 
-UNLIMITED_S = 365 * 86_400
-"""The limit of a job without one; Slurm plans with a year, too."""
+UNLIMITED_S = 365 * 86_400  # the limit of a job without one; Slurm plans with a year, too
 
 TIMEOUT_S = 120
-_NO_FACTORS = "not running a supported priority plugin"
-"""What `sprio` says under priority/basic."""
+_NO_FACTORS = "not running a supported priority plugin"  # what `sprio` says under priority/basic
 
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C"}
 _STEERED_BY = ("SQUEUE_", "SPRIO_", "SINFO_", "SACCT_", "SLURM_CLUSTERS")

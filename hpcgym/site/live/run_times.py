@@ -22,8 +22,7 @@ from hpcgym.trace.accounting.slurm import COMMAND
 
 IntArray = NDArray[np.int64]
 
-LAST = 2
-"""Jobs of a user whose run times are averaged."""
+LAST = 2  # jobs of a user whose run times are averaged
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,7 @@ from hpcgym.site.live.snapshot import Snapshot
 
 IntArray = NDArray[np.int64]
 
-_Row: TypeAlias = tuple[int, int, int, str]
-"""Run time and limit of a job, s, its cpus and its user."""
+_Row: TypeAlias = tuple[int, int, int, str]  # run time and limit of a job, s, its cpus and its user
 
 BACKFILL = "conservative"
 """The mode nearest to Slurm's backfilling, which plans every job, in order, anew each time."""

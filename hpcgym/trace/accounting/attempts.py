@@ -15,8 +15,7 @@ from hpcgym.trace.accounting.rows import TIMES, UNKNOWN, Block, Ledger
 LONG_AFTER_S = 86_400
 """A row that is submitted later than this after the end of the one before it is another job's."""
 
-OWNERS = ("user", "group")
-"""Names that rows of one job have in common, as far as they state them."""
+OWNERS = ("user", "group")  # names that rows of one job have in common, as far as they state them
 
 
 def repeats(table: Block) -> NDArray[np.bool_]:

@@ -24,8 +24,7 @@ EMPTY = frozenset({"nan", "NaN", "NaT", "<NA>", "NA", "null", "NULL"})
 NO_TIME = EMPTY | {"", "Unknown", "None", "N/A", "INVALID", "0"}
 """What stands where a time is not known, or never came."""
 
-MOST = 10**12
-"""Counts, durations and sizes in MB stay below this."""
+MOST = 10**12  # counts, durations and sizes in MB stay below this
 
 NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", "INFINITE"})
 
@@ -188,8 +187,7 @@ def megabytes(text: str) -> tuple[float, str]:
     return amount, match[3]
 
 
-CPU, NODE, GPU, MEM = range(4)
-"""Places in what `resources` returns."""
+CPU, NODE, GPU, MEM = range(4)  # places in what `resources` returns
 
 
 @lru_cache(maxsize=100_000)

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from hpcgym.trace.accounting.cells import NO_TIME
 
-FIRST_YEAR, LAST_YEAR = 1971, 2099
-"""Years of accounting; those of two digits are of this century."""
+FIRST_YEAR, LAST_YEAR = 1971, 2099  # years of accounting; those of two digits are of this century
 
 _SECONDS = re.compile(r"\d{1,11}(?:\.\d*)?")
 _DATE_ALONE = re.compile(r"(?:19[789]|20\d)\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")

@@ -13,8 +13,7 @@ _JSON_OF_SLURM = "sacct --json and squeue --json print a list jobs, each with a 
 _NO_LOG = "a log is text, or Parquet"
 _MACHINE = "simulate --machine FILE takes it, beside a log"
 _UNPACK = "take the log out of it"
-_SEEN = 4000
-"""Characters behind the first comments that are looked at."""
+_SEEN = 4000  # characters behind the first comments that are looked at
 
 _COMMENTS = re.compile(r"(?:[ \t]*(?:[#;][^\n]*)?\n)*")
 

@@ -51,8 +51,7 @@ MEMORY = "ssddd"
 """Those from loginShell on: the index in its array, and its largest memory and swap, KB."""
 
 INDEX, MAX_MEMORY = 2, 3
-EXIT = "ssssdsd"
-"""Those up to exitInfo, why LSF ended the job."""
+EXIT = "ssssdsd"  # those up to exitInfo, why LSF ended the job
 
 OPTIONS_LATER = "sdssssdssdsdss"
 """Those up to jobDescription; pairs for LSF's own use follow, and what each host was used for."""
@@ -61,16 +60,14 @@ LIMITS = "dddssdsdd.ddsdsd"
 """Those from the run limit and flags, in this order or the manual's, to the number of networks."""
 
 EFFECTIVE, TO_CLUSTER, RUN_TIME = 3, 6, 13
-HOST_USAGE = (6, 5)
-"""How many fields each host has: what files have, and what the manual says."""
+HOST_USAGE = (6, 5)  # how many fields each host has: what files have, and what the manual says
 
 ENERGY = "sddddd"
 """Affinity, energy and rates of instructions; the slots that the job was given follow."""
 
 EXCLUSIVE = 0x40
 EXITED, DONE = 32, 64
-KILLED = (8, 9, 14, 15, 23)
-"""Reasons of ends: killed by the owner or an administrator."""
+KILLED = (8, 9, 14, 15, 23)  # reasons of ends: killed by the owner or an administrator
 
 NO_REQUEST = "asked memory and GPUs are not counted: the record does not say of what they are"
 OTHER_VERSION = "run limits and slots are not read: the end of the record is of another version"

@@ -34,8 +34,7 @@ _SIZE = re.compile(r"(\d+)([kmgtp]?)(b|w)?", re.IGNORECASE)
 _IN_KB = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024**4}
 _WORD_BYTES = 8
 NO_LIMIT = ("UNLIMITED", "INFINITE", "INFINITY")
-_DIGITS = 11
-"""Most digits of a count."""
+_DIGITS = 11  # most digits of a count
 
 
 def recognises(head: str) -> bool:

@@ -21,17 +21,13 @@ from hpcgym.trace.swf import read_bytes, read_head, read_pieces
 Block = dict[str, Any]
 """Columns of `FIELDS`, a value for each row; `line` is needed, others have a default."""
 
-UNKNOWN = -1
-"""A time or a count that the row does not state."""
-
-MOST_KB = 2**50
-"""Memory of a job stays below this, KB."""
+UNKNOWN = -1  # a time or a count that the row does not state
+MOST_KB = 2**50  # memory of a job stays below this, KB
 
 SUSPENDED_S = 60
 """What lies between start and end beyond the run time, and is no more than clocks that differ."""
 
-PARTITION_LIMIT = -2
-"""A requested time that is the partition's limit, whatever that is."""
+PARTITION_LIMIT = -2  # a requested time that is the partition's limit, whatever that is
 
 PUT_BACK = "put back before its start"
 """Why a row was left out that still says when its job was first submitted."""
@@ -82,8 +78,7 @@ FIELDS: dict[str, Any] = {
 NAMES = ("partition", "user", "group", "executable", "queue")
 TIMES = ("submit", "eligible", "start", "end")
 
-HEAD = 65_536
-"""Bytes of a file that its format is recognised by."""
+HEAD = 65_536  # bytes of a file that its format is recognised by
 
 BLOCK_ROWS = 10_000
 SHOWN_PLACES = 3

@@ -23,8 +23,7 @@ _JOBS = re.compile(r'"jobs"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 _MISSING = object()
 _DECISIVE = ("REQUEUED", slurm.RESIZING, slurm.REVOKED)
-_LONGEST_TOKEN = 16
-"""Characters of `-Infinity`, of an escaped pair of characters, and some."""
+_LONGEST_TOKEN = 16  # characters of `-Infinity`, of an escaped pair of characters, and some
 
 PATHS = {
     "jobidraw": ("job_id",),

@@ -66,11 +66,8 @@ _ONE_VALUE = re.compile(
 """Other fields of sacct that hold one value, no text of a user's: no delimiter but a comma."""
 
 _MOST_EXTRA = 100
-_MOST_LINES = 50
-"""Lines that a value in quotes goes over at most."""
-
-_FIRST_ROWS = 1000
-"""Rows whose times say whether those of all rows are looked at."""
+_MOST_LINES = 50  # lines that a value in quotes goes over at most
+_FIRST_ROWS = 1000  # rows whose times say whether those of all rows are looked at
 
 
 class _Header(NamedTuple):

@@ -23,8 +23,7 @@ AFTER_USAGE = ("project", "department", "granted_pe", "slots", "task_number", "c
 """Those after; the category follows, in which alone colons may be."""
 
 AFTER_CATEGORY = ("iow", "pe_taskid", "maxvmem", "arid", "ar_submission_time")
-UNIVAS = ("job_class", "qdel_info")
-"""What Univa adds before fields that are not read."""
+UNIVAS = ("job_class", "qdel_info")  # what Univa adds before fields that are not read
 
 N_USAGE = 18
 CATEGORY = len(FIELDS) + N_USAGE + len(AFTER_USAGE)
@@ -34,8 +33,7 @@ _INTEGER = re.compile(r"\d{1,15}")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 _TASK_OF_JOB = re.compile(r"\S*[A-Za-z]\S*")
 _TIME_ASKED = re.compile(r"(?:^|[\s,])(h_rt|s_rt)=([^\s,]+)")
-_MOST_SECONDS = 10**11
-"""Times beyond this, which is in the year 5138, are in milliseconds."""
+_MOST_SECONDS = 10**11  # times beyond this, which is in the year 5138, are in milliseconds
 
 NO_TIME_READ = "h_rt or s_rt cannot be read: the request is unknown"
 SPREAD = "several slots: on how many nodes is not stated, so each is a chunk of its own"

@@ -81,8 +81,7 @@ USED = {
 REQUEUED = ("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT")
 BROKEN_OFF = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED")
 RESIZING, REVOKED = "RESIZING", "REVOKED"
-RETRIED = {*REQUEUED, *BROKEN_OFF, RESIZING}
-"""States after which another row of the job may follow."""
+RETRIED = {*REQUEUED, *BROKEN_OFF, RESIZING}  # states after which another row of the job may follow
 
 RAN = {
     **dict.fromkeys(("COMPLETED", RESIZING), 1),

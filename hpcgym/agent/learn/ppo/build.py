@@ -19,11 +19,8 @@ from hpcgym.base.output import make_folder
 from hpcgym.env.scenario.augment import AugmentedEpisodes
 from hpcgym.env.scenario.episodes import Episodes
 
-GROWTHS = 7
-"""Steps in which windows grow from the shortest to the longest."""
-
-GROWN = 1_000_000
-"""What each step adds to the seed of the environments."""
+GROWTHS = 7  # steps in which windows grow from the shortest to the longest
+GROWN = 1_000_000  # what each step adds to the seed of the environments
 
 
 def env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:

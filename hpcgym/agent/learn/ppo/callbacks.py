@@ -254,5 +254,4 @@ class ValidationCallback(BaseCallback):
         self._since = now
 
 
-SAVING = 0.05
-"""Largest share of the time that checkpoints take: large ones are further apart."""
+SAVING = 0.05  # largest share of the time that checkpoints take: large ones are further apart

@@ -29,16 +29,14 @@ from hpcgym.base.ranges import number_ranges
 from hpcgym.env.scenario.augment import Augmentation
 from hpcgym.env.scenario.episodes import Episodes
 
-CHECKPOINT = "checkpoint.pt"
-"""File in the folder of a training from which it can be resumed."""
+CHECKPOINT = "checkpoint.pt"  # file in the folder of a training from which it can be resumed
 
 FORMAT = b"hpcgym checkpoint 6 sha256 "
 """What files begin with; the digest of what follows it, and the end of the line, come next."""
 
 _HEAD = len(FORMAT) + 64 + 1
 
-_LOGS = "events.out.tfevents.*"
-"""TensorBoard's files."""
+_LOGS = "events.out.tfevents.*"  # TensorBoard's files
 
 MAY_CHANGE = ("steps", "minutes", "threads")
 """Hyper-parameters that may change when a training goes on."""

@@ -18,17 +18,10 @@ from hpcgym.env.config import Keywords
 from hpcgym.env.reward import as_reward
 from hpcgym.env.scenario.augment import Augmentation
 
-Given = Literal["best", "last"]
-"""Which average of networks a training gives."""
-
-MOST_SHOWN = 2**28
-"""Jobs in the observations of a rollout; these have some 18 GB of memory."""
-
-LARGEST_LOG_STD = 2
-"""Beyond it nearly all sampled actions are -1 or 1."""
-
-Device = Literal["auto", "cpu", "cuda"]
-"""What a training may compute on."""
+Given = Literal["best", "last"]  # which average of networks a training gives
+MOST_SHOWN = 2**28  # jobs in the observations of a rollout; these have some 18 GB of memory
+LARGEST_LOG_STD = 2  # beyond it nearly all sampled actions are -1 or 1
+Device = Literal["auto", "cpu", "cuda"]  # what a training may compute on
 
 
 @dataclass(frozen=True)
@@ -268,8 +261,7 @@ _LEAST: dict[str, float] = dict.fromkeys(_NOT_NEGATIVE, 0)
 _LEAST |= dict.fromkeys(
     ("bound", "temperature", "learning_rate", "clip_range", "max_grad_norm"), 1e-9
 )
-_LEAST["log_std"] = -20
-"""Least value of each number that may be below 1."""
+_LEAST["log_std"] = -20  # least value of each number that may be below 1
 
 _FEW_NUMBERS: dict[str, Any] = {
     "start": "smith-reg",

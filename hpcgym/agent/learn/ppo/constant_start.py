@@ -22,14 +22,12 @@ from hpcgym.core.action import kind_of
 COPIES = 3
 """Jittered copies of each training week, besides the original, on which constants are compared."""
 
-SHARE = 1 / 3
-"""Share of a training's minutes after which the search tries no more."""
+SHARE = 1 / 3  # share of a training's minutes after which the search tries no more
 
 FURTHEST = 0.95
 """How far from 0 a constant is, of what the network can reach: at its bound nothing is learned."""
 
-CANDIDATES = 16
-"""Constants of a generation."""
+CANDIDATES = 16  # constants of a generation
 
 _STEP_SIZE, _STEP_SIZE_AT_KNOWN, _OUTSIDE = 0.3, 0.1, 0.1
 
