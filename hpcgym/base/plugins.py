@@ -145,11 +145,7 @@ def package_of(entry: EntryPoint) -> str:
 
 
 def load_offered(entry: EntryPoint) -> object:
-    """Load what a package offers.
-
-    Raises:
-        HpcgymError: The package is broken; the message names it.
-    """
+    """Load what a package offers. HpcgymError: the package is broken; the message names it."""
     try:
         _own[entry.module] = None
         return entry.load()

@@ -41,11 +41,7 @@ def has_seeds(context: typer.Context, given: Any) -> bool:
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
-    """Return the seeds that a text such as "0-15" names.
-
-    Raises:
-        HpcgymError: It names none.
-    """
+    """Return the seeds that a text such as "0-15" names. HpcgymError: it names none."""
     from hpcgym.base.ranges import parse_numbers
 
     return parse_numbers(text, range(MOST_SEED + 1), what="seeds", error=HpcgymError)

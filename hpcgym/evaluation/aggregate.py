@@ -54,11 +54,10 @@ def _aggregate(logs: Sequence[Summary]) -> Aggregate:
 
 
 def aggregate_frame(aggregates: Sequence[Aggregate]) -> pd.DataFrame:
-    """Return one row per agent.
+    """Return one row per agent, with these columns of `Evaluation.summary`.
 
-    Returns:
-        Columns scenario ("all logs"), agent, n_weeks, ratio, log_ratio and the ends of their
-        intervals, contest, and the ratios of long waits, as of `Evaluation.summary`.
+    They are scenario ("all logs"), agent, n_weeks, ratio, log_ratio and the ends of their
+    intervals, contest, and the ratios of long waits.
     """
     import pandas as pd
 

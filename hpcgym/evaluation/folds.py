@@ -130,11 +130,7 @@ def left_of_each_log(
 
 
 def refuse_one_log_twice(scenarios: Sequence[Scenario]) -> None:
-    """Refuse scenarios that cut one log, whatever their names.
-
-    Raises:
-        EvaluationError: Two of them cut one log.
-    """
+    """Refuse by an EvaluationError scenarios that cut one log, whatever their names."""
     # else weeks held out of one scenario could be trained on in the other
     for position, scenario in enumerate(scenarios):
         for other in scenarios[:position]:

@@ -1,10 +1,9 @@
 """Attempts: how often each job was started, what ended each in vain, and what that wasted.
 
 A schedule has attempts where its mode may take a job off the machine again, as trials do, or an
-event, as outages do. The last
-attempt of a job is its useful run, but for lost jobs, which have none. The processor time of the
-others is waste, and so is the time that an attempt holds processors before it runs usefully or
-after it was killed.
+event, as outages do. The last attempt of a job is its useful run, but for lost jobs, which have
+none. The processor time of the others is waste, and so is the time that an attempt holds processors
+before it runs usefully or after it was killed.
 
 Source: Specification, section 15.
 """

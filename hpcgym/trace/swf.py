@@ -395,11 +395,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_pieces(path: Path, size: int = 2**20) -> Iterator[bytes]:
-    """Yield what `read_bytes` returns, piece by piece.
-
-    Raises:
-        TraceError: As `read_bytes`.
-    """
+    """Yield what `read_bytes` returns, piece by piece. TraceError: as `read_bytes`."""
     note_input(path)
     try:
         with path.open("rb") as file:

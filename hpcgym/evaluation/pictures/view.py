@@ -62,11 +62,7 @@ class View(NamedTuple):
         return time_scale(self.first, self.last)
 
     def submitted(self, schedule: Schedule) -> BoolArray:
-        """Tell which jobs were submitted in the stretch, shape (n_jobs,).
-
-        Raises:
-            HpcgymError: None was.
-        """
+        """Tell which jobs were submitted in the stretch, shape (n_jobs,). HpcgymError: none was."""
         time = schedule.jobs.submit_time
         chosen: BoolArray = (time >= self.first) & (time < self.last)
         if not chosen.any():

@@ -63,11 +63,7 @@ class Suite:
         return tuple(dict.fromkeys(log.part for log in self.logs))
 
     def of(self, parts: Sequence[str]) -> tuple[SuiteLog, ...]:
-        """Return the logs of some parts; none named = of all.
-
-        Raises:
-            ScenarioError: There is no such part.
-        """
+        """Return the logs of some parts, all where none is named; refuse a part that is none."""
         for part in parts:
             if part not in self.parts:
                 raise ScenarioError(unknown_name(f"part of {self.name}", part, self.parts))

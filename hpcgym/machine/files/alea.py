@@ -21,11 +21,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Records:
-    """Read all clusters; each is a group of nodes.
-
-    Raises:
-        MachineError: A line is no cluster.
-    """
+    """Read all clusters; each is a group of nodes. MachineError: a line is no cluster."""
     records = Records()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

@@ -90,11 +90,7 @@ class Records:
             raise MachineError(f"{where}: node {node.name} came before with other values")
 
     def add_partition(self, partition: PartitionRecord) -> None:
-        """Add a partition.
-
-        Raises:
-            MachineError: Another has the name.
-        """
+        """Add a partition. MachineError: another has the name."""
         if partition.name in self.partitions:
             first = self.partitions[partition.name].where
             raise MachineError(
@@ -243,11 +239,7 @@ def read_field(keys: Mapping[str, str], key: str, read: Callable[[str], int], wh
 
 
 def text_of(path: str | Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        MachineError: It cannot be read.
-    """
+    """Return the text of a file. MachineError: it cannot be read."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:

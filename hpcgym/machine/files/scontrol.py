@@ -49,11 +49,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Records:
-    """Read all records.
-
-    Raises:
-        MachineError: A record lacks a field, or a field cannot be read.
-    """
+    """Read all records. MachineError: a record lacks a field, or a field cannot be read."""
     records = Records()
     for line, keys in _records(text):
         where = f"{path}:{line}"

@@ -112,11 +112,7 @@ def _refuse_unprivileged(slurm_user: str) -> None:
 
 
 def ensure_controller() -> None:
-    """Refuse to go on where no controller answers.
-
-    Raises:
-        LiveError: So.
-    """
+    """Refuse by a LiveError to go on where no controller answers."""
     try:  # the exit code also tells of a backup that is down
         answer = run("scontrol", "ping").stdout.decode("utf-8", errors="replace")
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -111,11 +111,7 @@ def _entries(text: bytes) -> Iterator[dict[str, Any]]:
 
 
 def entries_of(path: str | Path) -> list[dict[str, Any]]:
-    """Return the entries of a journal, as it stands.
-
-    Raises:
-        LiveError: It cannot be read.
-    """
+    """Return the entries of a journal, as it stands. LiveError: it cannot be read."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:

@@ -304,11 +304,7 @@ def printed(*command: str) -> str:
 
 
 def text_of(name: str, path: str | Path) -> Text:
-    """Read what a command printed into a file.
-
-    Raises:
-        LiveError: The file cannot be read.
-    """
+    """Read what a command printed into a file. LiveError: the file cannot be read."""
     try:
         return Text(str(path), Path(path).read_text(encoding="utf-8", errors="replace"))
     except OSError as error:

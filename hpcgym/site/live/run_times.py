@@ -72,11 +72,7 @@ def no_past() -> Past:
 
 
 def ask_accounting(days: int, now: int) -> str:
-    """Return what `sacct` prints of the last days.
-
-    Raises:
-        LiveError: It fails.
-    """
+    """Return what `sacct` prints of the last days. LiveError: it fails."""
     fields = COMMAND.partition(" -o ")[2]
     begin = datetime.fromtimestamp(now - days * 86_400).isoformat(timespec="seconds")
     return printed("sacct", "-a", "-X", "-P", "--duplicates", "-S", begin, "-o", fields)

@@ -114,11 +114,7 @@ def _layout(names: list[str]) -> Layout | None:
 
 
 def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
-    """Yield the runs of a file.
-
-    Raises:
-        TraceError: It is no CSV.
-    """
+    """Yield the runs of a file. TraceError: it is no CSV."""
     names = _names(source.text)
     layout = _layout(names)
     assert layout is not None
