@@ -186,7 +186,13 @@ class EnvConfig:
         kept = as_backfill(self.settings.backfill)
         self.machine = self.episodes.scenario.machine.nodes
         kind.refuse(kept)
-        _refuse_moving_estimates(self.settings)
+        if self.settings.moves_estimates:
+            raise ScenarioError(
+                f"estimates {self.settings.estimates!r} with correction "
+                f"{self.settings.correction!r} change while the simulation runs, and observations "
+                "do not show them; allowed are 'requested', 'exact', 'doubled' and 'f-model:f=..' "
+                "without a correction. hpcgym.simulate and hpcgym.evaluate run rules with any"
+            )
         action = kind(self.slots, self.policies)
         self.reader, chosen = ActionReader(action), action.policies
         self.pays_by_user, self.metric = self._reward.is_by_user, self._reward.metric
@@ -490,16 +496,6 @@ def _checked_decide(decide: str | int | None, kind: type[Action]) -> str | int:
 
 def _listed(names: Iterable[str]) -> str:
     return " and ".join(", ".join(map(repr, names)).rsplit(", ", 1))
-
-
-def _refuse_moving_estimates(settings: SchedulerSettings) -> None:
-    if settings.moves_estimates:
-        raise ScenarioError(
-            f"estimates {settings.estimates!r} with correction {settings.correction!r} change "
-            "while the simulation runs, and observations do not show them; allowed are 'requested',"
-            " 'exact', 'doubled' and 'f-model:f=..' without a correction. hpcgym.simulate and "
-            "hpcgym.evaluate run rules with any"
-        )
 
 
 def _overridden(

@@ -268,8 +268,6 @@ of the schedule |
         self._limit: int | None = None
         self._viewer: Viewer | None = None
 
-    # --- One episode ------------------------------------------------------------------------------
-
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -407,8 +405,6 @@ of the schedule |
         """
         return self._config.reader.masks(self._slot)
 
-    # --- Results ----------------------------------------------------------------------------------
-
     @property
     def label(self) -> str | None:
         """Return the name of the episode, None before the first."""
@@ -494,8 +490,6 @@ of the schedule |
         if self._viewer is not None:
             self._viewer.close()
             self._viewer = None
-
-    # --- State and buffers ------------------------------------------------------------------------
 
     @property
     def _begun_state(self) -> State:

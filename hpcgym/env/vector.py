@@ -111,11 +111,11 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
     ) -> None:
         """Configure the environments; the class explains the arguments."""
         self.viewers: dict[int, Any] = {}  # first: Gymnasium 1.2 closes what was refused, too
-        num_envs = _checked_count("num_envs", num_envs, MOST_ENVS)
+        refuse_unless_whole("num_envs", num_envs, 1, MOST_ENVS, ScenarioError)
+        num_envs, most = int(num_envs), LARGEST_WHOLE
         if max_episode_steps is not None:
-            max_episode_steps = _checked_count(
-                "max_episode_steps", max_episode_steps, LARGEST_WHOLE
-            )
+            refuse_unless_whole("max_episode_steps", max_episode_steps, 1, most, ScenarioError)
+            max_episode_steps = int(max_episode_steps)
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
         for words in filter(None, map(refused_keyword, keywords)):
@@ -156,8 +156,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._some_are_over, self._have_begun = True, False
         self._every: Bools = np.ones(num_envs, dtype=np.bool_)
         self._every.flags.writeable = False
-
-    # --- Episodes ---------------------------------------------------------------------------------
 
     def reset(
         self,
@@ -252,8 +250,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         for env, pick in zip(envs.tolist(), drawn, strict=True):
             self.labels[env], self._numbers[env] = pick.label, pick.number
         return n_ended
-
-    # --- Steps ------------------------------------------------------------------------------------
 
     def step(
         self, actions: Any
@@ -369,8 +365,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
                 told.setdefault(f"_{key}", np.zeros(self.num_envs, dtype=np.bool_))[env] = True
         return told
 
-    # --- Observations and infos -------------------------------------------------------------------
-
     def _observation_of(self, envs: int | slice) -> Observation:
         batch, shown = self.buffers.batch, self.buffers.shown
         if self._is_flat:
@@ -409,8 +403,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             return None
         return tuple(env.render() for env in self.envs)
 
-    # --- Interface of Gymnasium's own vector environments -----------------------------------------
-
     @property
     def envs(self) -> tuple[SubEnv, ...]:
         """Return each environment, to look at: `envs[3].schedule()`."""
@@ -448,12 +440,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """Return each environment's seed, drawn by chance unless a reset has set one."""
         _ = self.np_random
         return tuple(seed for seed in self._seeds if seed is not None)
-
-
-def _checked_count(name: str, value: Any, most: float) -> int:
-    """Return a whole number >= 1; refuse anything else."""
-    refuse_unless_whole(name, value, 1, most, ScenarioError)
-    return int(value)
 
 
 def _existing(optional: T | None) -> T:
