@@ -12,11 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SPECIFICATION = ROOT / "docs" / "specification"
 CHAPTERS = sorted(SPECIFICATION.glob("*.md"))
+REFERENCES = ROOT / "docs" / "references.md"
 
 MODULES = [path for room in ("hpcgym", "scripts", "tests") for path in (ROOT / room).rglob("*.py")]
 CARDS = list((ROOT / "agents").glob("*.toml"))
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "hpcgym").glob("*.md")]
-CITING = sorted({*MODULES, *CARDS, *PAGES} - {*CHAPTERS, Path(__file__)})
+CITING = sorted({*MODULES, *CARDS, *PAGES} - {*CHAPTERS, REFERENCES, Path(__file__)})
 
 WORKS = (
     *("Batsim", "Gymnasium", "Lecture on batch scheduling", "RLScheduler", "SchedInspector"),
@@ -169,7 +170,7 @@ def exists(citation):
 @cache
 def references():
     """Return the entries of the list of references."""
-    text = (SPECIFICATION / "references.md").read_text(encoding="utf-8")
+    text = REFERENCES.read_text(encoding="utf-8")
     parts = re.split(r"^(?:- |#.*$)", text, flags=re.MULTILINE)
     return [entry_of(on_one_line(part)) for part in parts if "**" in part]
 
