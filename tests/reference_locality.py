@@ -4,7 +4,7 @@ Written from the specification's words, one resource at a time and one host at a
 numbers from 0, clusters have 16 of them each, and every host and every direction of every link is
 a resource of its own.
 
-Source: Specification, section 5.
+Source: Rules of reruns, "Parallel-task model".
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SPECIFICATION = ROOT / "docs" / "specification"
 CHAPTERS = sorted(SPECIFICATION.glob("*.md"))
+RERUNS = ROOT / "docs" / "appendices" / "reruns.md"
 REFERENCES = ROOT / "docs" / "references.md"
 
 MODULES = [path for room in ("hpcgym", "scripts", "tests") for path in (ROOT / room).rglob("*.py")]
@@ -215,13 +216,19 @@ def test_every_cited_section_of_the_specification_exists(room):
 
 
 def test_sections_are_numbered_by_subject():
-    assert sorted(sections()) == [*range(1, 11), *range(12, 18)]
+    assert sorted(sections()) == [1, 2, 3, 4, *range(6, 11), *range(13, 18)]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_chapters_cite_each_other_as_they_are(chapter):
     text = re.sub(r"\bsections? (?=\d)", "Specification, section ", chapter.read_text("utf-8"))
     assert not [str(citation) for citation in citations_in(text) if not exists(citation)]
+
+
+def test_every_cited_rule_of_reruns_exists():
+    texts = [on_one_line(path.read_text("utf-8")) for path in CITING if path.suffix == ".py"]
+    cited = re.findall(r'\b[Rr]ules of reruns, "([^"]+)"', " ".join(texts))
+    assert len(cited) > 15 and not set(cited) - leads_of(RERUNS.read_text("utf-8"))
 
 
 def test_every_cited_paper_stands_in_the_references():

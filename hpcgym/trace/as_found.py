@@ -1,6 +1,6 @@
 """A log as some studies take it: nothing is dropped, and what is missing is made up.
 
-Source: Zhang, Dai, He, Bao and Xie 2020 (RLScheduler), its code; Specification, section 12.
+Source: Zhang, Dai, He, Bao and Xie 2020 (RLScheduler), its code; rules of reruns, "RLScheduler".
 """
 
 from dataclasses import replace

@@ -197,7 +197,7 @@ def threshold_of(log: Workload, reading: Reading) -> int | None:
 def is_premature(workload: Workload) -> NDArray[np.bool_]:
     """Tell which jobs asked for at least a hundred times what they ran, shape (n_jobs,).
 
-    Source: Carastan-Santos et al. 2019, section V-C; specification, section 3, "Premature job".
+    Source: Carastan-Santos et al. 2019, section V-C; rules of reruns, "Premature job".
     """
     run, request = workload.run_time, workload.requested_time
     return (request >= PREMATURE_RATIO * run) & (run > 0)

@@ -51,7 +51,7 @@ def with_over_limit(workload: Workload, reading: OverLimit) -> Workload:
     Raises:
         EvaluationError: The reading is not known.
 
-    Source: Specification, section 6, "Over-limit jobs".
+    Source: Rules of reruns, "Over-limit jobs".
 
     Example:
         >>> jobs = Workload.from_arrays([0, 0], [9, 5], [6, 6], [1, 1], machine_processors=4)

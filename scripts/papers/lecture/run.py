@@ -134,7 +134,8 @@ def rerun(
     Raises:
         TraceError: A log is not at hand.
 
-    Source: Lecture on batch scheduling; specification, section 4, "f-model" and "Doubling".
+    Source: Lecture on batch scheduling; specification, section 4, "f-model";
+        rules of reruns, "Doubling".
     """
     names = dict.fromkeys(name for reading in readings for _, name in reading.logs)
     logs = {name: load_workload(name) for name in names}

@@ -8,7 +8,7 @@ jobs takes about 20 ms.
 
 Kernels call none of another file, since numba's cache watches the file of a kernel only.
 
-Source: Specification, section 5, "Five variants of conservative backfilling".
+Source: Rules of reruns, "Five variants of conservative backfilling".
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ class Run(NamedTuple):
 def activities_of(jobs: Workload, f_comp: float, f_comm: float) -> Activities:
     """Return what jobs compute and send, before any has begun.
 
-    Source: Specification, section 5, "Jobs".
+    Source: Rules of reruns, "Jobs".
     """
     n_jobs, run_time = len(jobs), jobs.run_time.astype(np.float64)
     return Activities(

@@ -3,7 +3,7 @@
 Hosts 16k to 16k + 15 are cluster k's. Each is joined to its cluster's switch by a link of its own;
 the switches meet at the backbone.
 
-Source: Dutot, Poquet and Trystram, sections 5.1 to 5.4; specification, section 5, "Platform".
+Source: Dutot, Poquet and Trystram, sections 5.1 to 5.4; rules of reruns, "Platform".
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Platform(NamedTuple):
 def homogeneous(*, link: float = GRIFFON_LINK, half_duplex: bool = False) -> Platform:
     """Return the platform of equal clusters, with host links of so many byte/s.
 
-    Source: Dutot, Poquet and Trystram, section 5.3; specification, section 5, "Platform".
+    Source: Dutot, Poquet and Trystram, section 5.3; rules of reruns, "Platform".
     """
     ones = np.ones(CLUSTERS)
     return _platform(ones, link * ones, BANDWIDTH * ones, half_duplex)
@@ -91,7 +91,7 @@ def levelled(kind: str) -> Platform:
 def heterogeneous(kind: str, layout: str, *, half_duplex: bool = False) -> Platform:
     """Return the platform of a kind of `MULTIPLIERS` in a layout of `LAYOUTS`.
 
-    Source: Dutot, Poquet and Trystram, section 5.4; specification, section 5, "Platform".
+    Source: Dutot, Poquet and Trystram, section 5.4; rules of reruns, "Platform".
 
     Example:
         >>> heterogeneous("high", "o1").speed[[0, 7]]

@@ -156,7 +156,7 @@ def rerun(
     Raises:
         TraceError: The log is not at hand.
 
-    Source: Dutot, Poquet and Trystram, section 5; specification, section 5, "Experiments".
+    Source: Dutot, Poquet and Trystram, section 5; rules of reruns, "Experiments".
     """
     log = candidates(load_workload(LOG))
     first = [*_parts(log, DEFAULT, experiments, n_jobs)]
@@ -177,7 +177,7 @@ def rerun(
 def candidates(log: Workload) -> Workload:
     """Return the jobs of a log that draws are made from: 16 hosts at most, 1 to 4 h.
 
-    Source: Dutot, Poquet and Trystram, section 5.3; specification, section 5, "Jobs".
+    Source: Dutot, Poquet and Trystram, section 5.3; rules of reruns, "Jobs".
     """
     run = log.run_time
     return log.select((log.processors <= CLUSTER_HOSTS) & (run >= SHORTEST_S) & (run <= LONGEST_S))
@@ -188,7 +188,7 @@ def draw(log: Workload, seed: int, n_jobs: int = N_JOBS) -> Workload:
 
     Their requests are the paper's walltimes.
 
-    Source: Dutot, Poquet and Trystram, section 5.1; specification, section 5, "Jobs".
+    Source: Dutot, Poquet and Trystram, section 5.1; rules of reruns, "Jobs".
     """
     chosen = np.random.default_rng(seed).choice(len(log), n_jobs, replace=False)
     run = log.run_time[chosen]

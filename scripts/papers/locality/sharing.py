@@ -7,7 +7,7 @@ alone, since they fill first. One call costs microseconds.
 
 Kernels call none of another file, since numba's cache watches the file of a kernel only.
 
-Source: Specification, section 5, "Parallel-task model".
+Source: Rules of reruns, "Parallel-task model".
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def rerun(
     Raises:
         TraceError: A log is not at hand.
 
-    Source: Zhang et al. 2020 (RLScheduler); specification, section 12.
+    Source: Zhang et al. 2020 (RLScheduler); rules of reruns, "RLScheduler".
     """
     places = tuple(theirs.starts_of_windows() if starts is None else starts)
     read = {title: read_swf(find_trace(name)) for title, name in logs.items()}

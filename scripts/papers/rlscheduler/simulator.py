@@ -2,7 +2,8 @@
 
 It is written from a description of the authors' code and shares nothing with `hpcgym`.
 
-Source: Zhang, Dai, He, Bao and Xie 2020 (DIR-LAB/deep-batch-scheduler); specification, section 12.
+Source: Zhang, Dai, He, Bao and Xie 2020 (DIR-LAB/deep-batch-scheduler); rules
+of reruns, "RLScheduler".
 """
 
 from __future__ import annotations

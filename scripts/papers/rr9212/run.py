@@ -143,7 +143,7 @@ def weeks_of(name: str, reading: Reading, *, length_s: int = WEEK_S) -> list[Wor
         reading: How to cut, and what happens to some jobs.
         length_s: `WEEK_S` or `MONTH_S` of `hpcgym.trace.split`.
 
-    Source: RR-9212, sections 5.1 and 11; specification, section 6, "Weeks".
+    Source: RR-9212, sections 5.1 and 11; rules of reruns, "Two readings of weeks".
     """
     log = with_over_limit(log_of(name, reading.missing_request), reading.over_limit)
     if reading.offset == "log":

@@ -63,7 +63,7 @@ def cover(subdivisions: int = SUBDIVISIONS) -> FloatArray:
     Returns:
         Directions, shape (4 subdivisions^2 + 2, 3), the six pure policies among them.
 
-    Source: Specification, section 6, "Search": a coarser cover of the eight faces.
+    Source: Rules of reruns, "Search": a coarser cover of the eight faces.
 
     Example:
         >>> len(cover()), len(cover(1))
@@ -80,7 +80,7 @@ def full_grid(points: int = GRID_POINTS) -> FloatArray:
     The number of points is even, so that none is 0. Directions have L1 norm 1, each once, shape
     (n_directions, 3).
 
-    Source: RR-9212, section 8.1.2; specification, section 6, "Search".
+    Source: RR-9212, section 8.1.2; rules of reruns, "Search".
 
     Example:
         >>> len(full_grid(4))  # (1, 1, 1) and (3, 3, 3) are one direction
