@@ -135,6 +135,11 @@ def test_page_of_findings_is_read_in_a_few_minutes(page, most):
     assert len((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split()) <= most
 
 
+def test_specification_is_read_in_an_evening():
+    chapters = (ROOT / "docs" / "specification").glob("*.md")
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in chapters) <= 20_000
+
+
 def test_index_counts_what_there_is():
     from hpcgym.core import loaders
     from hpcgym.core.backfill import MODES
