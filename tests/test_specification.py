@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SPECIFICATION = ROOT / "docs" / "specification"
 CHAPTERS = sorted(SPECIFICATION.glob("*.md"))
-RERUNS = ROOT / "docs" / "appendices" / "reruns.md"
+FORMATS, RERUNS = (ROOT / "docs" / "appendices" / f"{name}.md" for name in ("formats", "reruns"))
 REFERENCES = ROOT / "docs" / "references.md"
 
 MODULES = [path for room in ("hpcgym", "scripts", "tests") for path in (ROOT / room).rglob("*.py")]
@@ -219,7 +219,7 @@ def test_sections_are_numbered_by_subject():
     assert sorted(sections()) == [1, 2, 3, 4, *range(6, 11), *range(13, 18)]
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("chapter", [*CHAPTERS, FORMATS, RERUNS], ids=lambda path: path.stem)
 def test_chapters_cite_each_other_as_they_are(chapter):
     text = re.sub(r"\bsections? (?=\d)", "Specification, section ", chapter.read_text("utf-8"))
     assert not [str(citation) for citation in citations_in(text) if not exists(citation)]
