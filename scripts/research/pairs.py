@@ -118,10 +118,10 @@ def _refusal_on(settings: SchedulerSettings, machine: hpcgym.Machine | None) -> 
 
 
 def table() -> pd.DataFrame:
-    """Return each part that does not go with all others, and those that it does not go with."""
+    """Return the parts that do not go with others, and those further down that they refuse."""
     rows = []
-    for first in PARTS:
-        pairs = {other: beside(first, other) for other in PARTS}
+    for number, first in enumerate(PARTS):
+        pairs = {other: beside(first, other) for other in [*PARTS][number + 1 :]}
         others = [other for other, made in pairs.items() if made and refusal(made)]
         if others:
             rows.append({"part": first, "not beside": ", ".join(others)})
