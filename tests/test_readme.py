@@ -33,6 +33,8 @@ QUICKSTART = "python3 scripts/quickstart.py\n"
 TUTORIAL = "docs/tutorials/first_schedule.md"
 FENCE = re.compile(r"^ *```(\w+)[ \t]*(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 MARKS = ("", "logs", "long", "network", "record", "train")
+MOST_WORDS = 87_000
+"""Of all pages together: a new page takes the place of words elsewhere."""
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
@@ -138,6 +140,20 @@ def test_page_of_findings_is_read_in_a_few_minutes(page, most):
 def test_specification_is_read_in_an_evening():
     chapters = (ROOT / "docs" / "specification").glob("*.md")
     assert sum(len(path.read_text(encoding="utf-8").split()) for path in chapters) <= 20_000
+
+
+def test_pages_stay_short_together():
+    """The specification has a limit of its own."""
+    rooms = ["CHANGELOG.md", "agents/README.md", "hpcgym/README.md"]
+    pages = [*DOCUMENTS[1:], *rooms]
+    n_words = {
+        page: len((ROOT / page).read_text(encoding="utf-8").split())
+        for page in pages
+        if not page.startswith("docs/specification/")
+    }
+    largest = sorted(n_words, key=n_words.__getitem__)[-8:]
+    total = sum(n_words.values())
+    assert total <= MOST_WORDS, f"{total} words; largest: {[(p, n_words[p]) for p in largest]}"
 
 
 def test_index_counts_what_there_is():
