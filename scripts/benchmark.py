@@ -1,7 +1,7 @@
 """Measure how fast hpcgym is, with the plain-Python reference in the same run.
 
 Rates are the best of several runs, because machines are shared: compare the ratios, not the rates.
-The page docs/appendices/performance.md says what was tried, and the rates before and after.
+The page docs/appendices/performance.md has the rates.
 Logs are those that `hpcgym traces list` shows as found; without any, the bundled one is used.
 """
 
