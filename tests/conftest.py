@@ -6,12 +6,14 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 from forked_workers import forked_workers
+from hpcgym.base.registry import has_room
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
@@ -129,3 +131,44 @@ def marked_weeks(marked_log: Workload) -> Episodes:
         scheduler=SchedulerSpec(threshold_s=100_000),
     )
     return Episodes(scenario, workload=marked_log)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Return a function that runs the command, expects success and returns what it printed."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def succeed(*arguments: object) -> str:
+        result = typed(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return succeed
+
+
+@pytest.fixture
+def refuse(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Return a function that runs the command, expects one line of error and returns it."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def fail(*arguments: object) -> str:
+        result = typed(*arguments)
+        assert result.exit_code == 2, result.output
+        assert isinstance(result.exception, SystemExit)
+        assert result.stderr.startswith("hpcgym: ")
+        assert result.stderr.count("\n") == 1
+        return result.stderr
+
+    return fail
+
+
+def typed(*arguments: object) -> Any:
+    """Run the command; skip the test where a subcommand went with its folder of the package."""
+    from typer.testing import CliRunner
+
+    from hpcgym.cli.root import ROOMS, app
+
+    words = [str(argument) for argument in arguments]
+    if not has_room(ROOMS.get(words[0], "")):
+        pytest.skip(f"{ROOMS[words[0]]} is deleted")
+    return CliRunner().invoke(app, words)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.contest import UNKNOWN, Contest, contest_by, mode_in_env
@@ -37,6 +37,25 @@ from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
 from hpcgym.core.setting_list import settings_of_rules
 from hpcgym.env.scenario.spec import NUMBERS
+
+KIND_OF_ACTION = {
+    "order": "scores every visible job",
+    "job": "picks the job that goes first",
+    "policy": "chooses the policy of each pass",
+    "index": "sets an index of jobs and what a delay may cost",
+    "weights": "weighs six features of a job",
+    "controls": "sets how far jobs are held back",
+    "trials": "sets how far jobs are held back and trials go",
+    "price": "sets what a delay must save, and the cap of long jobs",
+}
+
+
+class Stated(NamedTuple):
+    """What a card states of an agent besides its name and its training."""
+
+    texts: dict[str, str]
+    parameters: dict[str, Any]
+    environment: dict[str, Any]
 
 
 @dataclass(frozen=True)

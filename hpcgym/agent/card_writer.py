@@ -7,18 +7,18 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Protocol
 
 import numpy as np
 import tomli_w
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.card import read_card
-from hpcgym.agent.learn.trainers import TRAINERS
-from hpcgym.agent.network import FROM_ZERO, NetworkAgent, NetworkSpec, write_network
+from hpcgym.agent.card import KIND_OF_ACTION, Stated, read_card
+from hpcgym.agent.network import NetworkAgent, NetworkSpec, write_network
 from hpcgym.agent.result_table import forget_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import write_run_time_network
+from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.training_weeks import Training
 from hpcgym.agent.weights import ConstantAction
 from hpcgym.base.errors import CardError
@@ -27,27 +27,20 @@ from hpcgym.base.ranges import number_ranges
 from hpcgym.base.registry import clone, shelf_folders
 from hpcgym.core.index_policy import INDEX
 from hpcgym.core.policy import FEATURES, WEIGHTS, Policy
-from hpcgym.env.scenario.augment import Augmentation
-
-if TYPE_CHECKING:
-    from hpcgym.agent.learn.ppo.train import Trained
-
-NOT_SET = ("action", "steps", "minutes", "threads", "device")
-"""Hyper-parameters that a card states elsewhere, or that do not change the result."""
 
 LONGEST_NAME = 200
 """Bytes of an agent's name: file systems allow 255, and names of its files are longer."""
 
-KIND_OF_ACTION = {
-    "order": "scores every visible job",
-    "job": "picks the job that goes first",
-    "policy": "chooses the policy of each pass",
-    "index": "sets an index of jobs and what a delay may cost",
-    "weights": "weighs six features of a job",
-    "controls": "sets how far jobs are held back",
-    "trials": "sets how far jobs are held back and trials go",
-    "price": "sets what a delay must save, and the cap of long jobs",
-}
+
+class Trained(Protocol):
+    """A network that says what its card states, such as one that PPO has trained."""
+
+    agent: NetworkAgent
+
+    @property
+    def ended_at_start(self) -> bool: ...  # noqa: D102
+
+    def described(self, stem: str, logs: str) -> Stated: ...  # noqa: D102
 
 
 def write_agent(
@@ -179,27 +172,19 @@ def _refuse_for_shelf(name: str, folder: Path) -> None:
         )
 
 
-class _Stated(NamedTuple):
-    """What a card states of an agent besides its name and its training."""
-
-    texts: dict[str, str]
-    parameters: dict[str, Any]
-    environment: dict[str, Any]
-
-
-def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _Stated:
+def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> Stated:
     """Describe an agent the way its kind of card does."""
     if isinstance(agent, RuleAgent):
         is_index = agent.policy.order == INDEX
         return _index(agent.policy, stem, logs) if is_index else _weighted(agent.policy, logs)
     if not isinstance(agent, NamedAgent):
-        return _network(agent, stem, logs)
+        return agent.described(stem, logs)
     if isinstance(agent.agent, NetworkAgent):
         return _credited(agent, agent.agent.spec, stem, logs)
     if not isinstance(agent.agent, ConstantAction):
         raise CardError(f"{agent.name} orders by no tuned weights; `hpcgym train` writes networks")
     if agent.env_keywords["action"] == "controls":
-        return _Stated(
+        return Stated(
             {
                 "title": "Constant controls: kappa, cap, bound of long jobs, urgency",
                 "kind": "controls",
@@ -210,7 +195,7 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
             {"controls": _numbers(agent.agent)},
             dict(agent.env_keywords),
         )
-    return _Stated(
+    return Stated(
         {
             "title": "Weights of the six features, in unit scale",
             "kind": "weights",
@@ -228,13 +213,13 @@ def _numbers(constant: ConstantAction) -> list[float]:
     return list(constant.action)
 
 
-def _weighted(policy: Policy, logs: str) -> _Stated:
+def _weighted(policy: Policy, logs: str) -> Stated:
     """Describe weights of raw features, or the rule that they are equal to."""
     text = policy.name
     if policy.order == WEIGHTS:
         named = zip(FEATURES, policy.parameters[: len(FEATURES)].tolist(), strict=True)
         text = ",".join(f"{feature}={weight!r}" for feature, weight in named if weight)
-    return _Stated(
+    return Stated(
         {
             "title": "Weights of the six features",
             "kind": "rule",
@@ -246,13 +231,13 @@ def _weighted(policy: Policy, logs: str) -> _Stated:
     )
 
 
-def _index(policy: Policy, stem: str, logs: str) -> _Stated:
+def _index(policy: Policy, stem: str, logs: str) -> Stated:
     parameters: dict[str, Any] = {"weights": np.trim_zeros(policy.parameters, "b").tolist()}
     expects = "means over the user's last jobs"
     if policy.network is not None:
         parameters["network"] = f"{stem}.npz"
         expects = "a network that reads the user's last jobs"
-    return _Stated(
+    return Stated(
         {
             "title": f"Index of what is expected by {expects}",
             "kind": "index",
@@ -266,9 +251,9 @@ def _index(policy: Policy, stem: str, logs: str) -> _Stated:
     )
 
 
-def _credited(agent: NamedAgent, spec: NetworkSpec, stem: str, logs: str) -> _Stated:
+def _credited(agent: NamedAgent, spec: NetworkSpec, stem: str, logs: str) -> Stated:
     """Describe a network that was fitted to counterfactuals."""
-    return _Stated(
+    return Stated(
         {
             "title": f"Network that {KIND_OF_ACTION[spec.action]}, fitted to branches on {logs}",
             "kind": "network",
@@ -280,57 +265,3 @@ def _credited(agent: NamedAgent, spec: NetworkSpec, stem: str, logs: str) -> _St
         {"weights": f"{stem}.npz", "network": spec.network},
         dict(agent.env_keywords),
     )
-
-
-def _network(trained: Trained, stem: str, logs: str) -> _Stated:
-    """Describe a network that was trained by PPO."""
-    config, title = trained.config, f"trained on {logs}"
-    rule = trained.start if config.action in FROM_ZERO else config.starts[0].upper()
-    tie = f"corrects {rule} by a bounded amount" if config.residual else f"does not start as {rule}"
-    made = (
-        f"{tie}, trained by PPO on {trained.steps} decisions. It was the {config.gives} of its "
-        f"training, after {trained.history[trained.given][0]} decisions"
-    )
-    if config.searches:
-        made += f", and began at a constant action, found by a search among {config.constants}"
-    if trained.ended_at_constant:
-        title = f"found on {logs}"
-        made = (
-            f"takes one constant action, found by a search among {config.constants}: "
-            f"{trained.steps} decisions of PPO gave nothing better"
-        )
-    if trained.ended_at_start:
-        title = f"as its training on {logs} began"
-        made = (
-            f"decides as {trained.start}: {trained.steps} decisions of PPO gave nothing better, so "
-            "its training ended where it began"
-        )
-    chosen = f" Its start had the least ratio there: {trained.choice}." if trained.choice else ""
-    return _Stated(
-        {
-            "title": f"Network that {KIND_OF_ACTION[config.action]}, {title}",
-            "kind": "network",
-            "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
-            "description": f"A {config.network} network that {made}. On the weeks kept for "
-            f"validation it had {trained.found}.{chosen}",
-        },
-        {
-            "weights": f"{stem}.npz",
-            "network": config.network,
-            "steps": trained.steps,
-            "settings": _settings_of(trained),
-        },
-        dict(config.env_keywords),
-    )
-
-
-def _settings_of(trained: Trained) -> list[str]:
-    """Return what differs from the preset, as `--set` takes it, and what changes episodes."""
-    from hpcgym.agent.learn.ppo.config import preset, texts_of  # needs torch
-
-    usual = texts_of(preset(trained.config.action))
-    values = texts_of(trained.config).items()
-    changed = [f"{k}={v}" for k, v in values if k not in NOT_SET and v != usual[k]]
-    unchanged = texts_of(Augmentation())
-    changes = texts_of(trained.augmentation or Augmentation()).items()
-    return changed + [f"augment {k}={v}" for k, v in changes if v != unchanged[k]]

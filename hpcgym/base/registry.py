@@ -32,7 +32,8 @@ PICTURES: dict[str, Callable[[], Callable[..., Any]]] = {}
 """What draws, by what is drawn, loaded on first use; `hpcgym/__init__.py` fills it."""
 
 _NOT_AN_ENTRY = "catalogue"  # traces/catalogue.toml lists the logs that are not bundled
-_PACKED = Path(__file__).resolve().parents[1] / "_data"
+_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKED = _PACKAGE / "_data"
 _user_folders: list[Path] = []
 
 
@@ -66,6 +67,11 @@ def shelf_folders(shelf: Shelf) -> list[Path]:
 def clone() -> Path | None:
     """Return the root of the clone that hpcgym runs from; None where it was installed."""
     return None if _PACKED.is_dir() else _PACKED.parents[1]
+
+
+def has_room(folder: str) -> bool:
+    """Tell whether a folder of the package is there; some may be deleted, as tests do."""
+    return (_PACKAGE / folder / "__init__.py").is_file()
 
 
 def shelf_entries(shelf: Shelf) -> dict[str, Path]:

@@ -20,6 +20,7 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
     from hpcgym.base.errors import HpcgymError
     from hpcgym.base.plugins import failure
     from hpcgym.base.progress import shown
+    from hpcgym.base.registry import has_room
     from hpcgym.cli import (
         advise,
         cross_validate,
@@ -138,10 +139,20 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
 }
 """Commands by what `--help` puts above them."""
 
+ROOMS = {
+    "report": "site",
+    "advise": "site/live",
+    "suite": "evaluation/suite",
+    "train": "agent/learn",
+}
+"""Folders of the package without which a command is not offered."""
+
 for _panel, _commands in PANELS.items():
     for _name, _command in _commands.items():
-        app.command(_name, cls=HelpfulCommand, rich_help_panel=_panel)(_command)
-app.add_typer(suite.app, name="suite", rich_help_panel="Compare agents")
+        if has_room(ROOMS.get(_name, "")):
+            app.command(_name, cls=HelpfulCommand, rich_help_panel=_panel)(_command)
+if has_room(ROOMS["suite"]):
+    app.add_typer(suite.app, name="suite", rich_help_panel="Compare agents")
 app.command("warm", cls=HelpfulCommand, rich_help_panel="Look up and set up")(warm.warm)
 app.add_typer(traces.app, name="traces", rich_help_panel="Look up and set up")
 app.add_typer(shelves.agents, name="agents", rich_help_panel="Look up and set up")

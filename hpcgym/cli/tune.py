@@ -77,7 +77,7 @@ def tune_and_write(given: TuneOptions, command: str) -> list[str]:
         HpcgymError: An option that cannot be honoured, before anything is tried.
     """
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, refuse_name, write_agent
-    from hpcgym.agent.learn.search import SearchTrainer
+    from hpcgym.agent.search import SearchTrainer
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.evaluation.folds import left_of_each_log
     from hpcgym.evaluation.kept_values import KeptValues
@@ -137,7 +137,7 @@ def chosen_trainer(name: str, given: dict[str, object]) -> Trainer:
     Raises:
         HpcgymError: It does not have one of them, or trains no weights of an order.
     """
-    from hpcgym.agent.learn.trainers import load_trainer
+    from hpcgym.agent.trainers import load_trainer
 
     if name.casefold().startswith("ppo"):
         raise HpcgymError(f"{name} tunes no weights of an order: `hpcgym train` trains networks")

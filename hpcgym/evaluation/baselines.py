@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agent.learn.search import W_TRAIN
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.search import W_TRAIN
 from hpcgym.agent.weights import weights_agent
 from hpcgym.core.constants import N_WEIGHTS
 from hpcgym.core.metrics import BSLD_BOUND_S

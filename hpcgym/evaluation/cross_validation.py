@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.blind import controls_of
 from hpcgym.agent.contest import UNKNOWN, contest_of
-from hpcgym.agent.learn.trainers import TRAINERS, load_trainer
 from hpcgym.agent.own import is_own, own_agent_or_trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import agent_names, known_agents, load_agent
+from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
 from hpcgym.base.errors import (
     CardError,

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TypeAlias
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.learn.trainers import load_trainer
 from hpcgym.agent.own import Trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
+from hpcgym.agent.trainers import load_trainer
 from hpcgym.base.errors import EvaluationError
 from hpcgym.base.ranges import number_ranges
 from hpcgym.core.predictor import as_predictor

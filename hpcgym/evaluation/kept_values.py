@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agent.learn.search import SearchTrainer, Values
+from hpcgym.agent.search import SearchTrainer, Values
 from hpcgym.base.errors import EvaluationError
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.store import Store, digest, digest_of_weeks

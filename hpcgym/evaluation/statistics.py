@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.base.errors import EvaluationError
 from hpcgym.base.estimate import Estimate, ends_text, jackknife, mean_of, pooled_mean
+from hpcgym.trace.split import WEEK_S
 
 __all__ = [
     "Estimate",
@@ -24,9 +26,13 @@ __all__ = [
     "mean_over_logs",
     "pooled_mean",
     "ratio_of_sums",
+    "weekly_interval",
 ]
 
 FloatArray = NDArray[np.float64]
+
+FEWEST_WEEKS = 4
+WORTH_ONE = 3  # so many weeks in a row tell as much as one that is drawn alone
 
 
 def ratio_of_sums(agent: FloatArray, baseline: FloatArray) -> Estimate:
@@ -95,6 +101,19 @@ def mean_over_logs(logs: Sequence[Estimate]) -> Estimate:
     shares = parts / total if total else np.ones(len(logs))
     degrees = 1 / sum(shares**2 / [log.degrees for log in logs])
     return Estimate(value, math.sqrt(total) / len(logs), float(degrees), is_ratio)
+
+
+def weekly_interval(gains_h: FloatArray, submit_time: NDArray[np.int64]) -> list[float] | None:
+    """Return a 95 % interval of the mean gain, from weeks in a row; None: too few.
+
+    Source: Specification, section 10, "Intervals".
+    """
+    weeks = np.unique((submit_time - submit_time[0]) // WEEK_S, return_inverse=True)[1]
+    gain = pooled_mean(np.bincount(weeks, gains_h), np.bincount(weeks))
+    if gain.error is None or weeks.max() + 1 < FEWEST_WEEKS:
+        return None
+    ends = replace(gain, error=gain.error * math.sqrt(WORTH_ONE)).ends()
+    return ends and list(ends)
 
 
 def _check(agent: FloatArray, baseline: FloatArray, least: float) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,23 +11,19 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.base.progress import steps
-from hpcgym.evaluation.statistics import pooled_mean
+from hpcgym.evaluation.statistics import weekly_interval
 from hpcgym.evaluation.store import Store
 from hpcgym.site.fidelity import Fidelity, verdict
 from hpcgym.site.groups import Grouping, groupings_of
-from hpcgym.site.log import IntArray, SiteLog
+from hpcgym.site.log import SiteLog
 from hpcgym.site.options import Option, options_beside, setting_text
 from hpcgym.site.outcome import BoolArray, FloatArray, Outcome
-from hpcgym.trace.split import WEEK_S
 
 TOLD_H = 1 / 6  # a job whose wait changes by less than this neither wins nor loses, h
 FEWEST_OF_GROUP = 30  # smaller groups of jobs are not named as those that lose most
 
 UNTOLD = "not distinguishable"
 """What is said of a change that is smaller than what the simulation misses."""
-
-FEWEST_WEEKS = 4
-WORTH_ONE = 3  # so many weeks in a row tell as much as one that is drawn alone
 
 RECORDED, TODAY = "recorded", "today"
 """Ids of what the log says, and of the simulation that is nearest to it."""
@@ -151,19 +146,6 @@ def _change(comparison: Comparison, option: str) -> dict[str, Any]:
         "winners": float((gains > TOLD_H).mean()),
         "worst_group": worst_group(comparison, option),
     }
-
-
-def weekly_interval(gains_h: FloatArray, submit_time: IntArray) -> list[float] | None:
-    """Return a 95 % interval of the mean gain, from weeks in a row; None: too few.
-
-    Source: Specification, section 10, "Intervals".
-    """
-    weeks = np.unique((submit_time - submit_time[0]) // WEEK_S, return_inverse=True)[1]
-    gain = pooled_mean(np.bincount(weeks, gains_h), np.bincount(weeks))
-    if gain.error is None or weeks.max() + 1 < FEWEST_WEEKS:
-        return None
-    ends = replace(gain, error=gain.error * math.sqrt(WORTH_ONE)).ends()
-    return ends and list(ends)
 
 
 def worst_group(comparison: Comparison, option: str) -> dict[str, Any] | None:

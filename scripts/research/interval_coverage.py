@@ -17,8 +17,8 @@ from hpcgym.evaluation.statistics import (
     mean_of,
     mean_over_logs,
     ratio_of_sums,
+    weekly_interval,
 )
-from hpcgym.site.comparison import weekly_interval
 from hpcgym.trace.split import WEEK_S
 
 LIKE_MOST, LIKE_HPC2N = (0.8, 0.4), (1.5, 0.5)

@@ -29,7 +29,7 @@ SMOKE = [
     "tests/cli/test_cli_simulate.py",
     "tests/evaluation/test_recording.py",
     "tests/evaluation/pictures/test_schedule_figures.py",
-    "tests/agent/learn/test_search.py::test_name_of_a_trainer_is_for_no_card_of_the_shelf",
+    "tests/agent/test_search.py::test_name_of_a_trainer_is_for_no_card_of_the_shelf",
     "tests/trace/test_catalogue.py",
     "tests/trace/test_swf.py",
     "tests/test_job_tables.py",

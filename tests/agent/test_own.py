@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.agent.learn.trainers import load_trainer
 from hpcgym.agent.own import agent_of, load_policy
 from hpcgym.agent.shelf import load_agent
+from hpcgym.agent.trainers import load_trainer
 from hpcgym.base.errors import CardError, HpcgymError, PolicyError
 from hpcgym.core.policy import policy_names, unregister_policy
 from hpcgym.env.scenario.episodes import Episodes

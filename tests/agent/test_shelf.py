@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import read_card
-from hpcgym.agent.learn.trainers import TRAINERS, load_trainer
 from hpcgym.agent.result_table import (
     COLUMNS,
     FILE,
@@ -19,6 +18,7 @@ from hpcgym.agent.result_table import (
     read_results,
     write_results,
 )
+from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.base import registry
 from hpcgym.base.errors import CardError, TraceError

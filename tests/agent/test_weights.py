@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.agent.learn.objective import Objective
-from hpcgym.agent.learn.search import W_TRAIN, SearchTrainer
+from hpcgym.agent.objective import Objective
+from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.agent.weights import weights_agent
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import evaluate

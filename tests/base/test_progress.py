@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from hpcgym import load_workload, simulate
-from hpcgym.agent.learn.search import SearchTrainer
+from hpcgym.agent.search import SearchTrainer
 from hpcgym.base import progress
 from hpcgym.base.progress import sent, shown, steps
 from hpcgym.env.scenario.episodes import Episodes

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hpcgym.agent.learn.search import W_TRAIN, SearchTrainer
-from hpcgym.agent.learn.trainers import TRAINERS
+from hpcgym.agent.search import W_TRAIN, SearchTrainer
+from hpcgym.agent.trainers import TRAINERS
 from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.cross_validate import FILES
 

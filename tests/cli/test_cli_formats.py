@@ -10,8 +10,9 @@ import pytest
 
 import hpcgym
 from hpcgym.base.errors import TraceError
+from hpcgym.base.registry import has_room
+from hpcgym.core.loaders import load
 from hpcgym.env.scenario.from_log import episodes_of_log
-from hpcgym.site.log import read_site_log
 from hpcgym.trace import read_log
 from hpcgym.trace.accounting import read_accounting
 from hpcgym.trace.accounting.slurm import COMMAND
@@ -89,7 +90,8 @@ COMMANDS = {
     "evaluate": ("evaluate", "--log", "FILE", "--agents", "FCFS"),
     "cross-validate": ("cross-validate", "FCFS", "--log", "FILE", "-o", "out"),
 }
-FUNCTIONS = (hpcgym.load_workload, read_log, read_accounting, episodes_of_log, read_site_log)
+FUNCTIONS = [hpcgym.load_workload, read_log, read_accounting, episodes_of_log]
+FUNCTIONS += [load("hpcgym.site.log:read_site_log")] if has_room("site") else []
 
 
 @pytest.fixture(autouse=True)

@@ -217,5 +217,6 @@ def test_resume_and_force_mean_the_same_in_every_command_that_goes_on() -> None:
         for name, params in commands.items()
         if "resume" in [one.name for one in params]
     }
-    assert set(told) == {"evaluate", "cross-validate", "train", "tune", "record", "report"}
+    every = {"evaluate", "cross-validate", "train", "tune", "record", "report"}
+    assert set(told) == every & set(commands)
     assert len({tuple(texts) for texts in told.values()}) == 1

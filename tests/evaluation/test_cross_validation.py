@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.agent.learn.search import W_TRAIN
-from hpcgym.agent.learn.trainers import TRAINERS, load_trainer
+from hpcgym.agent.search import W_TRAIN
+from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.weights import ConstantAction, weights_agent
 from hpcgym.base.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.core.workload import Workload

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.agent.learn.search import W_TRAIN, SearchTrainer
+from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.agent.training_weeks import Training
 from hpcgym.base.errors import EvaluationError
 from hpcgym.env.scenario.episodes import Episodes

@@ -17,6 +17,7 @@ from hpcgym.evaluation.statistics import (
     mean_over_logs,
     pooled_mean,
     ratio_of_sums,
+    weekly_interval,
 )
 
 T_975 = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 8: 2.3060, 39: 2.0227}
@@ -231,3 +232,16 @@ def test_tables_that_cannot_be_paired_are_refused(
 def test_a_logarithm_of_zero_is_refused() -> None:
     with pytest.raises(EvaluationError, match="the agent's metric must be finite and positive"):
         mean_log_ratio(np.zeros((3, 1)), np.ones((3, 1)))
+
+
+def test_the_interval_of_a_gain_takes_three_weeks_for_one() -> None:
+    gains, weeks = [1.0, 1.0, 2.0, 4.0, 0.0, 3.0], [0, 0, 0, 1, 3, 4]
+    submit = np.array(weeks) * 604_800
+    sums, counts = {0: 4.0, 1: 4.0, 3: 0.0, 4: 3.0}, {0: 3, 1: 1, 3: 1, 4: 1}
+    without = [(11 - sums[week]) / (6 - counts[week]) for week in sums]
+    mean = sum(without) / 4
+    error = math.sqrt(3 * 3 / 4 * sum((one - mean) ** 2 for one in without))
+    reach = 3.182446 * error
+    found = weekly_interval(np.array(gains), submit)
+    assert found == pytest.approx([11 / 6 - reach, 11 / 6 + reach], abs=1e-5)
+    assert weekly_interval(np.array(gains[:5]), submit[:5]) is None

@@ -105,7 +105,7 @@ def test_run_of_other_code_is_not_taken(tmp_path: Path, monkeypatch: pytest.Monk
     ("place", "decides"),
     [
         ("core/kernels/easy.py", True),
-        ("agent/learn/ppo/train.py", True),
+        ("agent/search.py", True),
         ("__init__.py", True),
         ("evaluation/pictures/figures.py", False),
         ("evaluation/results.py", False),

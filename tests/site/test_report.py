@@ -18,7 +18,6 @@ import hpcgym
 from hpcgym.base.errors import HpcgymError
 from hpcgym.machine import Machine, NodeType
 from hpcgym.site import Reading, report_on
-from hpcgym.site.comparison import weekly_interval
 from hpcgym.site.markdown import markdown_of
 from hpcgym.site.outcome import Outcome, distance_h
 from hpcgym.site.page import page_html
@@ -190,6 +189,22 @@ def test_names_are_hashed_unless_they_are_asked_for(tmp_path: Path, fcfs_log: Pa
     assert "run-q" not in json.dumps(kept)
 
 
+def test_that_jobs_hold_more_than_they_asked_for_is_told_first(tmp_path: Path) -> None:
+    """Forty jobs of one thread each are charged the two of a core."""
+    header = "JobID|User|Submit|Start|End|State|ElapsedRaw|TimelimitRaw|NNodes|NCPUS|ReqCPUS"
+    lines = [f"{header}|ReqTRES"]
+    for n in range(40):
+        at = 1_760_000_000 + 1_000 * n
+        times = f"{at}|{at + 50}|{at + 650}|COMPLETED|600|20"
+        lines.append(f"{n + 1}|ann|{times}|1|2|1|billing=1,cpu=1,node=1")
+    file = tmp_path / "sacct.txt"
+    file.write_text("\n".join(lines) + "\n")
+    report = report_on(file)
+    line = "40 runs hold what they were charged, not what they asked for, 2.00 times as many"
+    assert report["trust"]["told"][0].startswith(line)
+    assert line in markdown_of(report) and line in page_html(report)
+
+
 def test_a_table_of_jobs_says_what_the_accounting_that_it_was_made_of_says(tmp_path: Path) -> None:
     sacct, table = SLURM / "sacct-allocations.txt", tmp_path / "jobs.csv"
     write_accounting(table, read_accounting(sacct, timezone="UTC"))
@@ -291,19 +306,6 @@ def test_the_distance_of_waits_is_that_of_their_distributions() -> None:
         for first, second in zip(sorted(waits[mask]), sorted(others[mask]), strict=True)
     )
     assert distance_h(waits, others, masks) == pytest.approx(apart / 40)
-
-
-def test_the_interval_of_a_gain_takes_three_weeks_for_one() -> None:
-    gains, weeks = [1.0, 1.0, 2.0, 4.0, 0.0, 3.0], [0, 0, 0, 1, 3, 4]
-    submit = np.array(weeks) * 604_800
-    sums, counts = {0: 4.0, 1: 4.0, 3: 0.0, 4: 3.0}, {0: 3, 1: 1, 3: 1, 4: 1}
-    without = [(11 - sums[week]) / (6 - counts[week]) for week in sums]
-    mean = sum(without) / 4
-    error = math.sqrt(3 * 3 / 4 * sum((one - mean) ** 2 for one in without))
-    reach = 3.182446 * error
-    found = weekly_interval(np.array(gains), submit)
-    assert found == pytest.approx([11 / 6 - reach, 11 / 6 + reach], abs=1e-5)
-    assert weekly_interval(np.array(gains[:5]), submit[:5]) is None
 
 
 def test_capacity_idle_while_jobs_wait_is_counted_second_by_second() -> None:

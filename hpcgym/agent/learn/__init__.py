@@ -1,1 +1,1 @@
-"""Training: PPO, searches of weights, credit by copies of the simulation."""
+"""Trainings of networks: PPO, and credit by copies of the simulation."""

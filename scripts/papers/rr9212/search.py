@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.agent.learn.evolution import XNES
+from hpcgym.agent.evolution import XNES
 from hpcgym.core import metrics
 from hpcgym.core.constants import BACKFILL_ORDER, BASE_ORDER
 from hpcgym.core.policy import FEATURES

@@ -12,8 +12,8 @@ import pytest
 
 import hpcgym
 from hpcgym.agent.card_writer import write_agent
-from hpcgym.agent.learn.trainers import load_trainer
 from hpcgym.agent.shelf import load_agent
+from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training
 from hpcgym.base.errors import HpcgymError
 from hpcgym.env.scenario.episodes import Episodes

@@ -1,9 +1,10 @@
 """Expected starts beside those that came, where both are known by hand."""
 
+from live_queues import NOW, reading, runs, waits
+
 from hpcgym.site.live.run_times import no_past
 from hpcgym.site.live.snapshot import snapshots_of
 from hpcgym.site.live.stage import Stage
-from live_queues import NOW, reading, runs, waits
 from research.live_advice import errors
 
 

@@ -1,11 +1,12 @@
 """Ranks, starts and reasons of a queue that is small enough to work out by hand."""
 
+from live_queues import NOW, reading, runs, waits
+
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.site.live.advice import advise
 from hpcgym.site.live.run_times import no_past
 from hpcgym.site.live.snapshot import snapshots_of
 from hpcgym.site.live.stage import Stage
-from live_queues import NOW, reading, runs, waits
 
 WIDE = waits(1, 16, 600, priority=3)
 SHORT = waits(2, 4, 300, priority=2)

@@ -9,15 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-
 from fake_slurm import CONFIG, Slurm
+from live_queues import waits
+
 from hpcgym.base.errors import LiveError
 from hpcgym.site.live import apply
 from hpcgym.site.live.apply import cycle, refuse_unfit, restore
 from hpcgym.site.live.changes import Bounds
 from hpcgym.site.live.journal import opened
 from hpcgym.site.live.readings import WaitingJob
-from live_queues import waits
 
 FREE = Bounds(10_000, 10**6, 10**6)
 

@@ -1,6 +1,7 @@
 """What Slurm prints is read line by line, and refused where it is no answer."""
 
 import pytest
+from live_queues import RECORDED, fake_commands, reading, waits
 
 from hpcgym.base.errors import LiveError
 from hpcgym.site.live import readings
@@ -16,7 +17,6 @@ from hpcgym.site.live.readings import (
     shell_line,
     text_of,
 )
-from live_queues import RECORDED, fake_commands, reading, waits
 
 LINE = (
     "7_[2-9%2]|7|ana|phys|batch|normal|PENDING|JobArrayTaskLimit|901|-5|1000|N/A|N/A|60|0:00"

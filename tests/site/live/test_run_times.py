@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from live_queues import NOW
 
 from hpcgym.site.live.run_times import no_past, read_past
-from live_queues import NOW
 
 HEAD = "JobID|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|NCPUS"
 

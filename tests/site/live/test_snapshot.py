@@ -1,10 +1,10 @@
 """A machine and its queue at one instant: what counts, and what is kept out."""
 
 import pytest
+from live_queues import nodes, reading, runs, waits
 
 from hpcgym.base.errors import LiveError
 from hpcgym.site.live.snapshot import snapshots_of
-from live_queues import nodes, reading, runs, waits
 
 
 def only(read):

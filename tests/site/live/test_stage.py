@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 import pytest
+from live_queues import NOW, nodes, reading, runs, waits
 
 from hpcgym.base.errors import LiveError, PolicyError
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.site.live.run_times import Past, no_past
 from hpcgym.site.live.snapshot import snapshots_of
 from hpcgym.site.live.stage import Stage, wanted_jobs
-from live_queues import NOW, nodes, reading, runs, waits
 from reference_queue import Runs, Waits, starts_of
 
 

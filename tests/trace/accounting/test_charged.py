@@ -10,9 +10,6 @@ import hpcgym
 from hpcgym.base.errors import TraceError
 from hpcgym.machine import Machine, NodeType
 from hpcgym.machine.files import read_machine
-from hpcgym.site import report_on
-from hpcgym.site.markdown import markdown_of
-from hpcgym.site.page import page_html
 from hpcgym.trace import load_with_report
 from hpcgym.trace.accounting import read_accounting, to_workload, write_accounting
 from reference import Job, simulate
@@ -86,7 +83,7 @@ def read_asked(file: Path) -> list[int]:
     return [int(line.split("|")[at]) for line in file.read_text().splitlines()[1:]]
 
 
-def test_what_jobs_hold_is_said_by_imports_simulations_and_reports(
+def test_what_jobs_hold_is_said_by_imports_and_simulations(
     drawn: tuple[Path, list[int]],
 ) -> None:
     file, _ = drawn
@@ -98,9 +95,6 @@ def test_what_jobs_hold_is_said_by_imports_simulations_and_reports(
     found = read_accounting(file)
     assert f"noted      {line.replace(' runs', ' ')}" in str(found)
     assert line in load_with_report(file)[1].reading  # what `hpcgym simulate` prints
-    report = report_on(file)
-    assert report["trust"]["told"][0].startswith(line)
-    assert line in markdown_of(report) and line in page_html(report)
 
 
 def test_two_threads_of_a_core_are_held_on_nodes_as_site_files_state_them(tmp_path: Path) -> None:

@@ -116,10 +116,6 @@ def normalised(
         episode: Ordinal of the episode of each step, shape (n_steps, n_envs).
 
     Source: Specification, section 10, "Learnability kit".
-
-    Example:
-        >>> normalised(np.array([[1.0, 3.0]]), np.array([0, 0]), np.array([[1, 1]])).tolist()
-        [[-1.0, 1.0]]
     """
     key = group * (int(episode.max()) + 1) + episode
     _, pair = np.unique(key, return_inverse=True)

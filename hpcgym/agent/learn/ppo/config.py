@@ -325,10 +325,6 @@ def preset(action: str, **changes: Any) -> PPOConfig:
 
     Raises:
         HpcgymError: An unknown action or key, or a value out of range.
-
-    Example:
-        >>> preset("policy", hidden=16).policies[0]
-        'SAF'
     """
     if action not in PRESETS:
         raise HpcgymError(unknown_name("action", action, PRESETS))
@@ -342,10 +338,6 @@ def overridden(config: PPOConfig, assignments: Iterable[str]) -> PPOConfig:
     Raises:
         HpcgymError: No such key, a value of another type, or one out of range; the message names
             the nearest key.
-
-    Example:
-        >>> overridden(preset("order"), ["hidden=16", "learning_rate=3e-4"]).hidden
-        16
     """
     return replace(config, **_changes(PPOConfig, assignments))
 
@@ -365,12 +357,7 @@ def augmentation_of(assignments: Iterable[str]) -> Augmentation | None:
 
 
 def texts_of(config: PPOConfig | Augmentation) -> dict[str, str]:
-    """Return all values as texts by key, as `overridden` and `augmentation_of` read them.
-
-    Example:
-        >>> texts_of(preset("policy", policies=("SAF", "SPF")))["policies"]
-        'SAF,SPF'
-    """
+    """Return all values as texts by key, as `overridden` and `augmentation_of` read them."""
     values = {field.name: getattr(config, field.name) for field in fields(config)}
     return {
         key: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agent.learn.evolution import XNES
+from hpcgym.agent.evolution import XNES
 from hpcgym.agent.network import NetworkSpec
 from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.action import kind_of

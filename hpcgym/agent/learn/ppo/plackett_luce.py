@@ -28,11 +28,6 @@ class PlackettLuce(Distribution):
         logits: Scores, shape (n_envs, n_slots), `EMPTY` for empty slots.
 
     Source: Plackett 1975; Yellott 1977 (Gumbel noise); specification, section 10, design D.
-
-    Example:
-        >>> orders = PlackettLuce(3).proba_distribution(torch.zeros(1, 3))
-        >>> float(orders.log_prob(torch.tensor([[-1.0, 0.0, 1.0]])).exp())
-        0.166...
     """
 
     def __init__(self, n_slots: int, n_ranked: int = 0) -> None:

@@ -15,6 +15,7 @@ with needing("training by PPO", *TRAINING):
     import torch
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.card import KIND_OF_ACTION, Stated
 from hpcgym.agent.learn.ppo.behaviour_cloning import clone_start
 from hpcgym.agent.learn.ppo.build import env_of, model_of, seed_groups
 from hpcgym.agent.learn.ppo.callbacks import ValidationCallback
@@ -29,7 +30,7 @@ from hpcgym.agent.learn.ppo.checkpoint import (
     set_randomness,
     write_checkpoint,
 )
-from hpcgym.agent.learn.ppo.config import PPOConfig
+from hpcgym.agent.learn.ppo.config import PPOConfig, preset, texts_of
 from hpcgym.agent.learn.ppo.interruption import failures_raised_once, interruptions_wait
 from hpcgym.agent.learn.ppo.start import beginning, ratios_of_starts
 from hpcgym.agent.learn.ppo.validation_split import split_validation
@@ -38,6 +39,9 @@ from hpcgym.agent.validation import Validation
 from hpcgym.base.progress import shown, steps
 from hpcgym.env.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.env.scenario.episodes import Episodes
+
+NOT_SET = ("action", "steps", "minutes", "threads", "device")
+"""Hyper-parameters that a card states elsewhere, or that do not change the result."""
 
 
 @dataclass
@@ -108,6 +112,49 @@ class Trained:
         """Return the agent under a name, with the keywords it needs."""
         keywords, at_start = self.config.env_keywords, self.ended_at_start
         return NamedAgent(name, self.agent, keywords, steps=self.steps, ended_at_start=at_start)
+
+    def described(self, stem: str, logs: str) -> Stated:
+        """Describe the network as its card does."""
+        config, title = self.config, f"trained on {logs}"
+        rule = self.start if config.action in FROM_ZERO else config.starts[0].upper()
+        tie = f"does not start as {rule}"
+        if config.residual:
+            tie = f"corrects {rule} by a bounded amount"
+        made = (
+            f"{tie}, trained by PPO on {self.steps} decisions. It was the {config.gives} of its "
+            f"training, after {self.history[self.given][0]} decisions"
+        )
+        if config.searches:
+            made += f", and began at a constant action, found by a search among {config.constants}"
+        if self.ended_at_constant:
+            title = f"found on {logs}"
+            made = (
+                f"takes one constant action, found by a search among {config.constants}: "
+                f"{self.steps} decisions of PPO gave nothing better"
+            )
+        if self.ended_at_start:
+            title = f"as its training on {logs} began"
+            made = (
+                f"decides as {self.start}: {self.steps} decisions of PPO gave nothing better, so "
+                "its training ended where it began"
+            )
+        chosen = f" Its start had the least ratio there: {self.choice}." if self.choice else ""
+        return Stated(
+            {
+                "title": f"Network that {KIND_OF_ACTION[config.action]}, {title}",
+                "kind": "network",
+                "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
+                "description": f"A {config.network} network that {made}. On the weeks kept for "
+                f"validation it had {self.found}.{chosen}",
+            },
+            {
+                "weights": f"{stem}.npz",
+                "network": config.network,
+                "steps": self.steps,
+                "settings": _settings_of(self),
+            },
+            dict(config.env_keywords),
+        )
 
 
 def train(
@@ -218,11 +265,6 @@ class PPOTrainer:
     """Trains by PPO on the weeks it is given, of which it keeps the last for validation.
 
     Source: Specification, section 10, "Evaluation protocol".
-
-    Example:
-        >>> from hpcgym.agent.learn.ppo.config import preset
-        >>> PPOTrainer(preset("job")).name
-        'PPO'
     """
 
     config: PPOConfig
@@ -230,7 +272,7 @@ class PPOTrainer:
     name: str = "PPO"
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> NamedAgent:
-        """Train an agent; arguments and result as of `hpcgym.agent.learn.trainers.Trainer`."""
+        """Train an agent; arguments and result as of `hpcgym.agent.own.Trainer`."""
         parts = [
             split_validation(of_scenario, self.config.validation_share) for of_scenario in episodes
         ]
@@ -364,3 +406,13 @@ def _on_threads(threads: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(before)
         set_randomness(states)
+
+
+def _settings_of(trained: Trained) -> list[str]:
+    """Return what differs from the preset, as `--set` takes it, and what changes episodes."""
+    usual = texts_of(preset(trained.config.action))
+    values = texts_of(trained.config).items()
+    changed = [f"{k}={v}" for k, v in values if k not in NOT_SET and v != usual[k]]
+    unchanged = texts_of(Augmentation())
+    changes = texts_of(trained.augmentation or Augmentation()).items()
+    return changed + [f"augment {k}={v}" for k, v in changes if v != unchanged[k]]

@@ -22,12 +22,6 @@ def split_validation(
         ScenarioError: There is no such week.
 
     Source: Specification, section 10, "Evaluation protocol".
-
-    Example:
-        >>> [len(part) for part in split_validation(Episodes("synthetic-256-weeks"), 0.2)]
-        [16, 5]
-        >>> split_validation(Episodes("synthetic-256-weeks"), 0.2, "4-6")[1].numbers
-        (4, 5, 6)
     """
     if weeks is None:
         kept = episodes.numbers[-max(ceil(share * len(episodes)), 1) :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,6 +94,14 @@ def test_an_action_whose_zeros_are_its_start_has_no_other() -> None:
         ppo.preset("index", baseline="start")
     with pytest.raises(CardError, match="weights of features start at 'saf', got 'smith-reg'"):
         ppo.preset("weights", start=("saf", "smith-reg"))
+
+
+def test_a_reward_may_be_named_by_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "my_reward.py"
+    file.write_text("def late(job):\n    return job.processors, job.submit_time + 60\n")
+    assert ppo.PPOConfig(reward=str(file)).reward == str(file)
+    with pytest.raises(HpcgymError, match="no such file"):
+        ppo.PPOConfig(reward=str(tmp_path / "other_reward.py"))
 
 
 def test_a_reward_that_compares_needs_a_baseline() -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card_writer import write_agent
-from hpcgym.agent.learn.trainers import load_trainer
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
+from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training
 from hpcgym.agent.weights import ConstantAction
 from hpcgym.base import progress

@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.agent import card_writer
-from hpcgym.agent.learn.trainers import TRAINERS
 from hpcgym.agent.shelf import load_card
+from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.training_weeks import digests_of_logs
 from hpcgym.base import registry
 from hpcgym.base.errors import CardError, HpcgymError, OutputError

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from live_queues import RECORDED, fake_commands
 
 from hpcgym.site.live import last_reading
-from live_queues import RECORDED, fake_commands
 
 Command = Callable[..., str]
 TEXTS = ("squeue", "sprio", "sinfo")

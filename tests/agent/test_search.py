@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from hpcgym import evaluate, simulate
 from hpcgym.agent import NamedAgent, RuleAgent, card_writer
 from hpcgym.agent.card_writer import put_on_shelf, write_agent
-from hpcgym.agent.learn.objective import Objective
-from hpcgym.agent.learn.search import SMITH, W_TRAIN, SearchTrainer
-from hpcgym.agent.learn.trainers import load_trainer
+from hpcgym.agent.objective import Objective
+from hpcgym.agent.search import SMITH, W_TRAIN, SearchTrainer
 from hpcgym.agent.shelf import load_agent, load_card
+from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training, digests_of_logs
 from hpcgym.agent.weights import ConstantAction, divisors_of, weights_agent
 from hpcgym.base.errors import CardError, HpcgymError, OutputError
@@ -290,8 +290,8 @@ def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_p
 
 def test_name_of_a_trainer_is_for_no_card_of_the_shelf(training, tmp_path, monkeypatch):
     monkeypatch.setattr(card_writer, "shelf_folders", lambda name: [tmp_path / "agents"])
-    card = write_agent(load_agent("SPF"), "PPO", tmp_path, training)
-    with pytest.raises(CardError, match=r"`hpcgym cross-validate PPO` would train new agents"):
+    card = write_agent(load_agent("SPF"), "NETWORK", tmp_path, training)
+    with pytest.raises(CardError, match=r"`hpcgym cross-validate NETWORK` would train new agents"):
         put_on_shelf(card)
 
 
@@ -498,7 +498,7 @@ def test_a_generation_of_a_search_that_is_gone_is_computed_again(tmp_path, monke
 
 
 OWN = """
-from hpcgym.agent.learn.search import SearchTrainer
+from hpcgym.agent.search import SearchTrainer
 class Own(SearchTrainer):
     def __init__(self): super().__init__("OWN", evaluations=8)
     def train(self, episodes, seed): return super().train(episodes, seed)

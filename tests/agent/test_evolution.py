@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcgym.agent.learn.evolution import CMAES, STRATEGIES, XNES
+from hpcgym.agent.evolution import CMAES, STRATEGIES, XNES
 from hpcgym.base.errors import HpcgymError
 
 

@@ -9,10 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-
 from fake_slurm import Slurm
-from hpcgym.site.live import days, last_reading
 from live_queues import RECORDED
+
+from hpcgym.site.live import days, last_reading
 
 APPLY = ("advise", "--apply", "--partition", "batch", "--job-points", 9000, "--days", 0)
 

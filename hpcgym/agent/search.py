@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.learn.evolution import STRATEGIES
-from hpcgym.agent.learn.objective import Measure, Objective
+from hpcgym.agent.evolution import STRATEGIES
+from hpcgym.agent.objective import Measure, Objective
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import fit_network, samples_of
 from hpcgym.agent.weights import ConstantAction, weights_agent
@@ -58,6 +58,9 @@ KAPPA = 0.01
 """Weight of the penalty norm + 1 / norm, which holds the L1 norm of a vector near 1; SAF's value
 is 1."""
 
+OPEN = f"{CONTROLLED},overdue=open"
+"""As `CONTROLLED`, with the bound of long jobs left open."""
+
 FIRST_OF_RUN_TIME_RATIO = N_NETWORK - 2 * (N_LAST + 1)
 """Where in a network's parameters those begin that make the run-time ratio of its last layer."""
 
@@ -79,7 +82,7 @@ class SearchTrainer:
     # Whether a network that expects run times is fitted first; its terms then replace those of
     # users' records.
     network: bool = False
-    # "log-ratio" or "sum-ratio", as of `hpcgym.agent.learn.objective`.
+    # "log-ratio" or "sum-ratio", as of `hpcgym.agent.objective`.
     objective: Measure = "log-ratio"
     copies: int = 1  # jittered copies of each week in the objective, besides the original
     strategy: Strategy = "cma"
@@ -117,7 +120,7 @@ class SearchTrainer:
         *,
         kept: Callable[[Values], Values] | None = None,
     ) -> RuleAgent | NamedAgent:
-        """Make the agent; arguments and result as of `hpcgym.agent.learn.trainers.Trainer`.
+        """Make the agent; arguments and result as of `hpcgym.agent.own.Trainer`.
 
         Args:
             kept: Given how vectors get their values, returns a way that remembers them; see

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from hpcgym.base.errors import HpcgymError
 from hpcgym.cli import app
 from hpcgym.evaluation.store import Store
 from hpcgym.site import outcome
@@ -118,3 +119,28 @@ def test_a_report_that_was_cut_off_goes_on_and_is_the_same(
     assert not list(tmp_path.glob("*.sqlite"))
     reports = [json.loads(file.with_suffix(".json").read_text()) for file in (whole, page)]
     assert {**reports[0], "command": ""} == {**reports[1], "command": ""}
+
+
+def test_a_report_says_on_the_terminal_what_was_read_and_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "cut.txt"
+    log.write_text((SLURM / "sacct-allocations.txt").read_text()[:-40])
+    words = ["report", str(log), "--timezone", "UTC", "-o", str(tmp_path / "site.html")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    assert "rows " in result.stderr and "left out" in result.stderr
+    assert "jobs kept" in result.stderr or "machine " in result.stderr
+
+
+def test_a_report_whose_every_candidate_fails_says_why_the_first_did(
+    refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise HpcgymError("it cannot be")
+
+    monkeypatch.setattr("hpcgym.site.outcome.Outcome.under", fails)
+    log = tmp_path / "mine.swf"
+    rest = "100 2 -1 -1 2 900 -1 1 7 1 -1 -1 -1 -1 -1"
+    jobs = [f"{n} {60 * n} {5 * n} {rest}" for n in range(1, 101)]
+    log.write_text("\n".join(["; MaxProcs: 4", *jobs, ""]))
+    said = refuse("report", log, "-o", tmp_path / "site.html")
+    assert re.search(r"mine: none of \d+ settings can be simulated; the first: .*: it cannot", said)

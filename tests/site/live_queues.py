@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hpcgym.site.live.readings import Node, QueuedJob, Reading, WaitingJob
 
-RECORDED = Path(__file__).parents[1] / "docs" / "datasets" / "live-queue"
+RECORDED = Path(__file__).parents[2] / "docs" / "datasets" / "live-queue"
 """What a toy cluster printed."""
 
 NOW = 1_000_000
