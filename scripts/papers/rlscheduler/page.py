@@ -24,7 +24,6 @@ from papers.rlscheduler.run import (
     WAITS,
     WAITS_FILLED,
     Rerun,
-    Rules,
 )
 
 
@@ -212,25 +211,16 @@ def _of_other_rules(rerun: Rerun) -> str:
     )
 
 
-SHOWN: tuple[tuple[Rules, bool | None], ...] = (
-    *((THERE[False], False), (WAITS, None), (ANEW, None)),
-    *((THERE[True], True), (WAITS_FILLED, None), (EASY, None), (CLEANED, None), (CUT_ANEW, None)),
-)
-"""Rules, and whose RL column is of the same: without or with backfilling."""
+SHOWN = (WAITS, ANEW, WAITS_FILLED, EASY, CLEANED, CUT_ANEW)
 
 
 def _log(rerun: Rerun, log: str) -> str:
     """Lay out the figures of a log by rules."""
-    rows = []
-    for rules, half in SHOWN:
-        known = dict(rules.orders)
-        cells = [
-            f"{rerun.mean(log, rules, policy):.2f}" if policy in known else ""
-            for policy in (*RULES, *MORE)
-        ]
-        learned = "" if half is None else f"*{PUBLISHED[half, log][-1]:.2f}*"
-        rows.append([rules.name, *cells, learned])
-    return table(("rules", *RULES, *MORE, "RL, published"), rows)
+    rows = [
+        [rules.name, *(f"{rerun.mean(log, rules, policy):.2f}" for policy in (*RULES, *MORE))]
+        for rules in SHOWN
+    ]
+    return table(("rules", *RULES, *MORE), rows)
 
 
 def _view(rerun: Rerun) -> str:
