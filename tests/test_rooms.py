@@ -64,6 +64,7 @@ for copy in sys.argv[1:]:
 """
 
 
+@pytest.mark.long
 def test_without_a_room_the_package_imports_offers_and_runs_the_rest(tmp_path: Path) -> None:
     for room in DELETED:
         copy = tmp_path / room
