@@ -110,7 +110,14 @@ def advise_queue(
     machines = snapshots_of(reading, partition or ())
     past = _past(sacct, 0 if from_files else days, reading.now)  # now is 0 of an empty queue
     stages = [Stage(machine, past) for machine in machines]
-    advices = [advise(stage, settings, name, backfill) for stage in stages]
+    orders = [stage.wanted_order(settings) for stage in stages]
+    wanted = list(zip(stages, orders, strict=True))
+    plan = applying.plan(given, partition or (), reading, wanted)
+    if plan is not None:  # what bounds leave of the order is what will be
+        orders = [stage.slurm_order(plan.priority) for stage in stages]
+    advices = [
+        advise(stage, order, name, backfill) for stage, order in zip(stages, orders, strict=True)
+    ]
     for advice in advices:
         if how == "table":
             _show(advice, name, top)
@@ -120,9 +127,10 @@ def advise_queue(
         for advice in advices:
             for sentence in (*advice.notes, *advice.totals):
                 echo_prose(sentence, err=True)
-    if given.apply:
-        advised = list(zip(stages, advices, strict=True))
-        applying.apply(given, partition or (), reading, advised, beside=how != "table")
+    if plan is not None:
+        applying.show_plan(given, plan, reading.waiting, beside=how != "table")
+    if given.apply and not given.dry_run:
+        applying.apply(given, partition or (), reading, wanted, beside=how != "table")
 
 
 def _order_of(policy: str) -> tuple[str, SchedulerSettings]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,10 +20,10 @@ from hpcgym.cli import options
 from hpcgym.cli.show import echo_prose, show
 
 if TYPE_CHECKING:
-    from hpcgym.site.live.advice import Advice
-    from hpcgym.site.live.apply import Outcome
+    from hpcgym.site.live.apply import Factors, Outcome, Plan
     from hpcgym.site.live.days import PairOfDays
-    from hpcgym.site.live.readings import Reading
+    from hpcgym.site.live.journal import Journal
+    from hpcgym.site.live.readings import Reading, WaitingJob
     from hpcgym.site.live.stage import Stage
 
 _PANEL = "Change the order of the queue"
@@ -55,6 +56,14 @@ class Applying:
         typer.Option(
             "--apply",
             help="Put the jobs of the partitions named in order, by their site factors; one cycle.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="With --apply: print what would be told, and change nothing.",
             rich_help_panel=_PANEL,
         ),
     ] = False
@@ -129,7 +138,7 @@ def applying(context: typer.Context) -> Applying:
     if len(asked) > 1:
         raise HpcgymError(f"{asked[0]} and {asked[1]} are both given; give one of them")
     why = None if given.apply else "without --apply"
-    bounds = ("job_points", "user_points", "cycle_points", "hold", "alternate")
+    bounds = ("dry_run", "job_points", "user_points", "cycle_points", "hold", "alternate")
     idle: dict[str, str | None] = dict.fromkeys(bounds, why)
     idle["expired"] = None if given.restore else "without --restore"
     idle["journal"] = None if asked else "without --apply, --restore or --compare-days"
@@ -192,22 +201,39 @@ def refuse_before_reading(given: Applying) -> None:
         refuse_unfit()
 
 
-def apply(
+def plan(
     given: Applying,
     partitions: Sequence[str],
     reading: Reading,
-    advised: Sequence[tuple[Stage, Advice]],
-    *,
-    beside: bool,
-) -> None:
-    """Put a queue in the wanted order, or take changes back on a day without, and print it.
+    wanted: Sequence[tuple[Stage, Sequence[int]]],
+) -> Plan | None:
+    """Return what a cycle would tell Slurm now, None where none is asked for, or on a day without.
 
-    It is printed beside tables for programs, not among them.
+    Args:
+        wanted: Each machine's stage, with the positions of its waiting jobs, best first.
     """
-    from hpcgym.site.live.apply import cycle, lines_of, restore
-    from hpcgym.site.live.changes import Bounds
-    from hpcgym.site.live.days import is_on
     from hpcgym.site.live.journal import opened
+
+    if not given.apply or _is_off(given):
+        return None
+    path = given.journal or _journal()
+    with TemporaryDirectory(prefix="hpcgym-") as folder:
+        if not path.exists():
+            path = Path(folder, "none.jsonl")
+        with opened(path) as journal:
+            return _planned(given, partitions, reading, wanted, journal)
+
+
+def _planned(
+    given: Applying,
+    partitions: Sequence[str],
+    reading: Reading,
+    wanted: Sequence[tuple[Stage, Sequence[int]]],
+    journal: Journal,
+) -> Plan:
+    """Plan within the bounds that are given."""
+    from hpcgym.site.live.apply import lines_of, plan_of, read_factors
+    from hpcgym.site.live.changes import Bounds
 
     assert given.job_points is not None
     bounds = Bounds(
@@ -215,40 +241,100 @@ def apply(
         given.user_points or _JOBS_OF_A_USER * given.job_points,
         given.cycle_points or _JOBS_OF_A_CYCLE * given.job_points,
     )
+    lines = [line for stage, order in wanted for line in lines_of(stage, order)]
+    return plan_of(lines, reading.waiting, partitions, bounds, journal, read_factors())
+
+
+def _is_off(given: Applying) -> bool:
+    """Tell whether this is a day without changes."""
+    from hpcgym.site.live.days import is_on
+
+    return given.alternate is not None and not is_on(datetime.now().date())
+
+
+def show_plan(given: Applying, plan: Plan, waiting: Sequence[WaitingJob], *, beside: bool) -> None:
+    """Print whom a cycle moves, with what else their priorities are made of, and whom it leaves."""
+    if not beside:
+        _show_moves(plan, waiting)
+    for why, left in plan.left.items():
+        echo_prose(f"Left alone, {why}: {_jobs(left)}.", err=beside)
+    if given.dry_run:
+        echo_prose(f"A cycle would tell {_told(plan.told)} Nothing is told now.", err=beside)
+
+
+def _show_moves(plan: Plan, waiting: Sequence[WaitingJob]) -> None:
+    jobs = [job for job in waiting if job.job_id in plan.told and job.job_id in plan.factors]
+    jobs.sort(key=lambda job: -plan.priority(job))
+    factors = [plan.factors[job.job_id][0] for job in jobs]
+    weighed = [name for name in (factors[0].terms if factors else ()) if _any(factors, name)]
+    if jobs:
+        columns = [
+            Column("job", [job.array_id for job in jobs], "name"),
+            Column("user", [job.user for job in jobs], "name", 5),
+            Column("site factor\nnow", [str(each.site) for each in factors]),
+            Column("site factor\ntold", [str(plan.told[job.job_id]) for job in jobs]),
+            Column("priority\nnow", [str(each.priority) for each in factors], rank=1),
+            Column("priority\nthen", [f"{max(plan.priority(job), 1):.0f}" for job in jobs]),
+            *(
+                Column(f"of it\n{name}", [f"{each.terms[name]:.0f}" for each in factors], rank=2)
+                for name in weighed
+            ),
+        ]
+        show("")
+        show(TextTable(columns))
+        show("")
+
+
+def _any(factors: Sequence[Factors], name: str) -> bool:
+    return any(each.terms[name] for each in factors)
+
+
+def apply(
+    given: Applying,
+    partitions: Sequence[str],
+    reading: Reading,
+    wanted: Sequence[tuple[Stage, Sequence[int]]],
+    *,
+    beside: bool,
+) -> None:
+    """Put a queue in the wanted order, or take changes back on a day without, and print it.
+
+    It is printed beside tables for programs, not among them.
+    """
+    from hpcgym.site.live.apply import cycle, restore
+    from hpcgym.site.live.journal import opened
+
     path = given.journal or _journal()
     with opened(path) as journal:
-        if given.alternate and not is_on(datetime.now().date()):
+        if _is_off(given):
             restored = restore(journal)
             journal.note_off(time.time())
             echo_prose(
                 f"Today is a day without changes. Back to 0: {_jobs(restored.told)}.", err=beside
             )
             return
-        outcome = cycle(
-            [line for stage, advice in advised for line in lines_of(stage, advice.order)],
-            reading.waiting,
-            partitions,
-            bounds,
-            journal,
-            60 * given.hold,
-        )
+        again = _planned(given, partitions, reading, wanted, journal)  # nobody else has it now
+        outcome = cycle(again, journal, 60 * given.hold)
     for sentence in _sentences(outcome, path):
         echo_prose(sentence, err=beside)
 
 
 def _sentences(outcome: Outcome, path: Path) -> Iterator[str]:
     """Yield what a cycle did, in sentences."""
-    up = [job for job, site in outcome.told.items() if site > 0]
-    down = [job for job, site in outcome.told.items() if site < 0]
-    back = [job for job, site in outcome.told.items() if site == 0]
-    until = datetime.fromtimestamp(outcome.expires).strftime("%H:%M")
-    yield f"Site factors: {_jobs(up)} up, {_jobs(down)} down, {_jobs(back)} back to 0."
-    for why, jobs in outcome.left.items():
-        yield f"Left alone, {why}: {_jobs(jobs)}."
+    until = datetime.fromtimestamp(outcome.expires).strftime("%Y-%m-%d %H:%M")
+    yield f"Site factors: {_told(outcome.told)}"
     yield (
         f"Changes hold until {until} unless a later cycle renews them; hpcgym advise --restore "
         f"--journal {shlex.quote(str(path))} takes them back."
     )
+
+
+def _told(told: Mapping[int, int]) -> str:
+    """Count the jobs whose site factors go up, down and back."""
+    up = [job for job, site in told.items() if site > 0]
+    down = [job for job, site in told.items() if site < 0]
+    back = [job for job, site in told.items() if site == 0]
+    return f"{_jobs(up)} up, {_jobs(down)} down, {_jobs(back)} back to 0."
 
 
 def _jobs(jobs: Collection[object]) -> str:

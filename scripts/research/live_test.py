@@ -27,13 +27,13 @@ from hpcgym.core.workload import Workload
 from hpcgym.evaluation.statistics import mean_of
 from hpcgym.machine import Machine
 from hpcgym.schedule.schedule import simulate
-from hpcgym.site.live.apply import cycle, lines_of, restore
+from hpcgym.site.live.apply import cycle, lines_of, plan_of, read_factors, restore
 from hpcgym.site.live.changes import Bounds
 from hpcgym.site.live.journal import opened
 from hpcgym.site.live.readings import asked, read_queue
 from hpcgym.site.live.run_times import no_past
 from hpcgym.site.live.snapshot import snapshots_of
-from hpcgym.site.live.stage import Stage, wanted_jobs
+from hpcgym.site.live.stage import Stage
 from hpcgym.trace import load_workload
 from research.own_slurm import ALONE, kill_controller, start, start_controller
 from research.toy_slurm import (
@@ -81,9 +81,11 @@ def apply_for_ever(folder: Path) -> None:
                 lines = [
                     line
                     for stage in stages
-                    for line in lines_of(stage, wanted_jobs(stage, settings))
+                    for line in lines_of(stage, stage.wanted_order(settings))
                 ]
-                cycle(lines, reading.waiting, [PARTITION], BOUNDS, journal, HOLD_S)
+                waiting, factors = reading.waiting, read_factors()
+                plan = plan_of(lines, waiting, [PARTITION], BOUNDS, journal, factors)
+                cycle(plan, journal, HOLD_S)
         except LiveError as error:
             print(f"agent: {error}", file=sys.stderr, flush=True)
         time.sleep(TICK_S)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hpcgym.base.text_table import duration
 from hpcgym.core.metrics import bsld
-from hpcgym.core.settings import SchedulerSettings
 from hpcgym.site.live.readings import UNLIMITED_S, WaitingJob
 from hpcgym.site.live.stage import BACKFILL, Stage
 
@@ -63,24 +62,20 @@ class Advice:
     jobs: tuple[AdvisedJob, ...]
     notes: tuple[str, ...]  # what is simplified, and where run times come from, in sentences
     totals: tuple[str, ...]  # what changes over all, in sentences
-    order: tuple[WaitingJob, ...]  # the jobs that the order can help, best first within each tier
 
 
-def advise(
-    stage: Stage, settings: SchedulerSettings, name: str, backfill: str = BACKFILL
-) -> Advice:
+def advise(stage: Stage, order: Sequence[int], name: str, backfill: str = BACKFILL) -> Advice:
     """Compare a live queue in Slurm's order with the same queue in another.
 
     Args:
-        settings: The order: a policy, and the estimates that it goes by.
+        order: Positions in `stage.snapshot.waiting`, best first.
         name: What the order is called.
         backfill: Slurm's backfilling, as of `hpcgym.simulate`.
 
     Raises:
-        PolicyError: What is no single order.
         LiveError: A mode that would not run the jobs that are running.
     """
-    now_order, order = stage.slurm_order(), stage.wanted_order(settings)
+    now_order = stage.slurm_order()
     starts_now, starts = (stage.starts(each, backfill) for each in (now_order, order))
     first_now, first = _first_starts(stage, starts_now), _first_starts(stage, starts)
     ranks_now, ranks = _ranks(stage, now_order), _ranks(stage, order)
@@ -106,7 +101,6 @@ def advise(
         tuple(jobs),
         notes,
         tuple(_totals(stage, starts_now, starts, name)),
-        tuple(waiting[at] for at in order),
     )
 
 

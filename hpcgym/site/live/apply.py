@@ -51,6 +51,7 @@ class Factors:
     site: int
     total: float  # the sum of its terms, the site factor among them
     is_bare: bool
+    terms: Mapping[str, float] = field(default_factory=dict)  # by what is weighed, and the nice
 
     @property
     def is_set(self) -> bool:
@@ -61,14 +62,31 @@ class Factors:
 
 
 @dataclass
+class Plan:
+    """What a cycle is to tell Slurm."""
+
+    factors: Mapping[int, list[Factors]]  # as Slurm has them now, by job id
+    # Site factors to tell, by job id.
+    told: dict[int, int] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)  # jobs of the journal that are of no concern
+    # Waiting jobs that are left alone, by reason.
+    left: dict[str, list[str]] = field(default_factory=dict)
+
+    def priority(self, job: WaitingJob) -> float:
+        """Return the priority that a job will have."""
+        site = self.told.get(job.job_id)
+        if site is None or job.job_id not in self.factors:
+            return job.priority
+        return _priority(self.factors[job.job_id][0]) + site - self.factors[job.job_id][0].site
+
+
+@dataclass
 class Outcome:
     """What a cycle, or a restoring, has done."""
 
     # Site factors that Slurm was told, by job id.
     told: dict[int, int] = field(default_factory=dict)
     cleared: set[int] = field(default_factory=set)  # jobs that are of no concern any more
-    # Waiting jobs that were left alone, by reason.
-    left: dict[str, list[str]] = field(default_factory=dict)
     expires: float = 0.0  # until when site factors hold, Unix s
 
 
@@ -133,49 +151,55 @@ def read_factors() -> dict[int, list[Factors]]:
     """
     factors: dict[int, list[Factors]] = {}
     for _, values in rows_of("factors", asked("factors")):
-        summed = [values["site"], -values["nice"], *(values[term.name] for term in TERMS)]
-        made = Factors(values["priority"], values["site"], sum(summed), not any(summed))
+        terms = {term.name: values[term.name] for term in TERMS} | {"nice": -values["nice"]}
+        summed = [values["site"], *terms.values()]
+        made = Factors(values["priority"], values["site"], sum(summed), not any(summed), terms)
         factors.setdefault(values["job_id"], []).append(made)
     return factors
 
 
-def cycle(
+def plan_of(
     lines: Sequence[Sequence[WaitingJob]],
     waiting: Sequence[WaitingJob],
     partitions: Sequence[str],
     bounds: Bounds,
     journal: Journal,
-    hold_s: float,
-) -> Outcome:
-    """Put waiting jobs in order, and take back what is no longer wanted.
+    factors: Mapping[int, list[Factors]],
+) -> Plan:
+    """Plan to put waiting jobs in order, and to take back what is no longer wanted.
 
     Args:
         lines: Jobs, best first, of each line: those that compete by priority.
         waiting: All waiting jobs.
         partitions: Those whose jobs may be moved.
-        hold_s: How long site factors hold unless a later cycle renews them, s.
+        factors: As of `read_factors`.
+    """
+    plan = Plan(factors)
+    movable = _movable(lines, waiting, partitions, journal, plan)
+    plan.told = planned(movable, bounds)
+    stay = {job.job_id: job.site for line in movable for job in line}
+    back, plan.gone = _to_restore(journal, factors, stay)
+    plan.told |= dict.fromkeys(back, 0)
+    plan.told |= _told_again(plan.told, stay, waiting)
+    return plan
+
+
+def cycle(plan: Plan, journal: Journal, hold_s: float) -> Outcome:
+    """Tell Slurm what is planned; it holds for `hold_s` seconds unless a later cycle renews it.
 
     Raises:
         LiveError: Slurm does not answer, or refuses a change.
     """
-    factors = read_factors()
-    outcome = Outcome()
-    movable = _movable(lines, waiting, partitions, factors, journal, outcome)
-    told = planned(movable, bounds)
-    stay = {job.job_id: job.site for line in movable for job in line}
-    back, gone = _to_restore(journal, factors, stay)
-    told |= dict.fromkeys(back, 0)
-    told |= _told_again(told, stay, waiting)
     now = time.time()
-    outcome.expires = now + hold_s
-    journal.intend(now, outcome.expires, told)
-    _tell(told, gone, journal, outcome)
+    outcome = Outcome(expires=now + hold_s)
+    journal.intend(now, outcome.expires, plan.told)
+    _tell(plan.told, plan.gone, journal, outcome)
     return outcome
 
 
-def lines_of(stage: Stage, order: Iterable[WaitingJob]) -> Iterator[list[WaitingJob]]:
+def lines_of(stage: Stage, order: Iterable[int]) -> Iterator[list[WaitingJob]]:
     """Yield the waiting jobs of each priority tier of a machine, in an order that has tiers."""
-    for _, line in groupby(order, stage.snapshot.tier):
+    for _, line in groupby((stage.snapshot.waiting[at] for at in order), stage.snapshot.tier):
         yield list(line)
 
 
@@ -190,7 +214,7 @@ def restore(journal: Journal, *, only_expired: bool = False) -> Outcome:
     """
     outcome = Outcome()
     now = time.time()
-    over = now >= journal.expires if journal.sites else now < journal.last_at + FORGETS_S
+    over = journal.has_expired(now) if journal.sites else now < journal.last_at + FORGETS_S
     if only_expired and not over:
         return outcome
     ensure_controller()
@@ -206,11 +230,11 @@ def _movable(
     lines: Sequence[Sequence[WaitingJob]],
     waiting: Sequence[WaitingJob],
     partitions: Sequence[str],
-    factors: Mapping[int, list[Factors]],
     journal: Journal,
-    outcome: Outcome,
+    plan: Plan,
 ) -> list[list[MovableJob]]:
     """Return the jobs that may be moved, and note why others are left alone."""
+    factors = plan.factors
     refused = {job.job_id: _why_left(job, partitions, factors, journal) for job in waiting}
     whole = {  # what is told of an array reaches each of its tasks
         _array(job)
@@ -226,9 +250,9 @@ def _movable(
                 why = "an array with such tasks"
             if why is None:
                 of_job = factors[job.job_id][0]
-                movable[-1].append(MovableJob(job.job_id, job.user, of_job.priority, of_job.site))
+                movable[-1].append(MovableJob(job.job_id, job.user, _priority(of_job), of_job.site))
             else:
-                outcome.left.setdefault(why, []).append(job.array_id)
+                plan.left.setdefault(why, []).append(job.array_id)
     return movable
 
 
@@ -256,7 +280,15 @@ def _why_left(
         return _ANOTHERS
     if len(of_job) > 1 or "," in job.partition:
         return "in several partitions"
-    return "priority at its lowest" if of_job[0].priority < FLOOR else None
+    return "priority at its lowest" if _priority(of_job[0]) - of_job[0].site < FLOOR else None
+
+
+def _priority(of_job: Factors) -> int:
+    """Return a job's priority; the sum of its terms where Slurm shows none so low.
+
+    So a job that its site factor has put there is not taken for one that is there by itself.
+    """
+    return of_job.priority if of_job.priority >= FLOOR else min(round(of_job.total), FLOOR - 1)
 
 
 def _array(job: WaitingJob) -> int:

@@ -25,7 +25,7 @@ class MovableJob:
 
     job_id: int
     user: str
-    priority: int  # as Slurm has it now, `FLOOR` or more
+    priority: int  # as Slurm has it now; below `FLOOR` the sum of its terms
     site: int  # its site factor now, which is part of that
 
     @property

@@ -7,6 +7,8 @@ a JSON object with `at`, Unix s, and one of:
 |---|---|
 | `set` | site factors by job id that Slurm is about to be told |
 | `expires` | beside `set`: until when all that is in force holds, Unix s |
+| `boot` | beside `set`: which boot of the machine it was |
+| `up` | the same instant as `expires`, s since that boot, by a clock that nobody sets |
 | `cleared` | job ids whose site factor is 0 again or another's, or that have ended |
 | `off` | nothing was changed, as this day is one without |
 """
@@ -35,6 +37,8 @@ class Journal:
         former: The same of jobs that are cleared; a controller that is killed may forget the last
             seconds, and have them again.
         expires: Until when they hold, Unix s.
+        boot: The boot at which that was noted, "" if not known.
+        up: The same instant, s since then.
         last_at: When the last entry was made, Unix s.
         descriptors: What a process must inherit to keep the journal locked.
     """
@@ -44,6 +48,7 @@ class Journal:
         self.sites: dict[int, list[int]] = {}
         self.former: dict[int, list[int]] = {}
         self.expires = 0
+        self.boot, self.up = "", 0
         self.last_at = 0
         self.descriptors = (descriptor,)
         text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
@@ -54,7 +59,9 @@ class Journal:
     def _take(self, entry: Mapping[str, Any]) -> None:
         for job, site in entry.get("set", {}).items():
             self.sites.setdefault(int(job), []).append(site)
-        self.expires = entry.get("expires", self.expires)
+        if "expires" in entry:
+            self.expires = entry["expires"]
+            self.boot, self.up = entry.get("boot", ""), entry.get("up", 0)
         for job in entry.get("cleared", ()):
             self.former.setdefault(job, []).extend(self.sites.pop(job, ()))
         self.last_at = entry["at"]
@@ -63,10 +70,23 @@ class Journal:
         """Return the site factors of a job that may be of these changes."""
         return [*self.sites.get(job, ()), *self.former.get(job, ())]
 
+    def has_expired(self, now: float) -> bool:
+        """Tell whether changes hold no longer, by the clock since the boot where it is the same.
+
+        By the clock of the day they also do so at an instant before the last entry, as then that
+        clock has been set back, and may have been days ahead.
+        """
+        boot, up = boot_clock()
+        if boot and boot == self.boot:
+            return up >= self.up
+        return not self.last_at <= now < self.expires
+
     def intend(self, at: float, expires: float, sites: Mapping[int, int]) -> None:
         """Note site factors before Slurm is told; what is in force holds until `expires`, too."""
         told = {str(job): site for job, site in sites.items()}
-        self._append({"at": int(at), "expires": int(expires), "set": told})
+        boot, up = boot_clock()
+        until = {"expires": int(expires), "boot": boot, "up": int(up + expires - at)}
+        self._append({"at": int(at), **until, "set": told})
 
     def clear(self, at: float, jobs: Iterable[int]) -> None:
         """Note jobs whose site factor is no longer of these changes."""
@@ -90,6 +110,15 @@ class Journal:
             raise OutputError(f"{self.path}: {error.strerror}; nothing more is noted") from error
         self._torn = False
         self._take(entry)
+
+
+def boot_clock() -> tuple[str, float]:
+    """Return which boot of the machine this is, "" if not known, and the s since then."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return "", 0.0
+    return boot, time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _entries(text: bytes) -> Iterator[dict[str, Any]]:

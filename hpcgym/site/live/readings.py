@@ -202,8 +202,13 @@ SPRIO = (
     Column("%S", "site", _whole),
 )
 TERMS = (
-    *(Column(f"%{letter}", letter, _whole) for letter in "ABFJPQ"),
-    Column("%T", "trackable", _each),
+    Column("%A", "age", _whole),
+    Column("%B", "association", _whole),
+    Column("%F", "fair share", _whole),
+    Column("%J", "job size", _whole),
+    Column("%P", "partition's", _whole),
+    Column("%Q", "QOS", _whole),
+    Column("%T", "TRES", _each),
 )
 """Of a priority, beside the site factor and the nice."""
 

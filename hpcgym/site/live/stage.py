@@ -9,9 +9,10 @@ more job is submitted now, so that a pass is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -162,14 +163,16 @@ class Stage:
                     after[row] = earlier
         return after if max(after) >= 0 else None
 
-    def slurm_order(self) -> list[int]:
+    def slurm_order(
+        self, priority: Callable[[WaitingJob], float] = attrgetter("priority")
+    ) -> list[int]:
         """Return positions in `snapshot.waiting` as Slurm takes them: tier, priority, lowest id."""
         waiting = self.snapshot.waiting
         return sorted(
             range(len(waiting)),
             key=lambda at: (
                 -self.snapshot.tier(waiting[at]),
-                -waiting[at].priority,
+                -priority(waiting[at]),
                 waiting[at].job_id,
             ),
         )
@@ -250,8 +253,3 @@ class Stage:
             )
         starts: IntArray = schedule.start_time[first:] + self.snapshot.now
         return starts
-
-
-def wanted_jobs(stage: Stage, settings: SchedulerSettings) -> list[WaitingJob]:
-    """Return the waiting jobs that an order can help, as a policy orders them now, best first."""
-    return [stage.snapshot.waiting[at] for at in stage.wanted_order(settings)]

@@ -18,7 +18,8 @@ HOLDS = runs(9, 12, 700, 100)
 def advice_on(*waiting, policy="SAF", backfill="conservative"):
     """Return advice on a queue beside the job that runs."""
     (snapshot,) = snapshots_of(reading(waiting, [HOLDS]))
-    return advise(Stage(snapshot, no_past()), SchedulerSettings(policy), policy, backfill)
+    stage = Stage(snapshot, no_past())
+    return advise(stage, stage.wanted_order(SchedulerSettings(policy)), policy, backfill)
 
 
 def test_jobs_have_ranks_and_starts_in_both_orders():

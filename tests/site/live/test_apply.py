@@ -10,12 +10,21 @@ from pathlib import Path
 
 import pytest
 from fake_slurm import CONFIG, Slurm
+from hypothesis import given
+from hypothesis import strategies as st
 from live_queues import waits
 
 from hpcgym.base.errors import LiveError
-from hpcgym.site.live import apply
-from hpcgym.site.live.apply import cycle, refuse_unfit, restore
-from hpcgym.site.live.changes import Bounds
+from hpcgym.site.live import apply, journal
+from hpcgym.site.live.apply import (
+    Factors,
+    cycle,
+    plan_of,
+    read_factors,
+    refuse_unfit,
+    restore,
+)
+from hpcgym.site.live.changes import FLOOR, Bounds
 from hpcgym.site.live.journal import opened
 from hpcgym.site.live.readings import WaitingJob
 
@@ -34,7 +43,8 @@ class SlurmInCycles(Slurm):
         """Make a cycle that wants an order of jobs, which are all there are."""
         with opened(self.journal) as journal:
             jobs = [job if isinstance(job, WaitingJob) else waiting(job) for job in order]
-            return cycle([jobs], jobs, ["batch"], FREE, journal, hold_s)
+            self.plan = plan_of([jobs], jobs, ["batch"], FREE, journal, read_factors())
+            return cycle(self.plan, journal, hold_s)
 
     def restore(self, **how):
         """Restore."""
@@ -112,15 +122,82 @@ def test_what_others_have_set_is_never_touched(slurm):
         j8={"base": 800, "site": 0, "shown": 900},
     )
     outside = waiting(7, partition="debug")
-    outcome = slurm.cycle([1, 8, 2, 5, 6, outside, 3, 4])
+    slurm.cycle([1, 8, 2, 5, 6, outside, 3, 4])
     assert set(slurm.told()) == {3}
-    assert outcome.left == {
+    assert slurm.plan.left == {
         "priority set by hand": ["1", "8"],
         "site factor of somebody else": ["2"],
         "without a priority now": ["5"],
         "priority at its lowest": ["6"],
         "in a partition that is not named": ["7"],
     }
+
+
+class Remembered:
+    """The part of a journal that a plan reads, in memory."""
+
+    def __init__(self):
+        self.sites, self.former = {}, {}
+
+    def known(self, job):
+        return self.sites.get(job, [])
+
+
+@given(
+    st.lists(st.tuples(st.integers(-30, 4_000), st.integers(0, 300)), min_size=2, max_size=7),
+    st.sampled_from([40, 900, 20_000]),
+    st.integers(0, 3),
+)
+def test_cycles_settle_and_a_job_that_they_put_lowest_stays_theirs(jobs, most, n_sinking):
+    """Jobs lose points in the first cycles, as users who run do; Slurm shows 1 for all below."""
+    bounds, journal = Bounds(most, 10**9, 10**9), Remembered()
+    sites = dict.fromkeys(range(1, len(jobs) + 1), 0)
+    line = [waiting(job) for job in sites]
+    for turn in range(n_sinking + 4):
+        base = {
+            job: start - loss * min(turn, n_sinking)
+            for job, (start, loss) in enumerate(jobs, start=1)
+        }
+        total = {job: base[job] + site for job, site in sites.items()}
+        factors = {
+            job: [Factors(max(total[job], 1), site, total[job], False)]
+            for job, site in sites.items()
+        }
+        plan = plan_of([line], line, ["batch"], bounds, journal, factors)
+        lowest = {str(job) for job in base if base[job] < FLOOR}
+        assert set(plan.left.get("priority at its lowest", ())) == lowest
+        for job, site in plan.told.items():
+            journal.sites.setdefault(job, []).append(site)
+        sites |= plan.told
+    assert plan.told == {}
+
+
+def test_a_job_that_sinks_where_it_was_put_keeps_its_site_factor(slurm):
+    slurm.cycle([3, 2, 1])
+    slurm.cycle([1, 2, 3])
+    state = slurm.read()
+    job = min(state["jobs"], key=lambda each: state["jobs"][each]["site"])
+    state["jobs"][job]["base"] = 5
+    slurm.write(**state)
+    slurm.cycle([1, 2, 3])
+    assert slurm.plan.left == {} and slurm.order() == [1, 2, 3]
+    assert slurm.cycle([1, 2, 3]).told == {}
+
+
+def test_changes_expire_by_a_clock_that_nobody_sets(slurm, monkeypatch):
+    tomorrow = time.time() + 86_400
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: tomorrow)
+        slurm.cycle([1, 2, 3], hold_s=600)
+    assert slurm.restore(only_expired=True).told == {}  # ten minutes are not over
+    with monkeypatch.context() as later:
+        later.setattr(journal, "boot_clock", lambda: ("another boot", 5.0))
+        assert slurm.restore(only_expired=True).told  # the clock was set back since
+    slurm.cycle([1, 2, 3], hold_s=600)
+    boot, up = journal.boot_clock()
+    monkeypatch.setattr(journal, "boot_clock", lambda: (boot, up + 601))
+    assert slurm.restore(only_expired=True).told
+    assert set(slurm.sites().values()) == {0}
 
 
 def test_a_site_factor_that_somebody_changes_meanwhile_stays(slurm):
@@ -255,11 +332,11 @@ def test_a_cycle_that_is_killed_in_the_middle_is_restored(slurm, n_updates):
         import sys
         sys.path[:0] = {sys.path!r}
         from test_apply import FREE, waiting
-        from hpcgym.site.live.apply import cycle
+        from hpcgym.site.live.apply import cycle, plan_of, read_factors
         from hpcgym.site.live.journal import opened
         with opened({str(slurm.journal)!r}) as journal:
             jobs = [waiting(job) for job in (1, 2, 3)]
-            cycle([jobs], jobs, ["batch"], FREE, journal, 600)
+            cycle(plan_of([jobs], jobs, ["batch"], FREE, journal, read_factors()), journal, 600)
     """
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment)

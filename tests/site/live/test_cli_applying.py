@@ -60,6 +60,31 @@ def test_a_cycle_says_what_it_did_and_how_to_take_it_back(run, slurm):
     assert "hpcgym advise --restore --journal" in shown
 
 
+def test_a_dry_run_lists_what_would_be_told_and_why_and_changes_nothing(
+    run, slurm, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = run(*APPLY, "--dry-run")
+    said = " ".join(shown.split())
+    assert "A cycle would tell" in said and "Nothing is told now." in said
+    assert "site factor" in said and "fair share" in said  # what priorities are made of
+    assert slurm.told() == {} and not (tmp_path / "state" / "hpcgym").exists()
+    counts = re.search(r"A cycle would tell (.*?) back to 0", said).group(1)
+    assert counts in " ".join(run(*APPLY).split())
+    assert slurm.told()
+
+
+def test_a_forecast_beside_bounds_is_of_the_order_that_they_leave(run, slurm):
+    words = ("advise", "--apply", "--dry-run", "--partition", "batch", "--days", 0)
+    narrow, wide, free = (
+        json.loads(run(*words, "--job-points", points, "--format", "json"))
+        for points in (1, 90_000, 900_000)
+    )
+    assert [row["job"] for row in wide] == [row["job"] for row in free]
+    ranked = [row for row in narrow if row["rank"]]
+    assert [row["rank"] for row in ranked] == [row["rank_now"] for row in ranked]
+
+
 def test_no_job_is_moved_beyond_its_points(run, slurm):
     run("advise", "--apply", "--partition", "batch", "--job-points", 700, "--days", 0)
     assert 0 < max(abs(site) for site in slurm.sites().values()) <= 700
@@ -136,7 +161,7 @@ def test_the_shipped_units_call_what_there_is(run, slurm, tmp_path):
     assert any(slurm.sites().values())
     assert "0 jobs" in run(*words)
     journal = Path(words[-1])
-    journal.write_text(re.sub(r'"expires": \d+', '"expires": 1', journal.read_text()))
+    journal.write_text(re.sub(r'"(expires|up)": \d+', r'"\1": 1', journal.read_text()))
     assert "0 jobs" not in run(*words)
     assert not any(slurm.sites().values())
     timer = shipped.joinpath("hpcgym-restore.timer").read_text()

@@ -10,8 +10,13 @@ from hpcgym.base.errors import LiveError, PolicyError
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.site.live.run_times import Past, no_past
 from hpcgym.site.live.snapshot import snapshots_of
-from hpcgym.site.live.stage import Stage, wanted_jobs
+from hpcgym.site.live.stage import Stage
 from reference_queue import Runs, Waits, starts_of
+
+
+def wanted_jobs(stage, settings):
+    """Return the waiting jobs as a policy orders them now, best first."""
+    return [stage.snapshot.waiting[at] for at in stage.wanted_order(settings)]
 
 
 def stage_of(read, past=None):
