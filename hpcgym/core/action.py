@@ -28,34 +28,31 @@ class Action:
     sheet leaves out what follows `Source:`.
 
     Attributes:
-        NAME: What the keyword `action` names.
-        SIZE: Numbers of an action that is a vector, or choices of one that is a number. Where the
-            keywords decide, "n_slots" or "len(policies)".
-        IS_VECTOR: Whether an action is a vector of numbers from -1 to 1, or one whole number.
-        TAKES: Keywords that only such kinds take: "policies", "invalid".
-        LASTS: Whether an action can order all passes until the next decision.
-        USUAL_DECIDE: When an agent decides where the keyword `decide` says nothing.
-        USUAL_SLOTS: Jobs that an agent sees where the keyword `n_slots` says nothing.
-        SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
-        SHOWS_TRIALS: Whether they show those of `TrialField` and `JobTrialField`.
-        ON_NODES: Whether there are such actions on machines of nodes.
-        FIELDS: All that observations show, where that is not jobs and cluster; None = these.
-        KNOWN: Corrections of the start to try before others, where one holds for whole weeks.
         policies: Policies that its kernel finds in `ActionSpec.rule`.
         size: `SIZE`, as a number.
     """
 
-    NAME: ClassVar[str]
+    NAME: ClassVar[str]  # what the keyword `action` names
+    # Numbers of an action that is a vector, or choices of one that is a number. Where the keywords
+    # decide, "n_slots" or "len(policies)".
     SIZE: ClassVar[int | str]
+    # Whether an action is a vector of numbers from -1 to 1, or one whole number.
     IS_VECTOR: ClassVar[bool] = True
+    # Keywords that only such kinds take: "policies", "invalid".
     TAKES: ClassVar[tuple[str, ...]] = ()
-    LASTS: ClassVar[bool] = False
+    LASTS: ClassVar[bool] = False  # whether an action can order all passes until the next decision
+    # When an agent decides where the keyword `decide` says nothing.
     USUAL_DECIDE: ClassVar[str | int] = "contested"
+    # Jobs that an agent sees where the keyword `n_slots` says nothing.
     USUAL_SLOTS: ClassVar[int] = 32
+    # Whether observations show the fields of `ControlsField`.
     SHOWS_CONTROLS: ClassVar[bool] = False
+    # Whether they show those of `TrialField` and `JobTrialField`.
     SHOWS_TRIALS: ClassVar[bool] = False
-    ON_NODES: ClassVar[bool] = True
+    ON_NODES: ClassVar[bool] = True  # whether there are such actions on machines of nodes
+    # All that observations show, where that is not jobs and cluster; None = these.
     FIELDS: ClassVar[type[ObservationField] | None] = None
+    # Corrections of the start to try before others, where one holds for whole weeks.
     KNOWN: ClassVar[tuple[tuple[float, ...], ...]] = ()
 
     def __init__(self, n_slots: int, policies: Sequence[str] | None = None) -> None:

@@ -247,7 +247,6 @@ class Easy(Backfill):
     trial: Any = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no cap, and what says more about a cap that is not there."""
         share = "a share of the machine >= 0"
         for key, what in (
             ("cap", f"{share} or inf"),
@@ -494,7 +493,6 @@ def _takers() -> list[str]:
 
 
 def _parameters_of(part: str, text: str, allowed: list[str]) -> dict[str, Any]:
-    """Read the text behind the colon."""
     given: dict[str, Any] = {}
     for stated in text.split(","):
         key, equals, value = stated.partition("=")
@@ -533,7 +531,6 @@ def text_of_part(part: Any) -> str:
 
 
 def _text_of(value: object) -> str:
-    """Write a value as `_value_of` reads it."""
     return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 

@@ -26,30 +26,19 @@ LARGEST_TIME = 2**52
 
 
 class JobColumn(NamedTuple):
-    """What holds of a column.
+    """What holds of a column."""
 
-    Attributes:
-        least: Least value of a job; None: any whole number, or true or false.
-        most: Largest value; of processors and partitions the machine has its own.
-        default: Value where none is given; None: it is needed, or made of what else is known.
-        swf: The field of SWF that states it; "" = none.
-        on_nodes: Whether only machines of nodes know it.
-        is_flag: Whether it is true or false.
-        decides: Whether a schedule may depend on it, so that digests of jobs have it.
-        optional: Whether a table has it only where it is given.
-        names: What frames and files say in place of 0, 1 and so on.
-        refers: Whether it names another job: by position, in frames and files by id, -1 = none.
-    """
-
-    least: int | None = None
-    most: int = LARGEST_TIME
+    least: int | None = None  # least value of a job; None: any whole number, or true or false
+    most: int = LARGEST_TIME  # largest value; of processors and partitions the machine has its own
+    # Value where none is given; None: it is needed, or made of what else is known.
     default: int | None = None
-    swf: str = ""
-    on_nodes: bool = False
-    is_flag: bool = False
-    decides: bool = True
-    optional: bool = False
-    names: tuple[str, ...] = ()
+    swf: str = ""  # the field of SWF that states it; "" = none
+    on_nodes: bool = False  # whether only machines of nodes know it
+    is_flag: bool = False  # whether it is true or false
+    decides: bool = True  # whether a schedule may depend on it, so that digests of jobs have it
+    optional: bool = False  # whether a table has it only where it is given
+    names: tuple[str, ...] = ()  # what frames and files say in place of 0, 1 and so on
+    # Whether it names another job: by position, in frames and files by id, -1 = none.
     refers: bool = False
 
 

@@ -142,7 +142,6 @@ def urgent_policy(
 
 
 def _name_of(weights: NDArray[np.float64]) -> str:
-    """Return the weights as text."""
     named = zip(TERMS, weights, strict=True)
     shown = [f"{term}={weight:g}" for term, weight in named if weight]
     return f"index:{','.join(shown)}"

@@ -35,24 +35,14 @@ JOB_METRICS = ("wait_time", "turnaround_time", "slowdown", "bsld", "pp_bsld")
 
 
 def slowdown(wait_time: IntArray, run_time: IntArray) -> FloatArray:
-    """Compute 1 + w / p, the turnaround over the run time; NaN for jobs of zero run time.
-
-    Example:
-        >>> slowdown(np.array([30, 0, 5]), np.array([10, 10, 0]))
-        array([ 4.,  1., nan])
-    """
+    """Compute 1 + w / p, the turnaround over the run time; NaN for jobs of zero run time."""
     result = np.full(len(run_time), np.nan)
     np.divide(wait_time, run_time, out=result, where=run_time > 0)
     return result + 1.0
 
 
 def bsld(wait_time: IntArray, run_time: IntArray) -> FloatArray:
-    """Compute max((w + p) / max(p, tau), 1), the bounded slowdown.
-
-    Example:
-        >>> bsld(np.array([30, 8, 5]), np.array([20, 4, 0]))
-        array([2.5, 1.2, 1. ])
-    """
+    """Compute max((w + p) / max(p, tau), 1), the bounded slowdown."""
     return np.maximum((wait_time + run_time) / np.maximum(run_time, BSLD_BOUND_S), 1.0)
 
 
@@ -83,11 +73,6 @@ def utilisation(
     """Compute sum(p q) / (M makespan), the used fraction of the machine; 0 where the makespan is 0.
 
     Processor-seconds that were `lacking` are taken off M makespan.
-
-    Example:
-        >>> jobs = np.array([0, 0]), np.array([0, 10]), np.array([10, 10]), np.array([4, 2])
-        >>> utilisation(*jobs, machine_processors=4)
-        0.75
     """
     span = makespan(submit_time, start_time, run_time)
     work = int((run_time * processors).sum())
@@ -169,13 +154,6 @@ def summary(
       as capacity.
 
     Source: The fractions are those of Carastan-Santos et al. 2019, figure 3.
-
-    Example:
-        >>> jobs = Workload.from_arrays([0, 0], [20, 20], [20, 20], [4, 4], machine_processors=4)
-        >>> never = np.zeros(2, dtype=bool)
-        >>> metrics = summary(jobs, np.array([0, 20]), jobs.run_time, never, never)
-        >>> metrics["mean_bsld"], metrics["max_wait_time"], metrics["utilisation"]
-        (1.5, 20.0, 1.0)
     """
     is_started = start_time >= 0
     is_complete = bool(is_started.all())
@@ -244,11 +222,6 @@ def weekly(values: FloatArray, time: IntArray) -> dict[str, NDArray[np.generic]]
     values), `mean` (NaN in a week without jobs) and `cumulative_mean` (NaN before the first job).
 
     Source: Carastan-Santos et al. 2019, figure 1, where jobs belong to the week of their end.
-
-    Example:
-        >>> series = weekly(np.array([1.0, 3.0, 5.0]), np.array([0, 9, WEEK_S]))
-        >>> series["mean"], series["cumulative_mean"]
-        (array([2., 5.]), array([2., 3.]))
     """
     week = time // WEEK_S
     has_metric = ~np.isnan(values)

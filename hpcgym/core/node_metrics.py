@@ -111,12 +111,7 @@ def groups_per_job(machine: Machine, placement: Placement) -> IntArray:
 
 
 def node_ranges(placement: Placement) -> list[str]:
-    """Return the nodes of each job as text, as `hpcgym.base.ranges.number_ranges` writes it.
-
-    Example:
-        >>> node_ranges(Placement(np.array([0, 3, 4]), np.array([0, 1, 5, 5]), np.ones(4)))
-        ['0-1,5', '5']
-    """
+    """Return the nodes of each job as text, as `hpcgym.base.ranges.number_ranges` writes it."""
     node = placement.node
     begins = np.ones(len(node) + 1, dtype=bool)  # a run of consecutive ids, and the end of all
     begins[1:-1] = node[1:] != node[:-1] + 1
@@ -217,10 +212,6 @@ def mean_between(time: IntArray, values: IntArray, edges: FloatArray) -> FloatAr
     """Average a value over each stretch between two edges, s, shape (n_edges - 1,).
 
     The value is `values[i]` from `time[i]` to `time[i + 1]`, and 0 outside.
-
-    Example:
-        >>> mean_between(np.array([0, 10, 20]), np.array([4, 1, 0]), np.array([0.0, 15.0, 25.0]))
-        array([3. , 0.5])
     """
     total = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(time).astype(np.float64))])
     means: FloatArray = np.diff(np.interp(edges, time, total)) / np.diff(edges)

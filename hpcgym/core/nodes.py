@@ -152,31 +152,18 @@ class Placement(NamedTuple):
 
 
 class NodeSizes(NamedTuple):
-    """How large the arrays of nodes of a state are.
+    """How large the arrays of nodes of a state are."""
 
-    Attributes:
-        nodes: Nodes of the machine.
-        groups: Their groups.
-        partitions: Partitions.
-        components: Components.
-        shapes: Shapes of requests.
-        requests: Distinct requests: shapes, each with a number of chunks.
-        placements: Nodes of all jobs at most.
-        reservations: Reservations of a pass at most, and one that is tried.
-        planned: Nodes of these at most.
-        changes: Beginnings and ends of outages of nodes.
-    """
-
-    nodes: int = 0
+    nodes: int = 0  # nodes of the machine
     groups: int = 0
     partitions: int = 0
     components: int = 0
-    shapes: int = 0
-    requests: int = 0
-    placements: int = 0
-    reservations: int = 0
-    planned: int = 0
-    changes: int = 0
+    shapes: int = 0  # shapes of requests
+    requests: int = 0  # distinct requests: shapes, each with a number of chunks
+    placements: int = 0  # nodes of all jobs at most
+    reservations: int = 0  # reservations of a pass at most, and one that is tried
+    planned: int = 0  # nodes of these at most
+    changes: int = 0  # beginnings and ends of outages of nodes
 
     def fit(self, room: NodeSizes) -> bool:
         """Tell whether a state of other sizes has room for these."""

@@ -24,19 +24,12 @@ from hpcgym.core.loaders import ByName
 
 
 class ObservationField(IntEnum):
-    """A field of an observation; as a number it is its place.
+    """A field of an observation; as a number it is its place."""
 
-    Attributes:
-        meaning: What is measured, with its unit.
-        formula: How that becomes the number shown.
-        low: The least number shown.
-        high: The largest number shown.
-    """
-
-    meaning: str
-    formula: str
-    low: float
-    high: float
+    meaning: str  # what is measured, with its unit
+    formula: str  # how that becomes the number shown
+    low: float  # the least number shown
+    high: float  # the largest number shown
 
     def __new__(
         cls, meaning: str, formula: str, low: float = 0, high: float = 1
@@ -310,10 +303,6 @@ class OwnField:
     """A field that is shown if it is named, behind all others; most are a user's own.
 
     Attributes are as of `ObservationField`, and:
-
-    Attributes:
-        show: Its kernel: `show(jobs, sim, job)` of a visible job, or `show(jobs, sim)`.
-        keeps: The event that keeps what it shows, unless a policy goes by the like; None = none.
     """
 
     field_name: str
@@ -321,7 +310,9 @@ class OwnField:
     formula: str
     low: float
     high: float
+    # Its kernel: `show(jobs, sim, job)` of a visible job, or `show(jobs, sim)`.
     show: Callable[..., float]
+    # The event that keeps what it shows, unless a policy goes by the like; None = none.
     keeps: Any = None
 
     @property

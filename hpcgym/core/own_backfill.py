@@ -106,22 +106,15 @@ class Profile:
 
 @dataclass(frozen=True)
 class OwnPass:
-    """What a mode of your own sees at a pass. Times are s.
+    """What a mode of your own sees at a pass. Times are s."""
 
-    Attributes:
-        now: The clock.
-        machine_processors: Processors of the machine.
-        free_processors: Those that are idle now.
-        queue: The waiting jobs in order. Jobs beyond the threshold come first, first come first
-            served, and are flagged; nothing else enforces the threshold.
-        running: The running jobs, by estimated end.
-    """
-
-    now: int
+    now: int  # the clock
     machine_processors: int
-    free_processors: int
+    free_processors: int  # those that are idle now
+    # The waiting jobs in order. Jobs beyond the threshold come first, first come first served, and
+    # are flagged; nothing else enforces the threshold.
     queue: tuple[WaitingJob, ...]
-    running: tuple[RunningJob, ...]
+    running: tuple[RunningJob, ...]  # the running jobs, by estimated end
 
     def profile(self) -> Profile:
         """Return the profile of the running jobs, to make reservations in."""

@@ -46,17 +46,12 @@ DEMANDS = {
 
 
 class Part(NamedTuple):
-    """A part of a simulation.
+    """A part of a simulation."""
 
-    Attributes:
-        text: What messages call it.
-        demands: Words of `DEMANDS`, each with what messages say; "" = what stands there.
-        lacks: Words that it cannot meet, each with what messages add; "" = nothing.
-    """
-
-    text: str
+    text: str  # what messages call it
+    # Words of `DEMANDS`, each with what messages say; "" = what stands there.
     demands: Mapping[str, str]
-    lacks: Mapping[str, str]
+    lacks: Mapping[str, str]  # words that it cannot meet, each with what messages add; "" = nothing
 
 
 def why_not(part: Part, other: Part) -> str:

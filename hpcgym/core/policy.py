@@ -179,7 +179,6 @@ class Policy:
         return rule_of(self.order)
 
     def __repr__(self) -> str:
-        """Show the name."""
         return f"Policy({self.name!r})"
 
 

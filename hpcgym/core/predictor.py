@@ -107,7 +107,6 @@ class Predictor:
         return requested_time
 
     def __str__(self) -> str:
-        """Return the text that names it."""
         return f"f-model:f={self.f:g},seed={self.seed}" if self.kind == "f-model" else self.kind
 
 
@@ -146,7 +145,6 @@ def as_predictor(estimates: str | Predictor | Ask) -> Predictor:
 
 
 def _f_model(text: str, parameters: str) -> Predictor:
-    """Read the parameters of an f-model."""
     given: dict[str, str] = {}
     for part in filter(None, parameters.split(",")):
         key, _, value = (piece.strip() for piece in part.partition("="))

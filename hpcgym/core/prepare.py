@@ -42,33 +42,22 @@ _DECIDE = {"never": s.DECIDE_NEVER, "contested": s.DECIDE_CONTESTED, "event": s.
 
 @dataclass(frozen=True, eq=False)
 class PreparedEpisode:
-    """What kernels read of a workload under one set of settings.
+    """What kernels read of a workload under one set of settings."""
 
-    Attributes:
-        workload: The job table it was made from.
-        table: The jobs.
-        setting: `Sim.setting` by name.
-        weight: `Sim.weight`, shape (N_ORDERS, N_WEIGHTS).
-        backfill_parameter: `Sim.backfill_parameter`, shape (N_BACKFILL_PARAMETERS,).
-        policy: The primary order.
-        backfill_policy: The backfill order, None = the primary order.
-        log_largest: Natural logarithm of the largest request in s, at least log 2.
-        network: Parameters of the network that expects run times, shape (N_NETWORK,); empty = none.
-        dependencies: What makes jobs wait out of sight; None if nothing does.
-        shares: Shares of the machine that are kept.
-    """
-
-    workload: Workload
+    workload: Workload  # the job table it was made from
     table: Jobs
-    setting: SettingRows
-    weight: NDArray[np.float64]
+    setting: SettingRows  # `Sim.setting` by name
+    weight: NDArray[np.float64]  # `Sim.weight`, shape (N_ORDERS, N_WEIGHTS)
+    # `Sim.backfill_parameter`, shape (N_BACKFILL_PARAMETERS,).
     backfill_parameter: NDArray[np.float64]
-    policy: Policy
-    backfill_policy: Policy | None
-    log_largest: float
+    policy: Policy  # the primary order
+    backfill_policy: Policy | None  # the backfill order, None = the primary order
+    log_largest: float  # natural logarithm of the largest request in s, at least log 2
+    # Parameters of the network that expects run times, shape (N_NETWORK,); empty = none.
     network: NDArray[np.float64]
+    # What makes jobs wait out of sight; None if nothing does.
     dependencies: Dependencies | None = None
-    shares: int = 0
+    shares: int = 0  # shares of the machine that are kept
 
     @property
     def expects(self) -> bool:

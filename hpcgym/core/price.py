@@ -49,46 +49,34 @@ these hours for each hour ahead, summed, and the errors times the hour, summed."
 class Price(Event):
     """Energy has a price for each hour, which is known ahead.
 
-    Attributes:
-        file: CSV of times and prices; "" = generated prices.
-        seed: Of generated prices, which are drawn for each workload anew.
-        kappa: What a delay as long as the request must save for a job to wait, by price times
-            processor-hours; `math.inf` = none waits.
-        power: Kappa is multiplied by (1 + work)^power, with the hours of the machine that wait.
-        cap: Share of the machine that may be busy once a job with a long request has started;
-            wider ones wait until the cap is higher, or over. `math.inf` = all.
-        long: Request that is exceeded by these, s.
-        idle: What an idle processor takes, of a busy one.
-        weight: What the cost counts for beside the bounded slowdown, both over SAF's.
-        noise: Relative standard deviation of a forecast a day ahead; it is in proportion to how
-            far ahead an hour is. Decisions go by forecasts, charges by prices.
-
     Raises:
         PolicyError: A value that is not allowed.
 
     Source: Specification, section 17, "Prices" and "Holding jobs back".
-
-    Example:
-        >>> str(Price(seed=7, kappa=100, power=0.25, cap=0.95))
-        'price:seed=7,kappa=100,power=0.25,cap=0.95'
     """
 
     NAME: ClassVar[str] = "price"
     MAKES_PASSES: ClassVar[bool] = True
     WITHHOLDS: ClassVar[bool] = True
 
-    file: str = ""
-    seed: int = 0
+    file: str = ""  # CSV of times and prices; "" = generated prices
+    seed: int = 0  # of generated prices, which are drawn for each workload anew
+    # What a delay as long as the request must save for a job to wait, by price times
+    # processor-hours; `math.inf` = none waits.
     kappa: float = math.inf
+    # Kappa is multiplied by (1 + work)^power, with the hours of the machine that wait.
     power: float = 0
+    # Share of the machine that may be busy once a job with a long request has started; wider ones
+    # wait until the cap is higher, or over. `math.inf` = all.
     cap: float = math.inf
-    long: int = 7200
-    idle: float = 0.3
-    weight: float = 20
+    long: int = 7200  # request that is exceeded by these, s
+    idle: float = 0.3  # what an idle processor takes, of a busy one
+    weight: float = 20  # what the cost counts for beside the bounded slowdown, both over SAF's
+    # Relative standard deviation of a forecast a day ahead; it is in proportion to how far ahead an
+    # hour is. Decisions go by forecasts, charges by prices.
     noise: float = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is not allowed."""
         if not isinstance(self.file, str) or (self.file and self.seed):
             raise PolicyError(
                 f"event 'price': a file or a seed, got {self.file!r} and {self.seed!r}"

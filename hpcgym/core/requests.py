@@ -68,15 +68,6 @@ def unplaceable(workload: Workload, placement: str = "lowest") -> list[tuple[int
 
     Raises:
         PolicyError: There is no such placement rule.
-
-    Example:
-        >>> from hpcgym.core.workload import Workload
-        >>> from hpcgym.machine import NodeType
-        >>> machine = Machine((NodeType(2, cpus=8),))
-        >>> jobs = Workload.from_arrays([0, 0], [1, 1], [1, 1], [8, 12], machine=machine,
-        ...     chunks=[2, 1])
-        >>> unplaceable(jobs)
-        [(1, "asks for 12 cpus a chunk; the largest node of partition 'all' has 8")]
     """
     if workload.machine is None:
         return []

@@ -25,21 +25,15 @@ Dependence = Literal["ignore", "start", "feedback"]
 
 
 class Setting(NamedTuple):
-    """What holds of a setting; the last three are the `metadata` of its field.
-
-    Attributes:
-        text: Its lines in the docstring of `SettingList`.
-        unit: Unit of its number, which is at least 0; keys of scenarios end with it.
-        in_scenarios: Its default there, where that is another.
-        of_rules: Where the card of a rule may state it in place of the scenario: "environment", as
-            a keyword of `HPCBatch-v0`; "parameters", which only evaluations honour; "" = nowhere.
-    """
+    """What holds of a setting; the last three are the `metadata` of its field."""
 
     name: str
     default: Any
-    text: str
-    unit: str = ""
-    in_scenarios: Any = None
+    text: str  # its lines in the docstring of `SettingList`
+    unit: str = ""  # unit of its number, which is at least 0; keys of scenarios end with it
+    in_scenarios: Any = None  # its default there, where that is another
+    # Where the card of a rule may state it in place of the scenario: "environment", as a keyword of
+    # `HPCBatch-v0`; "parameters", which only evaluations honour; "" = nowhere.
     of_rules: Literal["", "environment", "parameters"] = ""
 
     @property

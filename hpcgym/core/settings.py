@@ -40,7 +40,6 @@ class SchedulerSettings(SettingList):
     """
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be simulated, naming what is allowed."""
         self._read_simulator()
         for key in ("policy", "backfill_order"):
             given = getattr(self, key)
@@ -55,7 +54,6 @@ class SchedulerSettings(SettingList):
         self._refuse_pyss()
 
     def _refuse_unknown(self) -> None:
-        """Refuse values that no setting has."""
         names = {
             "event_semantics": get_args(EventSemantics),
             "placement": tuple(PLACEMENTS),

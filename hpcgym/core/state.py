@@ -68,13 +68,10 @@ class State:
 
     Each array of `Sim` is an attribute with a leading axis n_envs. So is each number, as a view of
     shape (n_envs,).
-
-    Attributes:
-        arrays: The arrays by name, parts of one block.
-        begins: First word of each simulation, shape (n_envs,); None = kernels cannot take them.
     """
 
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, NDArray[Any]]  # the arrays by name, parts of one block
+    # First word of each simulation, shape (n_envs,); None = kernels cannot take them.
     begins: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
@@ -402,17 +399,14 @@ class SettingRows:
         self.__dict__["rows"] = given
 
     def __getattr__(self, name: str) -> Any:
-        """Return a number, or that of each row."""
         column = _place_of_setting(name)  # first: an object that is being copied has no rows yet
         return self.rows.T[column]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set a number."""
         self.rows.T[_place_of_setting(name)] = value
 
 
 def _place_of_setting(name: str) -> int:
-    """Return the column of a setting."""
     column = _LAYOUT.columns.get(name)
     if column is None or column.place is None or column.array != "setting":
         raise AttributeError(f"no setting {name!r}")

@@ -91,7 +91,6 @@ class Workload(JobColumns):
             object.__setattr__(self, "history", empty_history(len(users)))
 
     def __len__(self) -> int:
-        """Return the number of jobs."""
         return len(self.submit_time)
 
     @property
@@ -397,7 +396,6 @@ class Workload(JobColumns):
         return columns
 
     def __repr__(self) -> str:
-        """Show the name and the two sizes."""
         return f"Workload({self.name!r}, {len(self)} jobs, {self.machine_processors} processors)"
 
 

@@ -69,11 +69,6 @@ def controlled(values: Sequence[float], mode: Easy) -> tuple[Policy, Easy]:
         mode: What controls change.
 
     Source: Specification, section 10, "Controls".
-
-    Example:
-        >>> order, mode = controlled([-1, 0, 0, -0.5], CostBenefit(cap=0.97))
-        >>> order.name, str(mode)
-        ('urgent:urgency=2', 'cost-benefit:cap=0.97,kappa=0')
     """
     kappa, cap, long, urgency = map(float, values)
     changes = {"cap": mode.cap * CAP_SPAN**cap, "long": mode.long * LONG_SPAN**long}

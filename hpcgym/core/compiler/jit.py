@@ -60,13 +60,6 @@ def kernel(
         parallel: Whether threads share the work of `prange` loops.
         inlined: Whether callers always inline the code. That costs compile time at every call, so
             it is for what every event runs through; elsewhere the compiler chooses.
-
-    Example:
-        >>> @kernel
-        ... def twice(processors: int) -> int:
-        ...     return 2 * processors
-        >>> twice(64)
-        128
     """
     if function is None:
         return lambda wrapped: _compiled(wrapped, parallel, inlined)
@@ -74,7 +67,6 @@ def kernel(
 
 
 def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
-    """Give the function to numba."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
     pipeline = _ParallelCompiler if parallel else Compiler
     compiled: Any = numba.njit(**options, pipeline_class=pipeline)(function)

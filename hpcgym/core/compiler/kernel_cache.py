@@ -125,7 +125,6 @@ class KernelCache:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def _give_lock(self) -> None:
-        """Let other processes go on."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -109,5 +109,4 @@ def _named_in(function: Any) -> list[Any]:
 
 
 def _is_of(package: str, dispatcher: Any) -> bool:
-    """Tell whether a kernel is of a package."""
     return str(dispatcher.py_func.__module__).partition(".")[0] == package

@@ -81,7 +81,6 @@ def _ask_for(builder: Any, address: Any) -> None:
 
 
 def _copy_bytes_typed(typing_context: Any, to: Any, source: Any, n: Any) -> Any:
-    """Type and generate `copy_bytes`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
@@ -93,7 +92,6 @@ def _copy_bytes_typed(typing_context: Any, to: Any, source: Any, n: Any) -> Any:
 
 
 def _clear_bytes_typed(typing_context: Any, address: Any, n: Any) -> Any:
-    """Type and generate `clear_bytes`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
@@ -104,7 +102,6 @@ def _clear_bytes_typed(typing_context: Any, address: Any, n: Any) -> Any:
 
 
 def _next_number_typed(typing_context: Any, address: Any) -> Any:
-    """Type and generate `next_number`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         whole = ir.IntType(64)

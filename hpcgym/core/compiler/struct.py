@@ -281,7 +281,6 @@ def _added_hints(kind: type[Any]) -> dict[str, Any]:
 def _declare(
     layout: Layout, fields: type[Any], hints: Mapping[str, Any], added: type[Any] | None = None
 ) -> None:
-    """Add declarations to a layout, and to what Python sees of the struct."""
     for name, hint in hints.items():
         _, field, *marks = get_args(hint)
         layout.marks[name] = marks
@@ -386,7 +385,6 @@ def _store_field(context: Any, builder: Any, signature: Any, arguments: Any, nam
 def _address_of_number(
     context: Any, builder: Any, struct: StructType, pointer: Any, name: str
 ) -> Any:
-    """Return where a number lies."""
     block = struct.columns[name].array if name in struct.columns else name
     data = _data_of(context, builder, struct, pointer, block)
     _, column = struct.place_of(name)
@@ -470,12 +468,10 @@ class Columned:
         self.__dict__.update(zip(layout_of(type(self)).arrays, arrays, strict=True))
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Go through the arrays."""
         return iter(self.__dict__.values())
 
 
 def _attribute(column: Column) -> property:
-    """Return the attribute that is a column of an array."""
     block, number = column
 
     def load(self: Columned) -> Any:
@@ -545,7 +541,6 @@ def address_of(array: NDArray[Any]) -> int:
 
 
 def _write_words(table: NDArray[np.int64], words: Words, data: int, shape: Sequence[int]) -> None:
-    """Write what a table says of one array."""
     for word, number in zip((words.data, *words.lengths), (data, *shape), strict=True):
         if word >= 0:
             table[word] = number

@@ -37,31 +37,19 @@ def fair_share(jobs: Jobs, sim: FairShareSim, which: int, n: int) -> None:
 class Shares:
     """Policies by usage alone, lowest usage over shares first, compared from the root down.
 
-    Attributes:
-        interval: Usage is multiplied by `factor` after each interval of so many s.
-        factor: From 0 to 1, without both.
-        first: When the first interval ends, s, 1 to `interval`; None = `interval`.
-        period: After how many s the order is made anew, 1 = at each pass.
-        accounts: The tree; None = all users are equal.
-
     Raises:
         PolicyError: A value that is not allowed.
-
-    Example:
-        >>> Shares(factor=0.25).policy
-        Policy('fair-share:factor=0.25')
     """
 
     NAME: ClassVar[str] = "fair-share"
 
-    interval: int = 86_400
-    factor: float = 0.5
-    first: int | None = None
-    period: int = EVERY_PASS
-    accounts: Accounts | None = None
+    interval: int = 86_400  # usage is multiplied by `factor` after each interval of so many s
+    factor: float = 0.5  # from 0 to 1, without both
+    first: int | None = None  # when the first interval ends, s, 1 to `interval`; None = `interval`
+    period: int = EVERY_PASS  # after how many s the order is made anew, 1 = at each pass
+    accounts: Accounts | None = None  # the tree; None = all users are equal
 
     def __post_init__(self) -> None:
-        """Refuse what is no decay and no period."""
         for key in ("interval", "period"):
             if not is_whole(getattr(self, key), 1):
                 raise PolicyError(

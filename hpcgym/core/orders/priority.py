@@ -59,51 +59,33 @@ def priority(jobs: Jobs, sim: FairShareSim, which: int, n: int) -> None:
 class Multifactor:
     """Priorities as Slurm's plug-in priority/multifactor adds them up.
 
-    Attributes:
-        age: PriorityWeightAge, the weight of the wait over `max_age`.
-        fairshare: PriorityWeightFairshare.
-        jobsize: PriorityWeightJobSize.
-        partition: PriorityWeightPartition, which needs `partitions`.
-        qos: PriorityWeightQOS, which needs `qoses`.
-        max_age: PriorityMaxAge, s: the wait at which age is full.
-        half_life: PriorityDecayHalfLife, s; 0 = usage does not decay.
-        period: PriorityCalcPeriod, s: after which usage decays, and shares are computed anew.
-        favor_small: PriorityFavorSmall: 1 = small jobs have the larger factor.
-        relative_to_time: SMALL_RELATIVE_TO_TIME of PriorityFlags: 1 = by cpus per minute requested.
-        fair_tree: 0 = classic fair share, NO_FAIR_TREE of PriorityFlags.
-        dampening: FairShareDampeningFactor, of classic fair share.
-        partitions: PriorityJobFactor of each partition, by name; in texts name/number/name/number.
-        qoses: Priority of each quality of service, likewise.
-        accounts: The tree of accounts; None = all users are equal.
-
     Raises:
         PolicyError: A value that is not allowed, or a weight without what it weighs.
-
-    Example:
-        >>> Multifactor(age=1000, fairshare=10_000).policy
-        Policy('multifactor:age=1000,fairshare=10000')
     """
 
     NAME: ClassVar[str] = "multifactor"
 
-    age: int = 0
-    fairshare: int = 0
-    jobsize: int = 0
-    partition: int = 0
-    qos: int = 0
-    max_age: int = 604_800
-    half_life: int = 604_800
+    age: int = 0  # PriorityWeightAge, the weight of the wait over `max_age`
+    fairshare: int = 0  # PriorityWeightFairshare
+    jobsize: int = 0  # PriorityWeightJobSize
+    partition: int = 0  # PriorityWeightPartition, which needs `partitions`
+    qos: int = 0  # PriorityWeightQOS, which needs `qoses`
+    max_age: int = 604_800  # PriorityMaxAge, s: the wait at which age is full
+    half_life: int = 604_800  # PriorityDecayHalfLife, s; 0 = usage does not decay
+    # PriorityCalcPeriod, s: after which usage decays, and shares are computed anew.
     period: int = 300
-    favor_small: int = 0
+    favor_small: int = 0  # PriorityFavorSmall: 1 = small jobs have the larger factor
+    # SMALL_RELATIVE_TO_TIME of PriorityFlags: 1 = by cpus per minute requested.
     relative_to_time: int = 0
-    fair_tree: int = 1
-    dampening: int = 1
+    fair_tree: int = 1  # 0 = classic fair share, NO_FAIR_TREE of PriorityFlags
+    dampening: int = 1  # FairShareDampeningFactor, of classic fair share
+    # PriorityJobFactor of each partition, by name; in texts name/number/name/number.
     partitions: Any = ()
-    qoses: Any = ()
+    qoses: Any = ()  # priority of each quality of service, likewise
+    # The tree of accounts; None = all users are equal.
     accounts: Accounts | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse what Slurm would not take."""
         for key in ("age", "fairshare", "jobsize", "partition", "qos", "half_life"):
             self._refuse_unless_whole(key, 0, int(LARGEST_PRIORITY))
         for key, least in (("max_age", 1), ("period", 60), ("dampening", 1)):

@@ -41,9 +41,6 @@ def submit_as_wait(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
 class SubmitAsWait:
     """A rule by waits, with -1 - submit time in place of each.
 
-    Attributes:
-        rule: "WFP3" or "UNICEF".
-
     Raises:
         PolicyError: Another rule.
 
@@ -54,10 +51,9 @@ class SubmitAsWait:
 
     NAME: ClassVar[str] = "submit-as-wait"
 
-    rule: str
+    rule: str  # "WFP3" or "UNICEF"
 
     def __post_init__(self) -> None:
-        """Refuse another rule."""
         if self.rule not in RULES:
             text = unknown_name("rule", self.rule, RULES)
             raise PolicyError(f"policy {self.NAME!r}: {text}")

@@ -39,10 +39,6 @@ HEARS = s.MUST_PLAN | s.HAS_CHOSEN
 class Committed(Backfill):
     """The first job is chosen once, and waited for until it starts.
 
-    Attributes:
-        fill: What may start meanwhile. "nothing"; or "before": jobs that fit, and end before the
-            shadow time that the job had when it was chosen.
-
     Source: Zhang et al. 2020 (RLScheduler); specification, section 8, "Committed".
     """
 
@@ -50,10 +46,11 @@ class Committed(Backfill):
 
     keeps_state: ClassVar[bool] = True
 
+    # What may start meanwhile. "nothing"; or "before": jobs that fit, and end before the shadow
+    # time that the job had when it was chosen.
     fill: str = "nothing"
 
     def __post_init__(self) -> None:
-        """Refuse another fill."""
         allowed = ("nothing", "before")
         if self.fill not in allowed:
             text = unknown_name("fill", self.fill, allowed)

@@ -42,18 +42,13 @@ HEARS = s.ON_SUBMIT | s.ON_END | s.ON_LOSE | s.COUNT_COMING
 
 @dataclass(frozen=True)
 class Dependencies(Event):
-    """Jobs wait for the job before them, and for the end of holds.
-
-    Attributes:
-        kind: As `SettingList.dependencies`.
-        kills: Whether jobs are killed at their requests, and then fail.
-    """
+    """Jobs wait for the job before them, and for the end of holds."""
 
     NAME: ClassVar[str] = "dependencies"
     KNOWS: ClassVar[tuple[str, ...]] = ("nodes",)
 
-    kind: str = "ignore"
-    kills: bool = True
+    kind: str = "ignore"  # as `SettingList.dependencies`
+    kills: bool = True  # whether jobs are killed at their requests, and then fail
 
     def cancels(self, workload: Workload) -> bool:
         """Tell whether jobs of a workload may be cancelled."""

@@ -56,28 +56,18 @@ NEVER_MORE = 400
 
 @dataclass(frozen=True)
 class FairShare(Event):
-    """What users have used, as a policy needs it.
-
-    Attributes:
-        kind: What shares are made of, `CLASSIC` or `FAIR_TREE`.
-        half_life: After which usage counts half, s; 0 = it counts for ever.
-        interval: After which usage decays, s.
-        period: After which the order is made anew, s.
-        dampening: Slurm's FairShareDampeningFactor, of `CLASSIC`.
-        passed: How much of the first interval is over at time 0, s.
-        accounts: The tree; None = all users are equal.
-    """
+    """What users have used, as a policy needs it."""
 
     NAME: ClassVar[str] = "usage"
     KNOWS: ClassVar[tuple[str, ...]] = ("nodes", "waits")
 
-    kind: int = FAIR_TREE
-    half_life: float = 604_800.0
-    interval: int = 300
-    period: int = 300
-    dampening: int = 1
-    passed: int = 0
-    accounts: Accounts | None = None
+    kind: int = FAIR_TREE  # what shares are made of, `CLASSIC` or `FAIR_TREE`
+    half_life: float = 604_800.0  # after which usage counts half, s; 0 = it counts for ever
+    interval: int = 300  # after which usage decays, s
+    period: int = 300  # after which the order is made anew, s
+    dampening: int = 1  # Slurm's FairShareDampeningFactor, of `CLASSIC`
+    passed: int = 0  # how much of the first interval is over at time 0, s
+    accounts: Accounts | None = None  # the tree; None = all users are equal
 
     def tree(self, workload: Workload) -> Accounts:
         """Return the tree that the users of a workload are in."""

@@ -117,7 +117,6 @@ _KEPT: WeakKeyDictionary[Workload, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _kept(event: LimitingEvent, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:
-    """Return what an event knows of the jobs of a workload, computed once."""
     kept = _KEPT.setdefault(workload, {})
     if event not in kept:
         kept[event] = event.known_at(workload)
@@ -129,45 +128,31 @@ def _kept(event: LimitingEvent, workload: Workload) -> tuple[list[IntTable], lis
 class Limit(LimitingEvent):
     """Each user, or account, QOS, partition or array, may have so many jobs, cpus, GPUs at once.
 
-    Attributes:
-        per: Whom it counts: "user", "account", "qos", "partition" or "array".
-        jobs: Running jobs at most; None = any number, or of arrays the column `array_limit`.
-        cpus: Their processors at most, likewise.
-        gpus: Their GPUs at most, likewise, on a machine of nodes.
-        submitted: Jobs that wait or run at most; a further one waits until one of them ends.
-        name: Whom alone it holds for, by name; "" = each.
-        user: Whose jobs alone it counts, by name; "" = anybody's. So are the other four.
-        below: Accounts that it counts as the one of `name`, by name.
-        spares: Qualities of service whose jobs it counts, but does not hold, by name.
-
     Raises:
         PolicyError: A value that is not allowed, or none of `COUNTED`.
 
     Source: Specification, section 16, "Limits".
-
-    Example:
-        >>> str(Limit("user", jobs=4, qos="normal"))
-        'limit:per=user,jobs=4,qos=normal'
     """
 
     NAME: ClassVar[str] = "limit"
 
-    per: str
+    per: str  # whom it counts: "user", "account", "qos", "partition" or "array"
+    # Running jobs at most; None = any number, or of arrays the column `array_limit`.
     jobs: int | None = None
-    cpus: int | None = None
-    gpus: int | None = None
+    cpus: int | None = None  # their processors at most, likewise
+    gpus: int | None = None  # their GPUs at most, likewise, on a machine of nodes
+    # Jobs that wait or run at most; a further one waits until one of them ends.
     submitted: int | None = None
-    name: str = ""
-    user: str = ""
+    name: str = ""  # whom alone it holds for, by name; "" = each
+    user: str = ""  # whose jobs alone it counts, by name; "" = anybody's. So are the other four
     account: str = ""
     qos: str = ""
     partition: str = ""
     array: str = ""
-    below: Any = ()
-    spares: Any = ()
+    below: Any = ()  # accounts that it counts as the one of `name`, by name
+    spares: Any = ()  # qualities of service whose jobs it counts, but does not hold, by name
 
     def __post_init__(self) -> None:
-        """Refuse what is no limit."""
         if self.per not in SCOPES:
             raise PolicyError(unknown_name("per of event 'limit'", self.per, SCOPES))
         for key in COUNTED:
@@ -279,19 +264,16 @@ def _names_in(workload: Workload) -> Names:
 class Limits(LimitingEvent):
     """The limits of a site, as its files have them: "limits:assoc.txt,qos.txt".
 
-    Attributes:
-        files: What was read.
-        levels: Limits, of which those of a level never count one job twice.
-        accounts: Accounts of each user who has associations, by name.
-
     Source: Specification, section 16, "Limits".
     """
 
     NAME: ClassVar[str] = "limits"
     READS_ONLY: ClassVar[bool] = True
 
-    files: tuple[str, ...]
+    files: tuple[str, ...]  # what was read
+    # Limits, of which those of a level never count one job twice.
     levels: tuple[tuple[Limit, ...], ...] = field(repr=False)
+    # Accounts of each user who has associations, by name.
     accounts: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), repr=False)
 
     @classmethod
@@ -307,7 +289,6 @@ class Limits(LimitingEvent):
         return cls(files, tuple(levels), tuple(stated.accounts.items()))
 
     def __str__(self) -> str:
-        """Return its text."""
         return f"{self.NAME}:{','.join(self.files)}"
 
     def known_at(self, workload: Workload) -> tuple[list[IntTable], list[NDArray[Any]]]:

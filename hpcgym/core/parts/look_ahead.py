@@ -58,7 +58,6 @@ class LookAhead(Backfill):
     window: float = 50
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of jobs."""
         if not is_count(self.window):
             raise PolicyError(
                 f"backfill 'look-ahead': window must be a whole number >= 1 or inf, "

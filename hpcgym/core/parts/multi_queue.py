@@ -65,27 +65,21 @@ class MultiQueue(Backfill):
     one batch of completed jobs to the next, of the mean slowdown of jobs of the first class. After
     each batch the delay changes by r times the first delay, if |r| exceeds the tolerance.
 
-    Attributes:
-        bounds: Largest estimate of each class but the last, s, ascending; in text parted by "/".
-        delay: The first delay of jobs of the last class (D_1), s; 0 = they are never held.
-        batch: Jobs of a batch.
-        tolerance: Relative change up to which the delay stays.
-        delta1: What the first batch does: "none", nothing; "printed", as the paper prints it, it
-            changes the delay by the mean slowdown itself.
-
     Source: Lawson, Smirni, Puiu 2002, sections 3.2 and 4.2; specification, section 7.
     """
 
     NAME: ClassVar[str] = "multi-queue"
 
+    # Largest estimate of each class but the last, s, ascending; in text parted by "/".
     bounds: tuple[int, ...] = (100, 1_000, 10_000)
-    delay: int = 0
-    batch: int = 100
-    tolerance: float = 0.25
+    delay: int = 0  # the first delay of jobs of the last class (D_1), s; 0 = they are never held
+    batch: int = 100  # jobs of a batch
+    tolerance: float = 0.25  # relative change up to which the delay stays
+    # What the first batch does: "none", nothing; "printed", as the paper prints it, it changes the
+    # delay by the mean slowdown itself.
     delta1: str = "none"
 
     def __post_init__(self) -> None:
-        """Refuse what makes no classes or no delay."""
         bounds = self.bounds if isinstance(self.bounds, (tuple, list)) else (self.bounds,)
         most = s.MOST_CLASSES - 1
         ascending = all(is_whole(bound, 1) for bound in bounds) and all(

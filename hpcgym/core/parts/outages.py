@@ -72,25 +72,10 @@ REQUEUES = True
 class Outage(Event):
     """The machine lacks processors, or nodes, from an instant until another, s on the log's clock.
 
-    Attributes:
-        from_: When it begins; "from" in texts.
-        to: When the processors are back, later than `from_`.
-        processors: How many, >= 1; outages that overlap add up. Of a machine of nodes: 0.
-        announced: From when on it is known, at most `from_`: then it comes unannounced. By default
-            it is always known.
-        nodes: Ids of nodes, ranges of ids and names of groups that are down, in place of
-            `processors`: a text such as "0-3/7/s1" or several texts and numbers.
-
     Raises:
         PolicyError: A value that is not allowed.
 
     Source: Specification, section 15, "Outages" and "Outages of nodes".
-
-    Example:
-        >>> str(Outage(3600, 7200, 64))
-        'outage:from=3600,to=7200,processors=64'
-        >>> str(Outage(3600, 7200, nodes=["0-3", 7]))
-        'outage:from=3600,to=7200,nodes=0-3/7'
     """
 
     NAME: ClassVar[str] = "outage"
@@ -98,14 +83,17 @@ class Outage(Event):
     MAKES_PASSES: ClassVar[bool] = True
     SHARED: ClassVar[bool] = True
 
-    from_: int
-    to: int
-    processors: int = 0
+    from_: int  # when it begins; "from" in texts
+    to: int  # when the processors are back, later than `from_`
+    processors: int = 0  # how many, >= 1; outages that overlap add up. Of a machine of nodes: 0
+    # From when on it is known, at most `from_`: then it comes unannounced. By default it is always
+    # known.
     announced: int = 0
+    # Ids of nodes, ranges of ids and names of groups that are down, in place of `processors`: a
+    # text such as "0-3/7/s1" or several texts and numbers.
     nodes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is no outage."""
         check_instants(self, PolicyError)
         if self.nodes != ():
             object.__setattr__(self, "nodes", names_of(self.nodes, PolicyError))

@@ -56,7 +56,6 @@ class Relaxed(Backfill):
     omega: float = 1
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of estimates."""
         is_limit = is_number(self.omega, 0) and self.omega <= LARGEST_FACTOR
         if not is_limit and self.omega != math.inf:
             raise PolicyError(

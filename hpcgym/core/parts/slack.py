@@ -66,7 +66,6 @@ class Slack(Backfill):
     c: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of estimates."""
         if not is_number(self.c, 0) or self.c > LARGEST_FACTOR:
             raise PolicyError(
                 f"backfill 'slack': c must be a number from 0 to {LARGEST_FACTOR}, got {self.c!r}"

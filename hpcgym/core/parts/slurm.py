@@ -53,14 +53,6 @@ class Slurm(Backfill):
 
     Its text may name a slurm.conf, or what "scontrol show config" prints: "slurm:slurm.conf".
 
-    Attributes:
-        max_job_test: Jobs that a cycle tests, bf_max_job_test; `math.inf` = all.
-        max_job_user: Jobs of each user among them, bf_max_job_user; `math.inf` = all.
-        window: How far ahead reservations are made, in minutes, bf_window; `math.inf` = any time.
-        resolution: Grid of times of reservations, s, bf_resolution.
-        interval: Seconds from one cycle to the next, at the least, bf_interval.
-        max_job_part: Jobs of each partition among those tested, bf_max_job_part; `math.inf` = all.
-
     Source: Specification, section 16, "Slurm's backfilling".
     """
 
@@ -68,15 +60,17 @@ class Slurm(Backfill):
     KNOWS: ClassVar[tuple[str, ...]] = ("limits", "nodes")
     keeps_state: ClassVar[bool] = True
 
-    max_job_test: float = 500
+    max_job_test: float = 500  # jobs that a cycle tests, bf_max_job_test; `math.inf` = all
+    # Jobs of each user among them, bf_max_job_user; `math.inf` = all.
     max_job_user: float = math.inf
+    # How far ahead reservations are made, in minutes, bf_window; `math.inf` = any time.
     window: float = 1440
-    resolution: int = 60
-    interval: int = 30
+    resolution: int = 60  # grid of times of reservations, s, bf_resolution
+    interval: int = 30  # seconds from one cycle to the next, at the least, bf_interval
+    # Jobs of each partition among those tested, bf_max_job_part; `math.inf` = all.
     max_job_part: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of jobs, minutes or seconds."""
         for parameter in fields(self):
             key, value = parameter.name, getattr(self, parameter.name)
             if key in ("resolution", "interval"):

@@ -95,20 +95,6 @@ LEAST_ESTIMATE_S = 10
 class Trial:
     """Which waiting jobs run where processors idle, for how long, and who gives way to them.
 
-    Attributes:
-        limit: How long a trial lasts, s.
-        kills: Trials of a job that may end in vain.
-        young: Age up to which a running job gives way, s; 0 = none does.
-        request: Request that such a job exceeds, s.
-        times: How often a job gives way.
-        share: Of the machine, how much guaranteed trials may hold.
-        guarantee: How long a trial is guaranteed that others gave way to, s.
-        victim: Share of the machine up to which a job gives way; `math.inf` = all.
-        overhead: Time before a trial or a restart runs usefully, and after a kill at the limit, s.
-        restart: Time from a kill until the job waits again, the last, s; 0 = jobs are promoted.
-        users: Share of the users whose jobs may be killed, drawn anew for each week.
-        seed: Of the drawing.
-
     Raises:
         PolicyError: A value that is not allowed.
 
@@ -117,21 +103,22 @@ class Trial:
 
     NAME: ClassVar[str] = "trial"
 
-    limit: int = 300
-    kills: int = 2
-    young: int = 0
-    request: int = 7200
-    times: int = 2
-    share: float = 0.25
-    guarantee: int = 300
-    victim: float = math.inf
+    limit: int = 300  # how long a trial lasts, s
+    kills: int = 2  # trials of a job that may end in vain
+    young: int = 0  # age up to which a running job gives way, s; 0 = none does
+    request: int = 7200  # request that such a job exceeds, s
+    times: int = 2  # how often a job gives way
+    share: float = 0.25  # of the machine, how much guaranteed trials may hold
+    guarantee: int = 300  # how long a trial is guaranteed that others gave way to, s
+    victim: float = math.inf  # share of the machine up to which a job gives way; `math.inf` = all
+    # Time before a trial or a restart runs usefully, and after a kill at the limit, s.
     overhead: int = 0
+    # Time from a kill until the job waits again, the last, s; 0 = jobs are promoted.
     restart: int = 0
-    users: float = 1
-    seed: int = 0
+    users: float = 1  # share of the users whose jobs may be killed, drawn anew for each week
+    seed: int = 0  # of the drawing
 
     def __post_init__(self) -> None:
-        """Refuse what is not allowed."""
         least = {"limit": 1, "kills": 1, "times": 1, "guarantee": 1}
         whole = "limit", "kills", "young", "request", "times", "guarantee", "overhead", "restart"
         for key in (*whole, "seed"):
