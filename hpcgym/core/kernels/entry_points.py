@@ -96,12 +96,7 @@ def order_picked_first(jobs: int, sim: int, job: int, rule: int, weight: Float) 
 
 @kernel
 def observe(
-    jobs: int,
-    sim: int,
-    slot: Int,
-    shown_jobs: Single,
-    shown_cluster: Single,
-    mask: Single,
+    jobs: int, sim: int, slot: Int, shown_jobs: Single, shown_cluster: Single, mask: Single
 ) -> None:
     """Write an observation: `observation.observe`."""
     observation.observe(open_jobs(jobs), open_sim(sim), slot, shown_jobs, shown_cluster, mask)

@@ -66,9 +66,7 @@ SMITH = compiled_policy(
     "SMITH", smith, (), f"Smith 1956; {_SECTION}", is_static=True, needs_history=True
 )
 SPF_RECENT, SAF_RECENT, SMITH_RECENT = _indexes(
-    "RECENT",
-    "Smith 1956; Tsafrir, Etsion and Feitelson 2007 (TPDS)",
-    s.TERM_RECENT_RUN_TIME_RATIO,
+    "RECENT", "Smith 1956; Tsafrir, Etsion and Feitelson 2007 (TPDS)", s.TERM_RECENT_RUN_TIME_RATIO
 )
 SPF_HISTORY, SAF_HISTORY, SMITH_HISTORY = _indexes(
     "HISTORY",

@@ -263,12 +263,7 @@ def begin_one(batch: Batch, env: int, jobs: Jobs, sim: Sim) -> None:
     batch.shown_jobs[env, :] = 0.0
     batch.mask[env, :] = 0.0
     observe(
-        jobs,
-        sim,
-        batch.slot[env],
-        batch.shown_jobs[env],
-        batch.shown_cluster[env],
-        batch.mask[env],
+        jobs, sim, batch.slot[env], batch.shown_jobs[env], batch.shown_cluster[env], batch.mask[env]
     )
     batch.now[env] = sim.now
     batch.n_invalid[env] = 0
