@@ -21,8 +21,7 @@ BoolArray = NDArray[np.bool_]
 CONDITIONS = ("end", "success", "failure")
 """What of the job before it a job waits for: any end, or one of that kind."""
 
-LARGEST_TIME = 2**52
-"""Times (s) and areas stay below this, so that float64 holds them exactly."""
+LARGEST_TIME = 2**52  # times (s) and areas stay below this, so that float64 holds them exactly
 
 
 class JobColumn(NamedTuple):

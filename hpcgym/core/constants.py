@@ -1,13 +1,11 @@
 """Numbers that kernels and Python agree on: codes of settings, rules, places of terms, sizes."""
 
-NEVER = 2**62
-"""An instant that does not come, s."""
+NEVER = 2**62  # an instant that does not come, s
 
 FIRST_ENTRY = -2
 """What `Sim.start_time` holds of the waiting job with entry 0; for entry k it is that less k."""
 
-NODE_CHILDREN = 32
-"""Jobs in one block of a queue, and blocks in one group."""
+NODE_CHILDREN = 32  # jobs in one block of a queue, and blocks in one group
 
 SIZE_CLASSES = 69
 """Classes of jobs by processors: one each up to 7, then 8-9, 10-11, 12-13, 14-15, 16-19 and so on,
@@ -52,8 +50,7 @@ N_ATTEMPT_COLUMNS = 5
 # What `Jobs.requeue` says of a job: it must not be started again, it may be killed, or events alone
 # may take it off the machine. An empty column says the second of all jobs.
 NOT_AGAIN, MAY_BE_KILLED, NOT_BY_TRIALS = 0, 1, 2
-MOST_KILLS = 9
-"""Most trials of a job that may be killed, and times that it may give way."""
+MOST_KILLS = 9  # most trials of a job that may be killed, and times that it may give way
 
 # Orders. A static one is kept in a queue: the base order always, the backfill order where it is
 # another one.
@@ -69,8 +66,7 @@ N_WEIGHTS = 9
 terms."""
 # Parameters of SMITH-URGENT: see `hpcgym.core.index_policy.urgent_policy`.
 URGENCY, URGENT_AFTER, URGENT_WITHIN, NARROWEST, WIDEST, CROWDING, MOST_CROWDING = range(7)
-USUAL_URGENCY = (4.0, 50_000.0, 150_000.0, 0.1, 0.6, 0.1, 3.0)
-"""Those of SMITH-URGENT."""
+USUAL_URGENCY = (4.0, 50_000.0, 150_000.0, 0.1, 0.6, 0.1, 3.0)  # those of SMITH-URGENT
 
 # Columns of `Jobs.feature`: q, e (s) and the submit time (s).
 FEATURE_PROCESSORS, FEATURE_ESTIMATE, FEATURE_SUBMIT = 0, 1, 2
@@ -79,10 +75,8 @@ N_FEATURES = 3
 # How run times are expected, as bits; every kind reads users' records too.
 EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK, EXPECT_BY_REGRESSION = 0, 0b001, 0b011, 0b101
 EXPECT_URGENCY = 0b1101  # by the regression; observations show SMITH-URGENT's score
-N_NETWORK_INPUTS = 27
-"""Numbers that the network reads of a job."""
-N_HIDDEN, N_LAST = 32, 16
-"""Units of its two hidden layers."""
+N_NETWORK_INPUTS = 27  # numbers that the network reads of a job
+N_HIDDEN, N_LAST = 32, 16  # units of its two hidden layers
 N_NETWORK = N_HIDDEN * (N_NETWORK_INPUTS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
 """Its parameters, layer by layer, weights before biases."""
 
@@ -101,20 +95,17 @@ N_NETWORK = N_HIDDEN * (N_NETWORK_INPUTS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N
     TERM_RECENT_RUN_TIME_RATIO,
 ) = range(N_WEIGHTS)
 N_TERMS = N_WEIGHTS
-N_REGRESSORS = 8
-"""Numbers that the regression reads of a job."""
+N_REGRESSORS = 8  # numbers that the regression reads of a job
 
 # Columns of `Sim.history_alike`.
 ALIKE_COMPLETED, ALIKE_ESTIMATE, ALIKE_REQUEST, ALIKE_PROCESSORS = 0, 1, 2, 3
 N_ALIKE = 4
 
-MOST_CLASSES = 8
-"""Classes that multiple-queue backfilling may have."""
+MOST_CLASSES = 8  # classes that multiple-queue backfilling may have
 FIRST_BOUND = 5
 """Place of the largest estimate of the first class, s, among the parameters of multiple-queue
 backfilling; those of the other classes follow."""
-N_BACKFILL_PARAMETERS = 18
-"""Parameters that a backfilling mode may have."""
+N_BACKFILL_PARAMETERS = 18  # parameters that a backfilling mode may have
 
 # Machines of nodes. Resources of a node, in the columns of `Jobs.capacity` and `Sim.free_on`.
 CPUS, GPUS, MEMORY = 0, 1, 2
@@ -133,8 +124,7 @@ LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER, LIMIT_CPUS, LIMIT_RANK = 0, 1, 2, 3, 4
     PLACE_BEST_EFFORT_CONTIGUOUS,
     PLACE_BEST_EFFORT_LOCAL,
 ) = range(7)
-N_REACHES = 4
-"""Refusals kept of a request, by how many reservations begin before the job's end."""
+N_REACHES = 4  # refusals kept of a request, by how many reservations begin before the job's end
 # Columns of `Sim.cursor`: places in the lists of releases, reservations by start and by end; nodes
 # touched; chunks that `Sim.row` takes in all; place in `Sim.foreseen`.
 CURSOR_RELEASE, CURSOR_START, CURSOR_END, CURSOR_TOUCHED, CURSOR_TOTAL = 0, 1, 2, 3, 4
@@ -173,7 +163,5 @@ NODES_IDLE, NODES_TRY, NODES_TAKE_BACK, NODES_KEEP, NODES_SHARE = range(6, 11)
 NODES_CLEAR, NODES_CLEARED = 11, 12
 # Bits of what `NODES_SHOW_JOB` returns.
 NODES_FITS, NODES_ENDS_BEFORE_SHADOW = 1, 2
-N_NODES_FIELDS = 4
-"""Numbers that observations show of a job's request of nodes."""
-MOST_PARTITIONS_SHOWN = 8
-"""Partitions that observations show."""
+N_NODES_FIELDS = 4  # numbers that observations show of a job's request of nodes
+MOST_PARTITIONS_SHOWN = 8  # partitions that observations show

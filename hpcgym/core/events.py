@@ -57,20 +57,20 @@ if TYPE_CHECKING:
 class Event(Mode):
     """Something that happens at instants of its own; its fields are its parameters.
 
+    Each event refuses a value that is not allowed with a PolicyError, as a mode does.
+
     It may know "nodes"; "trials", where jobs wait and run at once; and "waits", where jobs change
     their positions.
     """
 
     ASKED: ClassVar[tuple[str, ...]] = ("trials", "waits")
 
-    MAKES_PASSES: ClassVar[bool] = False
-    """Whether it may make the passes, by `Sim.looks_ahead`."""
+    MAKES_PASSES: ClassVar[bool] = False  # whether it may make the passes, by `Sim.looks_ahead`
 
     WITHHOLDS: ClassVar[bool] = False
     """Whether waiting jobs may be out of sight of observations, by `IS_BLOCKED`."""
 
-    SHARED: ClassVar[bool] = False
-    """Whether its kernels are called once for all events of its kind."""
+    SHARED: ClassVar[bool] = False  # whether its kernels are called once for all events of its kind
 
     @property
     def demands(self) -> dict[str, str]:

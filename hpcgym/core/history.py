@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-RING_JOBS = 20
-"""Completed jobs remembered per user."""
+RING_JOBS = 20  # completed jobs remembered per user
 
 
 class History(NamedTuple):

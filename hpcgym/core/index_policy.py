@@ -31,11 +31,8 @@ records, a network and a regression each give both. The last is the ratio by the
 jobs.
 """
 
-INDEX = "hpcgym.core.orders.smith:index"
-"""The order of every index."""
-
-LARGEST = 1e12
-"""Largest weight or parameter, so that no sum of products runs out of numbers."""
+INDEX = "hpcgym.core.orders.smith:index"  # the order of every index
+LARGEST = 1e12  # largest weight or parameter, so that no sum of products runs out of numbers
 
 
 def index_policy(

@@ -165,8 +165,7 @@ ACTIONS: ByName[type[Any]] = ByName(
 )
 """Kinds of action."""
 
-NODES = "hpcgym.core.kernels.nodes.work"
-"""Module of the kernels of machines of nodes."""
+NODES = "hpcgym.core.kernels.nodes.work"  # module of the kernels of machines of nodes
 
 
 def place_of(name: str) -> int:

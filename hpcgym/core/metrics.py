@@ -21,11 +21,8 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-BSLD_BOUND_S = 10
-"""Run times below this count as this in bounded slowdowns (tau), s."""
-
-WEEK_S = 604_800
-"""Length of a week, s."""
+BSLD_BOUND_S = 10  # run times below this count as this in bounded slowdowns (tau), s
+WEEK_S = 604_800  # length of a week, s
 
 CLASS_BOUNDS_S = (100, 1_000, 10_000)
 """Largest requests of classes 1 to 3, s (Lawson, Smirni, Puiu 2002, sections 2 and 3)."""

@@ -26,8 +26,7 @@ from hpcgym.machine import Machine
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-RESOURCES = ("cpus", "gpus", "memory_mb")
-"""Resources of a node, in the order of columns."""
+RESOURCES = ("cpus", "gpus", "memory_mb")  # resources of a node, in the order of columns
 
 
 def job_of(placement: Placement) -> IntArray:
@@ -153,8 +152,6 @@ def usage(
     A waiting job can use, on a node of its partition, the cpus of as many chunks as the node has
     room for; an exclusive job all cpus of the node, if it has room for one chunk. Of several jobs
     the one that can use most counts, node by node.
-
-    Source: Specification, section 13, "Metrics".
     """
     end_time = start_time + run_time
     down, begin, end = downtimes(workload, start_time, run_time, outage)

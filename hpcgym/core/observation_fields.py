@@ -47,8 +47,7 @@ class ObservationField(IntEnum):
         return self.name.lower()
 
 
-WIDE = -5, 5
-"""Bounds of fields that may be far from 0."""
+WIDE = -5, 5  # bounds of fields that may be far from 0
 
 
 class JobField(ObservationField):
@@ -261,8 +260,7 @@ class PriceField(ObservationField):
     PROGRESS = "x, time since the beginning, by the span", "x - 0.5", *WIDE
 
 
-N_PRICE_FIELDS = len(PriceField)
-"""Numbers shown with action `price`."""
+N_PRICE_FIELDS = len(PriceField)  # numbers shown with action `price`
 
 
 class SmallField(ObservationField):
@@ -294,8 +292,7 @@ class SmallField(ObservationField):
     HOUR_OF_WEEK_COS = "the same", "cos(2 pi h / 168)", -1, 1
 
 
-SHOWN_RUNNING = 16
-"""Running jobs that are shown one by one."""
+SHOWN_RUNNING = 16  # running jobs that are shown one by one
 
 
 @dataclass(frozen=True)

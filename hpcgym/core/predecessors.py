@@ -18,8 +18,7 @@ from hpcgym.base.errors import WorkloadError
 
 IntArray = NDArray[np.int64]
 
-SHOWN_JOBS = 5
-"""Jobs of a cycle that a message names."""
+SHOWN_JOBS = 5  # jobs of a cycle that a message names
 
 
 def renumbered(after: IntArray, position: IntArray) -> IntArray:

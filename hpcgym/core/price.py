@@ -27,17 +27,13 @@ from hpcgym.machine.prices import DAY_H, HOUR_S, MILLIONTHS
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
 
-PART = "hpcgym.core.parts.price"
-"""Module of its kernels."""
+PART = "hpcgym.core.parts.price"  # module of its kernels
 
 PRICED = "priced"
 """What infos and tables call the objective: bsld over SAF's, plus the weight of cost over SAF's."""
 
-PATIENCE_H = 48
-"""Hours after its submission for which a job may be held."""
-
-BEHIND_H = 264
-"""Hours of the calendar behind the last at which jobs are held back."""
+PATIENCE_H = 48  # hours after its submission for which a job may be held
+BEHIND_H = 264  # hours of the calendar behind the last at which jobs are held back
 
 N_SPAN, N_HOURS, KAPPA, POWER, CAP, LONG, IS_NOISY, N_NUMBERS = range(8)
 """Numbers: hours of the span, and of the calendar; parameters, times `MILLIONTHS`, -1 = none. The
@@ -48,9 +44,6 @@ these hours for each hour ahead, summed, and the errors times the hour, summed."
 @dataclass(frozen=True)
 class Price(Event):
     """Energy has a price for each hour, which is known ahead.
-
-    Raises:
-        PolicyError: A value that is not allowed.
 
     Source: Specification, section 17, "Prices" and "Holding jobs back".
     """

@@ -17,11 +17,8 @@ from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
 from hpcgym.core.parts.cost_benefit import CostBenefit, CostBenefitSim
 from hpcgym.core.policy import Policy, as_policy
 
-CONTROLS = ("kappa", "cap", "long", "urgency")
-"""What an action sets, in order."""
-
-KAPPA, CAP, LONG, URGENCY = range(4)
-"""Places of these in an action."""
+CONTROLS = ("kappa", "cap", "long", "urgency")  # what an action sets, in order
+KAPPA, CAP, LONG, URGENCY = range(4)  # places of these in an action
 
 CONTROLLED = "cost-benefit:cap=0.97"
 """The mode that controls change unless another is named, that of URGENT-BENEFIT."""

@@ -16,8 +16,7 @@ from hpcgym.core.policy import Policy, as_policy
 NUMBERS = ("processors", "request", "run_time_ratio", "speed", "kappa")
 """What an action sets, in order."""
 
-PROCESSORS, REQUEST, RATIO, SPEED, KAPPA = range(5)
-"""Places of these in an action."""
+PROCESSORS, REQUEST, RATIO, SPEED, KAPPA = range(5)  # places of these in an action
 
 WITHOUT_BENEFIT = "cost-benefit:kappa=0"
 """The mode that an action changes where the scenario's is EASY; as it is, it is EASY."""

@@ -14,11 +14,8 @@ from hpcgym.core.observation_fields import PriceField
 from hpcgym.core.parts.price import PriceSim, set_price_controls
 from hpcgym.core.price import Price
 
-KAPPA, CAP = range(2)
-"""Places of the numbers of an action."""
-
-KAPPA_SPAN = 1.5
-"""Powers of ten by which 1 raises kappa."""
+KAPPA, CAP = range(2)  # places of the numbers of an action
+KAPPA_SPAN = 1.5  # powers of ten by which 1 raises kappa
 
 USUAL_CAP, CAP_SPAN, LEAST_CAP = 0.95, 0.6, 0.3
 """What 0 means, what 1 adds, and the least share of the machine that long jobs may hold."""

@@ -10,8 +10,7 @@ from hpcgym.core.backfill import Backfill, Mode, as_mode
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Single
 from hpcgym.core.parts.trials import TrialSim
 
-NUMBERS = (*CONTROLS, "limit", "kept", "young", "victim")
-"""What an action sets, in order."""
+NUMBERS = (*CONTROLS, "limit", "kept", "young", "victim")  # what an action sets, in order
 
 LIMIT, KEPT, YOUNG, VICTIM = range(len(CONTROLS), len(NUMBERS))
 """Places of what controls do not set."""

@@ -25,8 +25,7 @@ from hpcgym.core.compiler.struct import ADDRESS_OF, IS_COMPILED, StructType
 from hpcgym.core.constants import BACKFILL_PART, RULE_CALLED
 from hpcgym.core.kernels.types import ActionSpec, Jobs, Sim
 
-_functions: list[Any] = [None]
-"""Where compilation is off, places in this list are addresses."""
+_functions: list[Any] = [None]  # where compilation is off, places in this list are addresses
 
 
 @cache
@@ -126,14 +125,12 @@ def has_nodes(jobs: Jobs) -> bool:
     return jobs.nodes_pass != 0
 
 
-ask_nodes = call
-"""Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
+ask_nodes = call  # have the kernels of nodes do a task `NODES_*`; the further number is a job
 
 ask_mode = call
 """Have the part of a backfilling mode do a task; `hpcgym.core.parts` says which there are."""
 
-ask_event = call
-"""Have the part of an event do a task; `hpcgym.core.events` says which there are."""
+ask_event = call  # have the part of an event do a task; `hpcgym.core.events` says which there are
 
 
 @kernel(inlined=True)

@@ -189,8 +189,7 @@ class Words(NamedTuple):
     lengths: tuple[int, ...]
 
 
-LINE_BYTES = 64
-"""Bytes of a line of the cache."""
+LINE_BYTES = 64  # bytes of a line of the cache
 
 WORD_BYTES = 8
 """Arrays of a block begin at multiples of so many bytes; the first word is the table's address."""

@@ -35,11 +35,7 @@ def fair_share(jobs: Jobs, sim: FairShareSim, which: int, n: int) -> None:
 
 @dataclass(frozen=True)
 class Shares:
-    """Policies by usage alone, lowest usage over shares first, compared from the root down.
-
-    Raises:
-        PolicyError: A value that is not allowed.
-    """
+    """Policies by usage alone, lowest usage over shares first, compared from the root down."""
 
     NAME: ClassVar[str] = "fair-share"
 

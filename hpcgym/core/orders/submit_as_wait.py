@@ -19,8 +19,7 @@ from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.policy import Policy, compiled_policy
 
 RULES = ("WFP3", "UNICEF")
-MORE = 1e-15
-"""Added to the processors under UNICEF, so that the logarithm of 1 is not 0."""
+MORE = 1e-15  # added to the processors under UNICEF, so that the logarithm of 1 is not 0
 
 
 def submit_as_wait(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
@@ -40,9 +39,6 @@ def submit_as_wait(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
 @dataclass(frozen=True)
 class SubmitAsWait:
     """A rule by waits, with -1 - submit time in place of each.
-
-    Raises:
-        PolicyError: Another rule.
 
     Example:
         >>> SubmitAsWait("WFP3").policy

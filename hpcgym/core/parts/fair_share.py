@@ -36,8 +36,7 @@ from hpcgym.machine.accounts import Accounts
 
 HEARS = s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT
 
-EVERY_PASS = 1
-"""The period that is each pass."""
+EVERY_PASS = 1  # the period that is each pass
 
 CLASSIC, FAIR_TREE = 0, 1
 N_LINES, KIND, PERIOD, INTERVAL, HALVINGS, PER, DAMPENING, PASSED, N_HEAD = range(9)
@@ -47,11 +46,8 @@ are over at time 0. Then, by line: its parent, its shares, 1 for users, usage at
 
 PARENT, SHARES, IS_USER, USED = range(4)
 
-MICRO = 1_000_000
-"""Half-lives are whole numbers of so many in a second."""
-
-NEVER_MORE = 400
-"""Powers of 2 that usage may lie apart before its unit is moved."""
+MICRO = 1_000_000  # half-lives are whole numbers of so many in a second
+NEVER_MORE = 400  # powers of 2 that usage may lie apart before its unit is moved
 
 
 @dataclass(frozen=True)

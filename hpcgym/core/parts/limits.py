@@ -44,8 +44,7 @@ from hpcgym.machine.files.limits import read_limits
 
 HEARS = s.ON_SUBMIT | s.ON_START | s.ON_END | s.ON_LOSE | s.ON_EVICT | s.IS_BLOCKED
 
-N_GROUPS, N_LEVELS = 0, 1
-"""Numbers: groups in all, and levels."""
+N_GROUPS, N_LEVELS = 0, 1  # numbers: groups in all, and levels
 
 GROUP, GPUS, MOST_JOBS, MOST_CPUS, MOST_GPUS, MOST_SUBMITTED, N_KNOWN = range(7)
 """Columns of `Jobs.known`, for each level: the job's group, -1 = none, its GPUs, and what it goes
@@ -130,8 +129,6 @@ class Limit(LimitingEvent):
 
     Raises:
         PolicyError: A value that is not allowed, or none of `COUNTED`.
-
-    Source: Specification, section 16, "Limits".
     """
 
     NAME: ClassVar[str] = "limit"
@@ -262,10 +259,7 @@ def _names_in(workload: Workload) -> Names:
 
 @dataclass(frozen=True)
 class Limits(LimitingEvent):
-    """The limits of a site, as its files have them: "limits:assoc.txt,qos.txt".
-
-    Source: Specification, section 16, "Limits".
-    """
+    """The limits of a site, as its files have them: "limits:assoc.txt,qos.txt"."""
 
     NAME: ClassVar[str] = "limits"
     READS_ONLY: ClassVar[bool] = True

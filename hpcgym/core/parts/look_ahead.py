@@ -37,8 +37,7 @@ from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import IntTable, Jobs, Sim, empty
 
 HEARS = 0
-BACK, OUTLASTS = 0, 1
-"""Rows of `reach`: jobs that end by the shadow time, and those that do not."""
+BACK, OUTLASTS = 0, 1  # rows of `reach`: jobs that end by the shadow time, and those that do not
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,6 @@ class LookAhead(Backfill):
     They are chosen from the `window` jobs behind the head in queue order; `math.inf`, all of them,
     costs little more. Jobs that do not fit now count in the window, too: where many of them wait, a
     narrow window leaves processors idle that EASY would use.
-
-    Source: Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
     """
 
     NAME: ClassVar[str] = "look-ahead"

@@ -150,8 +150,7 @@ class MultiQueueSim(Sim):
 
     partition: IntVector = zeros(s.MOST_CLASSES)
     """Processors in the partition of each class, idle ones and those of its running jobs."""
-    partition_idle: IntVector = zeros(s.MOST_CLASSES)
-    """The idle ones among them."""
+    partition_idle: IntVector = zeros(s.MOST_CLASSES)  # the idle ones among them
 
 
 @kernel(inlined=True)

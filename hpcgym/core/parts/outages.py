@@ -61,8 +61,7 @@ if TYPE_CHECKING:
 
 HEARS = 0
 
-NODE_OUTAGES = "hpcgym.core.parts.node_outages"
-"""Part that takes nodes off the machine."""
+NODE_OUTAGES = "hpcgym.core.parts.node_outages"  # part that takes nodes off the machine
 
 REQUEUES = True
 """Jobs may have several attempts, so that a simulation keeps what is known of each job's."""
@@ -71,9 +70,6 @@ REQUEUES = True
 @dataclass(frozen=True)
 class Outage(Event):
     """The machine lacks processors, or nodes, from an instant until another, s on the log's clock.
-
-    Raises:
-        PolicyError: A value that is not allowed.
 
     Source: Specification, section 15, "Outages" and "Outages of nodes".
     """

@@ -42,11 +42,8 @@ from hpcgym.machine.prices import DAY_H, HOUR_S, MILLIONTHS
 
 HEARS = s.ON_START
 
-CLASSES_H = (0.25, 1.0, 4.0, 12.0)
-"""Bounds of the classes of requests that observations show, h."""
-
-HORIZONS_H = (1, 4, 12)
-"""How far ahead they show which processors are released, h."""
+CLASSES_H = (0.25, 1.0, 4.0, 12.0)  # bounds of the classes of requests that observations show, h
+HORIZONS_H = (1, 4, 12)  # how far ahead they show which processors are released, h
 
 LARGEST_SHOWN = 5.0
 

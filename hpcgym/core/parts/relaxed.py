@@ -36,8 +36,7 @@ from hpcgym.core.kernels.queue.ordered_queue import some_job_fits
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
 
 HEARS = 0
-LONGEST_DELAY_S = 2.0**60
-"""Bound of a delay where omega is infinite; longer than any log."""
+LONGEST_DELAY_S = 2.0**60  # bound of a delay where omega is infinite; longer than any log
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,6 @@ class Relaxed(Backfill):
 
     Its limit is the earliest shadow time it has had since it became head, plus that; see
     the notes of this file. Omega is 0, which is EASY, to 1000, or `math.inf`.
-
-    Source: Ward, Mahood and West 2002; specification, section 8, "Relaxed".
     """
 
     NAME: ClassVar[str] = "relaxed"

@@ -46,8 +46,7 @@ from hpcgym.core.parts.conservative import (
 )
 from hpcgym.core.parts.depth import reserve_hole
 
-UNPROMISED = -1
-"""Promise of a waiting job that has none yet."""
+UNPROMISED = -1  # promise of a waiting job that has none yet
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,6 @@ class Slack(Backfill):
     The slack is c times the job's estimate, c from 0 to 1000. `hpcgym.core.parts.slack`
     says how the plan is rearranged. Unlike the paper's, the slack is the same for all jobs, without
     priorities or costs of schedules.
-
-    Source: Talby and Feitelson 1999; specification, section 8, "Slack-based".
     """
 
     NAME: ClassVar[str] = "slack"
@@ -86,10 +83,8 @@ class SlackSim(ConservativeSim):
 
     promise: IntVector = empty("planned")
     """Latest start of each waiting job, s; `UNPROMISED` = none yet."""
-    trial_job: IntVector = empty("trial")
-    """Waiting jobs by promise, within a pass."""
-    trial_start: IntVector = empty("trial")
-    """Reservations of these in the plan that is tried, s."""
+    trial_job: IntVector = empty("trial")  # waiting jobs by promise, within a pass
+    trial_start: IntVector = empty("trial")  # reservations of these in the plan that is tried, s
 
 
 @kernel(inlined=True)

@@ -52,8 +52,6 @@ class Slurm(Backfill):
     """Every job that a cycle tests has a reservation; cycles come now and then, as Slurm's.
 
     Its text may name a slurm.conf, or what "scontrol show config" prints: "slurm:slurm.conf".
-
-    Source: Specification, section 16, "Slurm's backfilling".
     """
 
     NAME: ClassVar[str] = "slurm"

@@ -28,8 +28,7 @@ from hpcgym.core.parts.young_jobs import JOB, PROCESSORS, age_at, may_be_killed,
 
 N_CLASSES = s.SIZE_CLASSES
 FIRST_ROW, N_COLUMNS = len(TrialField), len(RunningField)
-DRAWN_AS = 4.0
-"""The share of all completed jobs weighs as much as so many jobs of the user."""
+DRAWN_AS = 4.0  # the share of all completed jobs weighs as much as so many jobs of the user
 
 # Columns of `Sim.recent`; the run times follow.
 OF_COMPLETED, OF_LIMIT, WITHIN, OF_RUNS = range(4)

@@ -87,16 +87,12 @@ HEARS = (
 REQUEUES = True
 """Jobs may have several attempts, so that a simulation keeps what is known of each job's."""
 
-LEAST_ESTIMATE_S = 10
-"""Estimates count for no less where jobs on trial are ordered."""
+LEAST_ESTIMATE_S = 10  # estimates count for no less where jobs on trial are ordered
 
 
 @dataclass(frozen=True)
 class Trial:
     """Which waiting jobs run where processors idle, for how long, and who gives way to them.
-
-    Raises:
-        PolicyError: A value that is not allowed.
 
     Source: Specification, section 15, "Trials" and "Young jobs give way".
     """

@@ -13,8 +13,7 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import FLAG_TRIAL
 from hpcgym.core.kernels.types import Jobs, Sim
 
-STARTED_KEPT = 32
-"""Jobs that have started and may stay in the heap however few wait."""
+STARTED_KEPT = 32  # jobs that have started and may stay in the heap however few wait
 
 
 @kernel(inlined=True)

@@ -47,14 +47,12 @@ from hpcgym.core.observation_fields import (
     SmallField,
 )
 
-N_FIELDS = len(JobField)
-"""Numbers shown of each visible job."""
+N_FIELDS = len(JobField)  # numbers shown of each visible job
 
 HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
 """How far ahead the free processors are shown, s."""
 
-N_CLUSTER = len(ClusterField)
-"""Numbers shown of the cluster."""
+N_CLUSTER = len(ClusterField)  # numbers shown of the cluster
 
 N_CONTROLS, N_TRIALS, N_JOB_TRIALS = len(ControlsField), N_TRIAL_FIELDS, len(JobTrialField)
 """Numbers shown of it for controls and about trials, and about those of each visible job."""
@@ -68,8 +66,7 @@ SMALL_HORIZONS_S = (3_600, 14_400, 43_200)
 CLASSES_S = (900, 3_600, 14_400, 43_200)
 """Largest estimates of the classes by which it counts waiting jobs, s; the last has no bound."""
 
-OLDEST_SHARE = 4
-"""One slot in this many shows a job that has waited longest."""
+OLDEST_SHARE = 4  # one slot in this many shows a job that has waited longest
 
 LOG_MONTH = math.log(1.0 + MONTH_MINUTES)
 LOG_RATIO = math.log(10_000.0)

@@ -59,8 +59,7 @@ STEPS, RESTS, BEGINS, BEGUN = 0, 1, 2, 3
 
 SINGLE_BYTES, WHOLE_BYTES = 4, 8
 
-END_OF_LIST = 8
-"""Numbers at the end of a list that are asked for ahead."""
+END_OF_LIST = 8  # numbers at the end of a list that are asked for ahead
 
 MANY_TURNS = 128
 """Environments from which on so little stays in the caches that all that is in use is asked for."""

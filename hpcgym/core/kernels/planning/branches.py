@@ -23,14 +23,12 @@ from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.types import Float, Int, Jobs, Sim, open_jobs, open_sim
 
-FIRST, LAST, RULE = 0, 1, 2
-"""Options: a job goes first, or last; or a rule orders the waiting jobs."""
+FIRST, LAST, RULE = 0, 1, 2  # options: a job goes first, or last; or a rule orders the waiting jobs
 
 RUNS, ENDED = -1, -2
 """In place of the instant at which a branch merged: it runs on, or all of its jobs have started."""
 
-CHECK_S = 900
-"""Time between two comparisons, s."""
+CHECK_S = 900  # time between two comparisons, s
 
 
 @kernel

@@ -42,8 +42,7 @@ from hpcgym.core.metrics import BSLD_BOUND_S
 FIRST_ORDER = 2
 """Column of a planner's `keys` for its first order; those before are the job table's."""
 
-RULE_INDEX = -2
-"""In place of the rule of an index, whose kernel no plan calls."""
+RULE_INDEX = -2  # in place of the rule of an index, whose kernel no plan calls
 
 WINDOW, ROTATION, HORIZON = 0, 1, 2
 """Elements of `drawn`, s: length and rotation of the window that comes again; for how long."""

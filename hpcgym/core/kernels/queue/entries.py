@@ -11,8 +11,7 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import FIRST_ENTRY, FLAG_HELD
 from hpcgym.core.kernels.types import Sim
 
-OLDER, YOUNGER = 0, 1
-"""Columns of `Sim.age`."""
+OLDER, YOUNGER = 0, 1  # columns of `Sim.age`
 
 
 @kernel(inlined=True)

@@ -12,11 +12,8 @@ from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import precedes
 from hpcgym.core.kernels.types import Sim
 
-SHORT_LIST = 64
-"""Length up to which each job of the list is looked at."""
-
-FEW_TAKEN = 4
-"""Jobs found by looking at each, however long the list is."""
+SHORT_LIST = 64  # length up to which each job of the list is looked at
+FEW_TAKEN = 4  # jobs found by looking at each, however long the list is
 
 
 @kernel(inlined=True)

@@ -20,11 +20,8 @@ from hpcgym.core.observation_fields import JobField
 WIDEST, OLDEST = 0, 1
 LEAST, LARGEST = 0, 1
 
-UNKNOWN = -1
-"""Most processors of a node whose summary is not known."""
-
-NO_JOB = 2**31 - 1
-"""Oldest job of no jobs."""
+UNKNOWN = -1  # most processors of a node whose summary is not known
+NO_JOB = 2**31 - 1  # oldest job of no jobs
 
 
 @kernel(inlined=True)

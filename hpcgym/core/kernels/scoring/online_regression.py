@@ -36,14 +36,12 @@ MODEL_RUN_TIME_RATIO, MODEL_SPEED = 0, 1
 HOUR_S = 3600.0
 DAY_S = 86_400
 
-TRUST = 0.5
-"""Initial weight of the records' logarithms; the request has the rest."""
+TRUST = 0.5  # initial weight of the records' logarithms; the request has the rest
 
 STEP = 0.05
 """Change of a coefficient at its first step, if its gradient is well above sqrt(`DAMPING`)."""
 
-DAMPING = 0.01
-"""Added to the summed squares of a coefficient's gradients."""
+DAMPING = 0.01  # added to the summed squares of a coefficient's gradients
 
 
 @kernel

@@ -42,11 +42,8 @@ from hpcgym.core.kernels.scoring.user_history import (
 from hpcgym.core.kernels.types import Float, Int, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 
-DECAY = 0.75
-"""Weight of a record, relative to the next younger one of its kind."""
-
-SHORT_S = 60
-"""Run time below which a job counts as short, s."""
+DECAY = 0.75  # weight of a record, relative to the next younger one of its kind
+SHORT_S = 60  # run time below which a job counts as short, s
 
 N_KINDS = 4
 """Kinds of records: 0 all, 1 same request, 2 same request and processors, 3 same processors."""
