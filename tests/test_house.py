@@ -698,7 +698,7 @@ def code_lines(path):
     return lines - docstring_lines(path)
 
 
-@pytest.mark.parametrize(("folder", "most"), [("core/kernels", 0.5), (".", 0.45)])
+@pytest.mark.parametrize(("folder", "most"), [("core/kernels", 0.29), (".", 0.3)])
 def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
     files = [path for path in MODULES if path.is_relative_to(PACKAGE / folder)]
     text = sum(len(docstring_lines(path)) for path in files)
@@ -706,7 +706,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 72_045
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 71_668
 
 
 def test_the_house_plan_names_every_room():
