@@ -45,6 +45,49 @@ def test_processors_that_come_late_are_a_job_that_holds_them_until_then():
     assert run(COMPARED) == "same"
 
 
+MET = """
+import hpcgym
+import numpy as np
+import toy_event
+import toy_eviction
+import toy_mode
+
+MOST, LATE, AT = 3, 60, 90_000
+
+def in_plain_python(jobs, late):
+    columns = ("submit_time", "run_time", "processors")
+    submit, run, size = (getattr(jobs, name).tolist() for name in columns)
+    free, waiting, running, starts = 256 - late, [], [], {}
+    instants = {*submit, AT}
+    while instants:
+        now = min(instants)
+        instants.remove(now)
+        free += late * (now == AT) + sum(size[job] for end, job in running if end == now)
+        running = [(end, job) for end, job in running if end > now]
+        waiting += [job for job, at in enumerate(submit) if at == now]
+        n_started = 0
+        for job in list(waiting):
+            if size[job] <= free and n_started < MOST:
+                n_started, free, starts[job] = n_started + 1, free - size[job], now
+                waiting.remove(job)
+                running.append((now + run[job], job))
+                instants.add(now + run[job])
+    return [starts[job] for job in range(len(submit))]
+
+jobs = hpcgym.load_workload("synthetic-256").select(np.arange(600))
+mode = f"first-fit:most={MOST}"
+plain = hpcgym.simulate(jobs, backfill=mode).start_time.tolist()
+assert plain == in_plain_python(jobs, 0)
+late = hpcgym.simulate(jobs, backfill=mode, events=[f"late:processors={LATE},at={AT}"])
+assert late.start_time.tolist() == in_plain_python(jobs, LATE) != plain
+print("same")
+"""
+
+
+def test_mode_and_event_of_one_file_each_meet_and_neither_knows_the_other():
+    assert run(MET) == "same"
+
+
 REFUSED = """
 import hpcgym
 import toy_event
