@@ -62,7 +62,7 @@ def test_explanations_list_the_texts_that_are_allowed() -> None:
 
 
 def test_page_on_commands_has_a_row_for_each_setting_with_its_default() -> None:
-    page = COMMANDS.read_text("utf-8").partition("## What is refused")[0]
+    page = COMMANDS.read_text("utf-8").partition("## Options without effect")[0]
     rows = dict(re.findall(r"^\| `--([a-z-]+)`.*? \| (.+?) \|", page, re.M))
     for name, setting in SETTINGS.items():
         shown = rows["kill" if name == "kill_at_limit" else name.replace("_", "-")]
