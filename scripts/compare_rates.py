@@ -19,11 +19,11 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKER = """
-import json, sys, time
-import gymnasium, hpcgym, numpy as np
+import json, sys, time, gymnasium, hpcgym
 options, parts = json.loads(sys.argv[1]), {}
 def simulation(log, **settings):
-    simulator = hpcgym.Simulator(hpcgym.load_workload(log), hpcgym.SchedulerSettings(**settings))
+    settings = hpcgym.SchedulerSettings(backfill=options["backfill"], **settings)
+    simulator = hpcgym.Simulator(hpcgym.load_workload(log), settings)
     return lambda: (simulator.reset(), simulator.run(), len(simulator.start_time))[2]
 def vector(num_envs, calls, **keywords):
     keywords |= {"num_envs": num_envs, "scenario": options["scenario"]}
@@ -111,6 +111,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("checkout", type=Path, help="folder of another checkout of hpcgym")
     parser.add_argument("--log", nargs="*", default=["synthetic-256"])
+    parser.add_argument("--backfill", default="easy", help="backfilling mode of these logs")
     parser.add_argument("--scenario", default="synthetic-256-weeks")
     parser.add_argument("--num-envs", nargs="*", type=int, default=[64, 256])
     parser.add_argument("--warm-up", type=int, default=1_200, help="steps taken before")
