@@ -362,6 +362,11 @@ def _warn_of_cuts(table: Block, ledger: Ledger) -> None:
 
 def _find_predecessors(table: Block, ledger: Ledger) -> None:
     """Let jobs be after none where the one before them is not a single row that is kept."""
+    after = table["after"]
+    same = (after == after[:1]) & (after != UNKNOWN)
+    if same.all() and (table["number"] == after).any():  # which no job can be after
+        ledger.note("the job before it is the same in all rows: taken to be none", len(after))
+        table["after"] = np.full_like(after, UNKNOWN)
     ids, counts = np.unique(table["number"], return_counts=True)
     lost = (table["after"] != UNKNOWN) & ~np.isin(table["after"], ids[counts == 1])
     table["after"] = np.where(lost, UNKNOWN, table["after"])

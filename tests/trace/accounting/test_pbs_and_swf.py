@@ -289,6 +289,16 @@ def test_fields_beyond_18_are_said_and_the_job_before_a_job_stays(tmp_path: Path
         assert workload.requested_time.tolist() == [100, 90]
 
 
+def test_one_job_before_all_and_before_itself_is_none_before_any(tmp_path: Path) -> None:
+    """As in the log of CERIT, where fields 17 and 18 are 1 in every row."""
+    path = tmp_path / "log.swf"
+    path.write_text("".join(f"{k}{LINE[1:-6]} 1 1 0\n" for k in (1, 2, 3)))
+    found = read_accounting(path)
+    assert "after" not in found.runs
+    note = "the job before it is the same in all rows: taken to be none"
+    assert found.ledger.notes[note] == 3
+
+
 def test_a_job_after_one_that_is_left_out_is_after_none(tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
     path.write_text(f"{LINE.replace(' 60 ', ' -1 ')}\n2{LINE[1:-6]} 1 5\n3{LINE[1:-6]} 2 5\n")
