@@ -20,8 +20,7 @@ def run(code):
 COMPARED = """
 import hpcgym
 import numpy as np
-import toy_event
-import toy_eviction  # so that both tests share their kernels
+import toy_event, toy_eviction, toy_mode  # all three, so that tests of each share their kernels
 
 jobs = hpcgym.load_workload("synthetic-256")
 jobs = jobs.select(np.arange(600))
@@ -48,9 +47,7 @@ def test_processors_that_come_late_are_a_job_that_holds_them_until_then():
 MET = """
 import hpcgym
 import numpy as np
-import toy_event
-import toy_eviction
-import toy_mode
+import toy_event, toy_eviction, toy_mode
 
 MOST, LATE, AT = 3, 60, 90_000
 

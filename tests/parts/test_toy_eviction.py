@@ -17,8 +17,7 @@ from heapq import heapify
 
 import numpy as np
 
-import toy_event  # before the first simulation is laid out; both, so that kernels are shared
-import toy_eviction
+import toy_event, toy_eviction, toy_mode  # all three, so that tests of each share their kernels
 
 sys.path.insert(0, "..")
 import engines
@@ -64,7 +63,7 @@ jobs = hpcgym.load_workload("synthetic-256")
 jobs = jobs.select(np.arange(400))
 event = f"clear:at={{AT}},every={{EVERY}},times={{TIMES}}"
 for mode in {modes}:
-    for policy in ("FCFS", "SAF", "WFP3", "SMITH", "SMITH-REG"):
+    for policy in ("FCFS", "WFP3", "SMITH-REG"):
         for threshold in (None, 40_000):
             settings = dict(policy=policy, backfill=mode, threshold=threshold)
             ours = hpcgym.simulate(jobs, events=[event], **settings)
@@ -87,8 +86,7 @@ def run(code):
 LIMITED = """
 import numpy as np
 
-import toy_event
-import toy_eviction
+import toy_event, toy_eviction, toy_mode
 import hpcgym
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
