@@ -71,7 +71,7 @@ FIRST_REQUEST = 5_000_000
 
 @pytest.fixture(autouse=True)
 def workers_are_forked(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fork workers of executors, but where it is tested how they are spawned, and what they load."""
+    """Fork workers of executors, but where it is tested how they start and what they load."""
     if request.path.stem in ("test_workers", "test_plugins"):
         yield
         return
