@@ -102,7 +102,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(["__version__", *__all__])
 
 
 class _MovedModules(MetaPathFinder, Loader):

@@ -497,7 +497,7 @@ def test_the_face_offers_the_names_it_lists_and_no_others():
         if node.module.startswith("hpcgym.")
         for alias in node.names
     } - {"registry"}
-    assert typed == set(hpcgym.__all__) == set(hpcgym._HOMES)
+    assert typed == set(hpcgym.__all__) == set(hpcgym._HOMES) == {*dir(hpcgym)} - {"__version__"}
     for name in hpcgym.__all__:
         assert getattr(hpcgym, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'simulat'"):
