@@ -112,25 +112,27 @@ def advise_queue(
     stages = [Stage(machine, past) for machine in machines]
     orders = [stage.wanted_order(settings) for stage in stages]
     wanted = list(zip(stages, orders, strict=True))
-    plan = applying.plan(given, partition or (), reading, wanted)
-    if plan is not None:  # what bounds leave of the order is what will be
-        orders = [stage.slurm_order(plan.priority) for stage in stages]
-    advices = [
-        advise(stage, order, name, backfill) for stage, order in zip(stages, orders, strict=True)
-    ]
-    for advice in advices:
-        if how == "table":
-            _show(advice, name, top)
-    if how != "table":
-        rows = [job.row() for advice in advices for job in advice.jobs]
-        show_rows(rows, how, kinds={})
+    with applying.journal_of(given) as journal:
+        plan = applying.plan(given, partition or (), reading, wanted, journal)
+        if plan is not None:  # what bounds leave of the order is what will be
+            orders = [stage.slurm_order(plan.priority) for stage in stages]
+        pairs = zip(stages, orders, strict=True)
+        advices = [advise(stage, order, name, backfill) for stage, order in pairs]
+        _show_all(advices, name, top, how)
+        if journal is not None:
+            applying.carry_out(given, plan, journal, reading.waiting, beside=how != "table")
+
+
+def _show_all(advices: Sequence[Advice], name: str, top: int, how: Format) -> None:
+    """Print advice for a person, or for a program."""
+    if how == "table":
         for advice in advices:
-            for sentence in (*advice.notes, *advice.totals):
-                echo_prose(sentence, err=True)
-    if plan is not None:
-        applying.show_plan(given, plan, reading.waiting, beside=how != "table")
-    if given.apply and not given.dry_run:
-        applying.apply(given, partition or (), reading, wanted, beside=how != "table")
+            _show(advice, name, top)
+        return
+    show_rows([job.row() for advice in advices for job in advice.jobs], how, kinds={})
+    for advice in advices:
+        for sentence in (*advice.notes, *advice.totals):
+            echo_prose(sentence, err=True)
 
 
 def _order_of(policy: str) -> tuple[str, SchedulerSettings]:

@@ -6,6 +6,7 @@ import os
 import shlex
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from hpcgym.cli import options
 from hpcgym.cli.show import echo_prose, show
 
 if TYPE_CHECKING:
-    from hpcgym.site.live.apply import Factors, Outcome, Plan
+    from hpcgym.site.live.apply import Outcome, Plan
     from hpcgym.site.live.days import PairOfDays
     from hpcgym.site.live.journal import Journal
     from hpcgym.site.live.readings import Reading, WaitingJob
@@ -201,40 +202,43 @@ def refuse_before_reading(given: Applying) -> None:
         refuse_unfit()
 
 
+@contextmanager
+def journal_of(given: Applying) -> Iterator[Journal | None]:
+    """Keep the journal of a cycle open from the plan to the telling; None without `--apply`.
+
+    A dry run makes none where none is.
+    """
+    from hpcgym.site.live.journal import opened
+
+    if not given.apply:
+        yield None
+        return
+    path = given.journal or _journal()
+    with TemporaryDirectory(prefix="hpcgym-") as folder:
+        if given.dry_run and not path.exists():
+            path = Path(folder, "none.jsonl")
+        with opened(path) as journal:
+            yield journal
+
+
 def plan(
     given: Applying,
     partitions: Sequence[str],
     reading: Reading,
     wanted: Sequence[tuple[Stage, Sequence[int]]],
+    journal: Journal | None,
 ) -> Plan | None:
-    """Return what a cycle would tell Slurm now, None where none is asked for, or on a day without.
+    """Return what a cycle tells Slurm, None where none is asked for, or on a day without.
 
     Args:
         wanted: Each machine's stage, with the positions of its waiting jobs, best first.
     """
-    from hpcgym.site.live.journal import opened
-
-    if not given.apply or _is_off(given):
-        return None
-    path = given.journal or _journal()
-    with TemporaryDirectory(prefix="hpcgym-") as folder:
-        if not path.exists():
-            path = Path(folder, "none.jsonl")
-        with opened(path) as journal:
-            return _planned(given, partitions, reading, wanted, journal)
-
-
-def _planned(
-    given: Applying,
-    partitions: Sequence[str],
-    reading: Reading,
-    wanted: Sequence[tuple[Stage, Sequence[int]]],
-    journal: Journal,
-) -> Plan:
-    """Plan within the bounds that are given."""
     from hpcgym.site.live.apply import lines_of, plan_of, read_factors
     from hpcgym.site.live.changes import Bounds
+    from hpcgym.site.live.days import is_on
 
+    if journal is None or (given.alternate and not is_on(datetime.now().date())):
+        return None
     assert given.job_points is not None
     bounds = Bounds(
         given.job_points,
@@ -245,29 +249,44 @@ def _planned(
     return plan_of(lines, reading.waiting, partitions, bounds, journal, read_factors())
 
 
-def _is_off(given: Applying) -> bool:
-    """Tell whether this is a day without changes."""
-    from hpcgym.site.live.days import is_on
+def carry_out(
+    given: Applying,
+    plan: Plan | None,
+    journal: Journal,
+    waiting: Sequence[WaitingJob],
+    *,
+    beside: bool,
+) -> None:
+    """Print a plan and tell it to Slurm, or take changes back on a day without; a dry run prints.
 
-    return given.alternate is not None and not is_on(datetime.now().date())
+    It is printed beside tables for programs, not among them.
+    """
+    from hpcgym.site.live.apply import cycle, restore
 
-
-def show_plan(given: Applying, plan: Plan, waiting: Sequence[WaitingJob], *, beside: bool) -> None:
-    """Print whom a cycle moves, with what else their priorities are made of, and whom it leaves."""
-    if not beside:
-        _show_moves(plan, waiting)
-    for why, left in plan.left.items():
-        echo_prose(f"Left alone, {why}: {_jobs(left)}.", err=beside)
-    if given.dry_run:
-        echo_prose(f"A cycle would tell {_told(plan.told)} Nothing is told now.", err=beside)
+    said: list[str] = []
+    if plan is None:
+        said.append("Today is a day without changes.")
+        if not given.dry_run:
+            said.append(f"Back to 0: {_jobs(restore(journal).told)}.")
+            journal.note_off(time.time())
+    else:
+        if not beside:
+            _show_moves(plan, waiting)
+        said += [f"Left alone, {why}: {_jobs(left)}." for why, left in plan.left.items()]
+        if given.dry_run:
+            said.append(f"A cycle would tell {_told(plan.told)} Nothing is told now.")
+        else:
+            said += _sentences(cycle(plan, journal, 60 * given.hold), journal.path)
+    for sentence in said:
+        echo_prose(sentence, err=beside)
 
 
 def _show_moves(plan: Plan, waiting: Sequence[WaitingJob]) -> None:
     jobs = [job for job in waiting if job.job_id in plan.told and job.job_id in plan.factors]
     jobs.sort(key=lambda job: -plan.priority(job))
     factors = [plan.factors[job.job_id][0] for job in jobs]
-    weighed = [name for name in (factors[0].terms if factors else ()) if _any(factors, name)]
-    if jobs:
+    if factors:
+        weighed = [n for n in factors[0].terms if any(each.terms[n] for each in factors)]
         columns = [
             Column("job", [job.array_id for job in jobs], "name"),
             Column("user", [job.user for job in jobs], "name", 5),
@@ -283,40 +302,6 @@ def _show_moves(plan: Plan, waiting: Sequence[WaitingJob]) -> None:
         show("")
         show(TextTable(columns))
         show("")
-
-
-def _any(factors: Sequence[Factors], name: str) -> bool:
-    return any(each.terms[name] for each in factors)
-
-
-def apply(
-    given: Applying,
-    partitions: Sequence[str],
-    reading: Reading,
-    wanted: Sequence[tuple[Stage, Sequence[int]]],
-    *,
-    beside: bool,
-) -> None:
-    """Put a queue in the wanted order, or take changes back on a day without, and print it.
-
-    It is printed beside tables for programs, not among them.
-    """
-    from hpcgym.site.live.apply import cycle, restore
-    from hpcgym.site.live.journal import opened
-
-    path = given.journal or _journal()
-    with opened(path) as journal:
-        if _is_off(given):
-            restored = restore(journal)
-            journal.note_off(time.time())
-            echo_prose(
-                f"Today is a day without changes. Back to 0: {_jobs(restored.told)}.", err=beside
-            )
-            return
-        again = _planned(given, partitions, reading, wanted, journal)  # nobody else has it now
-        outcome = cycle(again, journal, 60 * given.hold)
-    for sentence in _sentences(outcome, path):
-        echo_prose(sentence, err=beside)
 
 
 def _sentences(outcome: Outcome, path: Path) -> Iterator[str]:

@@ -96,6 +96,8 @@ def test_a_day_without_takes_changes_back_and_is_noted(run, slurm, monkeypatch, 
     run(*APPLY, "--alternate", "days")
     assert any(slurm.sites().values())
     monkeypatch.setattr(days, "is_on", lambda day: False)
+    assert "day without changes" in run(*APPLY, "--alternate", "days", "--dry-run")
+    assert any(slurm.sites().values())
     assert "day without changes" in run(*APPLY, "--alternate", "days")
     assert not any(slurm.sites().values())
     journal = tmp_path / "state" / "hpcgym" / "site_factors.jsonl"
