@@ -43,7 +43,7 @@ def scenario_of(name: str) -> Scenario:
 
 
 def rows(folder: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of the table of docs/environment.md, as each is found."""
+    """Yield the rows of the table that the command prints, as each is found."""
     for name in REGIMES:
         # Branches of other modes than EASY merge late, and take minutes a week.
         scale = find(scenario_of(name), "index", "", folder, modes=("easy",))

@@ -1,4 +1,4 @@
-"""Other mixes of jobs than those of `many-weeks`: what they state, and the table of the page."""
+"""Other mixes of jobs than those of `many-weeks`: what they state, and what is printed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 from hpcgym.env.scenario.episodes import Episodes
 from research import regimes
 from research.regimes import REGIMES, WEEKS, rows, scenario_of
-
-PAGE = (Path(__file__).parents[3] / "docs" / "environment.md").read_text(encoding="utf-8")
 
 
 def test_each_regime_is_many_weeks_with_other_numbers() -> None:
@@ -52,8 +50,3 @@ def test_a_row_has_the_gap_and_its_share_of_the_static_end(
         "0.200 [0.100, 0.300]",
         "25 %",
     ]
-
-
-def test_the_page_has_a_row_for_each() -> None:
-    for name in REGIMES:
-        assert f"| {name} |" in PAGE
