@@ -119,8 +119,8 @@ def _trust():
             "simulated": [0.38, 0.04, 0.08, 0.27, 0.23],
         },
         "candidates": [
-            {"setting": "FCFS, backfill easy", "distance_h": 0.7, "chosen": True},
-            {"setting": "SAF, backfill easy", "distance_h": 11.2, "chosen": False},
+            {"setting": "FCFS, backfill easy", "apart": 0.07, "chosen": True},
+            {"setting": "SAF, backfill easy", "apart": 11.2, "chosen": False},
         ],
     }
 

@@ -111,8 +111,8 @@ def _settings(settings: SchedulerSettings, how: Reading) -> dict[str, str]:
         "time zone": how.timezone or "as the machine that read it",
         "missing limits": how.missing_request,
         "names": kept,
-        "setting chosen on": "the first half of the log, by the distance of waits",
-        "judged on": "the second half of the log",
+        "setting chosen on": "the first half of the time, by mean, median and 90th percentile",
+        "judged on": "the second half of the time",
         "noise": f"submissions moved by up to {JITTER_S} s",
     }
 

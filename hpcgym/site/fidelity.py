@@ -1,7 +1,7 @@
 """How near a simulation is to what a site recorded: the setting, the misfit and its noise.
 
-The setting is the one whose waits are nearest to the recorded ones on the first half of the log.
-What is said of it is said of the second half.
+The setting is the one whose mean, median and 90th percentile are together nearest to the recorded
+ones on the first half of the log's time. What is said of it is said of the second half.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from hpcgym.site.outcome import (
     Outcome,
     distance_h,
     queue_lengths,
+    share_apart,
     wait_summary,
 )
 from hpcgym.trace.resample import jitter
@@ -50,7 +51,7 @@ class Fidelity:
     # By job, how far its wait moves at most when submissions move by a minute, one row for each
     # copy, shape (COPIES, n_jobs), as differences to `simulated`, h.
     noise_h: FloatArray
-    # Each candidate with its distance on the first half, h, nearest first.
+    # Each candidate with how far it is apart on the first half, `share_apart`, nearest first.
     tried: tuple[tuple[SchedulerSettings, float], ...]
     left_out: tuple[str, ...]  # candidates that this machine refuses, and why
 
@@ -68,7 +69,7 @@ def find_setting(log: SiteLog, basis: SchedulerSettings, store: Store | None = N
     """
     workload = log.workload
     recorded = Outcome.recorded(workload)
-    early = partitions(log, ~log.is_judged)
+    early = ~log.is_judged
     tried, left_out = [], []
     simulated: dict[int, Outcome] = {}
     settings = candidates(basis, workload)
@@ -81,7 +82,7 @@ def find_setting(log: SiteLog, basis: SchedulerSettings, store: Store | None = N
             except HpcgymError as error:
                 left_out.append(f"{setting_text(candidate)}: {error}")
             else:
-                apart = distance_h(simulated[number].wait_h, recorded.wait_h, early)
+                apart = share_apart(simulated[number].wait_h[early], recorded.wait_h[early])
                 tried.append((number, apart))
             progress.advance()
         if not tried:
@@ -164,7 +165,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         "candidates": [
             {
                 "setting": setting_text(settings),
-                "distance_h": apart,
+                "apart": apart,
                 "chosen": settings == fidelity.settings,
             }
             for settings, apart in fidelity.tried

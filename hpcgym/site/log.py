@@ -50,13 +50,19 @@ class SiteLog:
 
     @property
     def split(self) -> int:
-        """Time at which the judged half begins, s: half of the jobs are submitted before it."""
-        return int(self.workload.submit_time[len(self.workload) // 2])
+        """Time at which the judged half begins, s: half of the log's time, as `half_of` says."""
+        return half_of(self.workload.submit_time)
 
     @property
     def is_judged(self) -> NDArray[np.bool_]:
         """Tell which jobs comparisons are about: those submitted in the second half."""
         return np.asarray(self.workload.submit_time >= self.split, dtype=np.bool_)
+
+
+def half_of(submit_time: IntArray) -> int:
+    """Return half of the time between submissions, so far moved that `FEWEST_JOBS` are in each."""
+    half = (int(submit_time[0]) + int(submit_time[-1])) // 2
+    return int(np.clip(half, submit_time[FEWEST_JOBS - 1] + 1, submit_time[-FEWEST_JOBS]))
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
             f"recorded waits with simulated ones, and needs {2 * FEWEST_JOBS} at least"
         )
     jobs = workload.select(known)
-    in_first_half = np.count_nonzero(jobs.submit_time < jobs.submit_time[len(jobs) // 2])
+    in_first_half = np.count_nonzero(jobs.submit_time < half_of(jobs.submit_time))
     if in_first_half < FEWEST_JOBS:
         raise TraceError(
             f"{paths[0]}: {in_first_half} jobs are submitted before the others, which come at one "

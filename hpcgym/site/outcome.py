@@ -23,6 +23,7 @@ BoolArray = NDArray[np.bool_]
 
 HOUR_S = 3600
 LONG_WAIT_H = 24.0
+MINUTE_H = 1 / 60  # shorter waits are a scheduler's own delay
 
 _KEPT = ("start_time", "run_time", "backfilled")  # arrays of an outcome that a store keeps
 
@@ -126,6 +127,17 @@ def wait_summary(waits_h: FloatArray) -> dict[str, float]:
         "p90": float(p90),
         "max": float(waits_h.max()),
     }
+
+
+def share_apart(waits: FloatArray, others: FloatArray) -> float:
+    """Return by what share two mean, median and 90th percentile waits differ, 0 = not at all.
+
+    That is the geometric mean of the three ratios of the larger to the smaller, less 1. A minute is
+    added to each, so that no wait is 0.
+    """
+    keys, summaries = ("mean", "median", "p90"), [wait_summary(waits), wait_summary(others)]
+    logs = np.log([[summary[key] + MINUTE_H for key in keys] for summary in summaries])
+    return float(np.exp(np.abs(logs[0] - logs[1]).mean()) - 1)
 
 
 def distance_h(waits: FloatArray, others: FloatArray, jobs: Mapping[str, BoolArray]) -> float:

@@ -330,18 +330,19 @@ def _partitions(rows: Sequence[Report]) -> Markup:
 
 def _candidates(rows: Sequence[Report]) -> Markup:
     """Return the settings that were tried, and how far each is from the log."""
-    ranked = sorted(rows, key=lambda row: (row.get("distance_h") is None, row.get("distance_h")))
     bars = [
         (
             f"{row['setting']}{' (chosen)' if row.get('chosen') else ''}",
-            row.get("distance_h"),
-            hours(row.get("distance_h")),
+            row.get("apart"),
+            share(row.get("apart")),
             "recorded" if row.get("chosen") else "simulated",
         )
-        for row in ranked
+        for row in rows
     ]
     return bar_table(
-        "Distance to the recorded waits, on the first half", ["setting", "distance"], bars
+        "Mean, median and 90th percentile apart from the recorded, on the first half",
+        ["setting", "apart"],
+        bars,
     )
 
 

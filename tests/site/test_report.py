@@ -18,8 +18,9 @@ import hpcgym
 from hpcgym.base.errors import HpcgymError
 from hpcgym.machine import Machine, NodeType
 from hpcgym.site import Reading, report_on
+from hpcgym.site.log import half_of
 from hpcgym.site.markdown import markdown_of
-from hpcgym.site.outcome import Outcome, distance_h
+from hpcgym.site.outcome import Outcome, distance_h, share_apart
 from hpcgym.site.page import page_html
 from hpcgym.trace import read_swf
 from hpcgym.trace.accounting import read_accounting, write_accounting
@@ -40,7 +41,7 @@ def jobs_of(file: Path) -> Jobs:
 
 
 def judged_of(jobs: Jobs) -> Jobs:
-    split = jobs[len(jobs) // 2]["submit_time"]
+    split = (jobs[0]["submit_time"] + jobs[-1]["submit_time"]) // 2
     return [job for job in jobs if job["submit_time"] >= split]
 
 
@@ -234,7 +235,7 @@ def test_a_machine_of_nodes_is_simulated_as_such(site_log: Callable[..., Path]) 
     assert list(sizes) == [128, 136, 144]  # some jobs are as wide as the machine
     larger = replace(jobs_of_site, machine=Machine((NodeType(18, cpus=8),)), machine_processors=144)
     eighteen = hpcgym.simulate(larger, "FCFS", kill_at_limit=False).wait_time
-    judged = larger.submit_time >= larger.submit_time[len(larger) // 2]
+    judged = larger.submit_time >= larger.submit_time[-1] // 2
     assert sizes[144] == pytest.approx(eighteen[judged].mean() / 3600)
     on_nodes = {row["id"]: row["wait"]["mean"] for row in report["options"]}
     made = hpcgym.simulate(jobs_of_site, "SAF", threshold=200_000, kill_at_limit=False)
@@ -294,6 +295,24 @@ def test_a_log_without_recorded_starts_is_refused(tmp_path: Path) -> None:
 
 def test_the_report_is_plain_json(fcfs_report: dict[str, Any]) -> None:
     assert json.loads(json.dumps(fcfs_report, allow_nan=False)) == fcfs_report
+
+
+def test_halves_are_of_time_and_each_has_the_fewest_jobs() -> None:
+    even, late = np.arange(0, 1000, 10), np.array([0, *range(900, 999)])
+    assert half_of(even) == 495
+    assert half_of(late) == late[19] + 1 == 919
+
+
+def test_waits_are_apart_by_mean_median_and_90th_percentile_together() -> None:
+    rng = np.random.default_rng(1)
+    waits, others = rng.exponential(5, 400), rng.exponential(2, 400)
+    ratios = []
+    for measure in (statistics.fmean, statistics.median, lambda each: np.quantile(each, 0.9)):
+        pair = sorted(float(measure(each)) + 1 / 60 for each in (waits, others))
+        ratios.append(pair[1] / pair[0])
+    assert share_apart(waits, others) == pytest.approx(math.prod(ratios) ** (1 / 3) - 1)
+    assert share_apart(others, waits) == pytest.approx(share_apart(waits, others))
+    assert share_apart(waits, waits[::-1]) == 0
 
 
 def test_the_distance_of_waits_is_that_of_their_distributions() -> None:
