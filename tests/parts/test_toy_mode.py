@@ -68,3 +68,63 @@ hpcgym.simulate(jobs, backfill="first-fit")
 
 def test_mode_that_adds_to_a_simulation_too_late_is_told_so():
     assert "toy_mode adds Counted to what a simulation holds" in run(LATE)
+
+
+MET_ON_NODES = """
+import numpy as np
+
+import hpcgym
+import toy_event, toy_eviction, toy_mode
+from hpcgym.machine import Machine, NodeType
+
+MOST, AT, EVERY, TIMES = 3, 2_000, 5_000, 4
+ROOMS = [4] * 6 + [8] * 4
+
+def in_plain_python(jobs, clearings):
+    columns = ("submit_time", "run_time", "processors", "chunks")
+    submit, run, size, n_chunks = (getattr(jobs, name).tolist() for name in columns)
+    free, waiting, on, starts = list(ROOMS), [], {}, {}
+    instants = {*submit, *clearings}
+    while instants or on:
+        now = min(instants | {end for end, _ in on.values()})
+        instants.discard(now)
+        over = [job for job, (end, _) in on.items() if end == now]
+        killed = sorted(set(on) - set(over)) if now in clearings else []
+        for job in over + killed:
+            for node, cpus in on.pop(job)[1].items():
+                free[node] += cpus
+        waiting = sorted(waiting + killed + [job for job, at in enumerate(submit) if at == now])
+        n_started = 0
+        for job in list(waiting):
+            each, left, held = size[job] // n_chunks[job], n_chunks[job], {}
+            for node, room in enumerate(free):
+                if n := min(left, room // each):
+                    held[node] = n * each
+                    left -= n
+            if left == 0 and n_started < MOST:
+                for node, cpus in held.items():
+                    free[node] -= cpus
+                n_started, starts[job], on[job] = n_started + 1, now, (now + run[job], held)
+                waiting.remove(job)
+    return [starts[job] for job in range(len(submit))]
+
+random = np.random.default_rng(7)
+chunks, cpus, length = (random.integers(1, top, 300) for top in (5, 5, 900))
+submit = np.sort(random.integers(0, 20_000, 300))
+nodes = Machine((NodeType(6, 4), NodeType(4, 8)))
+jobs = hpcgym.Workload.from_arrays(
+    submit, length, 2 * length, chunks * cpus, machine=nodes, chunks=chunks
+)
+mode = f"first-fit:most={MOST}"
+plain = hpcgym.simulate(jobs, backfill=mode).start_time.tolist()
+assert plain == in_plain_python(jobs, [])
+event = f"clear:at={AT},every={EVERY},times={TIMES}"
+cleared = hpcgym.simulate(jobs, backfill=mode, events=[event]).start_time.tolist()
+assert cleared == in_plain_python(jobs, [AT + k * EVERY for k in range(TIMES)]) != plain
+print("same")
+"""
+
+
+@pytest.mark.slow  # kernels of nodes with the numbers of toys are compiled
+def test_mode_and_event_of_one_file_each_meet_on_nodes():
+    assert run(MET_ON_NODES) == "same"

@@ -22,6 +22,7 @@ class Clearing(Event):
     """The machine is cleared `at` an instant, s, and so many `times`, `every` so many seconds."""
 
     NAME: ClassVar[str] = "clear"
+    KNOWS: ClassVar[tuple[str, ...]] = ("nodes",)
 
     at: int
     every: int = 1
