@@ -1,10 +1,10 @@
-"""Run other libraries on hpcgym, each in a virtual environment of its own; write docs/clients.md.
+"""Run other libraries on hpcgym, each in a virtual environment of its own; write its table.
 
     python scripts/check_clients.py [NAME ...] [--cleanrl FOLDER] [--folder WHERE]
 
 Each runs its example of docs/clients.md, and a program of tests/clients/ looks at what that did.
 Environments take about 1.3 GB each and are kept in WHERE, by default in the user's cache folder.
-What cannot run is skipped with a reason, and keeps its row of the page.
+What cannot run is skipped with a reason, and keeps its row of docs/datasets/clients.csv.
 """
 
 import argparse

@@ -6,6 +6,8 @@ prints what ran as lines that begin with "client: ".
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import subprocess
@@ -21,7 +23,7 @@ from rich.table import Table
 from hpcgym.base.output import writing
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "clients.md"
+TABLE = ROOT / "docs" / "datasets" / "clients.csv"
 TORCH = "torch==2.13.0"
 VIDEOS = ("imageio[ffmpeg]==2.38.1", "pygame-ce==2.5.8", "pytest==9.2.0")
 FOR_D3RLPY = (
@@ -55,7 +57,6 @@ LOOSE = ("d3rlpy", "pufferlib")
 They are installed without what they ask for, and CLIENTS has it.
 """
 
-MARKS = "(?<=<!-- clients -->\n)|(?=<!-- end of clients -->)"
 NO_NETWORK = re.compile("from versions: none|max retries|name resolution|connection", re.IGNORECASE)
 """What pip says where there is no network."""
 
@@ -122,23 +123,24 @@ def table_of(rows: Iterable[Row]) -> Table:
 
 
 def with_row(text: str, row: Row) -> str:
-    """Return the text of the page with a new row in place of its client's row.
+    """Return the text of the table with a new row in place of its client's row.
 
     A client that was skipped keeps the row it has.
     """
-    before, table, after = re.split(MARKS, text)
-    head, rule, *old = table.splitlines()
-    lines = {line.split("|")[1].strip(): line for line in old}
+    head, *old = csv.reader(io.StringIO(text))
+    lines = {line[0]: line for line in old}
     if row.client not in lines or not row.result.startswith("skipped"):
-        lines[row.client] = f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
+        lines[row.client] = [*row]
+    written = io.StringIO()
     ordered = [lines[client] for client in CLIENTS if client in lines]
-    return before + "\n".join([head, rule, *ordered, ""]) + after
+    csv.writer(written, lineterminator="\n").writerows([head, *ordered])
+    return written.getvalue()
 
 
 def write(row: Row) -> None:
-    """Write a row into the page."""
-    text = with_row(PAGE.read_text(encoding="utf-8"), row)
-    with writing(PAGE, force=True) as file:
+    """Write a row into the table."""
+    text = with_row(TABLE.read_text(encoding="utf-8"), row)
+    with writing(TABLE, force=True) as file:
         file.write_text(text, encoding="utf-8")
 
 

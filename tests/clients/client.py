@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 
 
 def example(heading: str) -> dict[str, Any]:
-    """Run the Python blocks under a heading of the page; return their variables."""
+    """Run the Python under a heading of the page, or the program it names; return variables."""
     text = PAGE.read_text(encoding="utf-8")
     start = text.index(f"## {heading}\n")
     section = text[start:].partition("\n## ")[0]
@@ -24,6 +24,9 @@ def example(heading: str) -> dict[str, Any]:
     for block in re.finditer(r"^```python.*?\n(.*?)^```", section, re.M | re.S):
         before = text.count("\n", 0, start + block.start(1))  # so that a traceback shows the line
         exec(compile("\n" * before + block[1], str(PAGE), "exec"), variables)
+    for name in re.findall(r"\]\((clients/\w+\.py)\)", section):
+        program = PAGE.parent / name
+        exec(compile(program.read_text(encoding="utf-8"), str(program), "exec"), variables)
     return variables
 
 
