@@ -84,6 +84,16 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 """What each part sets; "machine" is no setting."""
 
+FAMILIES = {
+    "orders but FCFS": (*ORDERS,)[1:],
+    "orders that plan": ("DYNP", "PLANNER"),
+    "backfill orders": tuple(name for name in PARTS if name.startswith("backfill order")),
+    "outages": ("outage", "outage of nodes"),
+    "prices": ("price", "price that holds"),
+    "other event semantics": ("pyss", "one-by-one"),
+}
+"""Parts that a row of the table names together, where all of them are refused."""
+
 
 def beside(first: str, second: str) -> dict[str, Any] | None:
     """Return what two parts set together; None where both set the same."""
@@ -119,10 +129,20 @@ def _refusal_on(settings: SchedulerSettings, machine: hpcgym.Machine | None) -> 
 
 def table() -> pd.DataFrame:
     """Return the parts that do not go with others, and those further down that they refuse."""
-    rows = []
+    rows: dict[str, list[str]] = {}
     for number, first in enumerate(PARTS):
         pairs = {other: beside(first, other) for other in [*PARTS][number + 1 :]}
         others = [other for other, made in pairs.items() if made and refusal(made)]
         if others:
-            rows.append({"part": first, "not beside": ", ".join(others)})
-    return pd.DataFrame(rows)
+            rows.setdefault(", ".join(_by_family(others)), []).append(first)
+    return pd.DataFrame({"part": map(", ".join, rows.values()), "not beside": rows.keys()})
+
+
+def _by_family(parts: list[str]) -> list[str]:
+    """Return parts in order, with the name of a family in place of the first of all its parts."""
+    for family, members in FAMILIES.items():
+        if {*members} <= {*parts}:
+            at = parts.index(members[0])
+            before, after = parts[:at], parts[at:]
+            parts = [*before, family, *(part for part in after if part not in members)]
+    return parts
