@@ -28,10 +28,12 @@ TESTS = ["pytest", "-q", "-m", "not slow"]
 NOT_LONG = ["pytest", "-q", "-m", "not slow and not long"]
 APART = ["-n", "2", "--dist", "worksteal"]
 FEW = "golden or larger_state or refused or a_few_drawn"
-BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "HPCGYM_TRACES": ""}
-SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/env/test_twin.py"]
-SIMULATOR += ["tests/schedule/policies/test_dynp.py"]
+FEW_CASES = {"HYPOTHESIS_PROFILE": "few", "HPCGYM_TRACES": "", "OMP_NUM_THREADS": "1"}
+BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", **FEW_CASES}
 NODES = "tests/core/test_nodes_parity.py"
+SIMULATOR = ["tests/core/test_every_mode.py", "tests/core/test_pairs.py", NODES]
+SIMULATOR += ["tests/core/test_nodes_lives.py", "tests/env/test_vector.py"]
+SIMULATOR += ["tests/env/test_twin.py"]
 SPHINX = ["sphinx", "--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
 SHORT_STEPS = [
     ("lint", ["ruff", "check", "."], {}),
@@ -48,7 +50,6 @@ LONG_STEPS = [
     ("tests and doctests", [*TESTS, *APART], {"OMP_NUM_THREADS": "1"}),
     ("kernels with bounds checked", [*NOT_LONG, *APART, *SIMULATOR], BOUNDS),
 ]
-FEW_CASES = {"HYPOTHESIS_PROFILE": "few", "HPCGYM_TRACES": "", "OMP_NUM_THREADS": "1"}
 QUICK_STEPS = [*SHORT_STEPS[:3], ("quick tests", [*NOT_LONG, *APART], FEW_CASES)]
 
 

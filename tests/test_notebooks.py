@@ -1,7 +1,7 @@
 """Notebooks run from their first cell to the last, and print what they show.
 
 Cells tagged `varies` print other digits on other processors; they are run, not compared. Trainings
-there are cut to a fortieth, but in slow tests.
+there are cut to a two-hundredth, but in slow tests.
 """
 
 import importlib.util
@@ -26,7 +26,7 @@ def shown(cell):
 
 
 @pytest.mark.parametrize(
-    "training", ["model.learn(5_000)", pytest.param(WHOLE, marks=pytest.mark.slow)]
+    "training", ["model.learn(1_000)", pytest.param(WHOLE, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_notebook_runs_and_prints_what_it_shows(path, training, tmp_path):

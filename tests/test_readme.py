@@ -2,8 +2,9 @@
 
 A fenced block is `python` or `bash`; all python blocks of a document share one session. Blocks
 marked `logs` after the language run where HPCGYM_TRACES names a folder of real logs, those marked
-`train` where that extra is installed, those marked `record` where Minari is, too. Some are only
-parsed: those marked `network`, which need it or a program that is not installed; those marked
+`record` where Minari is. Sessions with blocks marked `train` run where that extra is installed, in
+a slow test unless a change touches the page; else what they import of hpcgym is imported. Some are
+only parsed: those marked `network`, which need it or a program that is not installed; those marked
 `long`, which take a minute to hours, but in a slow test of tutorials; the check command, which runs
 these tests; and the quickstart, which runs once, in the test of what it prints.
 """
@@ -89,8 +90,10 @@ TOUCHED = pages_of(changed_files(ROOT), DOCUMENTS, ROOT)
 
 
 def of_page(document, *run):
-    """Return a case of a page, which is long unless a change touches the page."""
-    return pytest.param(*run or [document], marks=() if document in TOUCHED else pytest.mark.long)
+    """Return a case of a page: unless a change touches the page it is long; slow if it trains."""
+    trains = not run and any(block.mark == "train" for block in blocks(document))
+    mark = pytest.mark.slow if trains else pytest.mark.long
+    return pytest.param(*run or [document], marks=() if document in TOUCHED else mark)
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +224,13 @@ def test_every_block_says_what_it_is(document):
         assert block.language in ("bash", "python", "text", "toml", "bibtex"), label(block)
         assert block.mark in MARKS, label(block)
         if block.language == "python":
-            ast.parse(block.text)
+            imports = [
+                ast.unparse(node)
+                for node in ast.walk(ast.parse(block.text))
+                if isinstance(node, ast.ImportFrom) and node.module.startswith("hpcgym.")
+            ]
+            if block.mark in ("long", "train") and can_run(block._replace(mark="train")):
+                exec("\n".join(imports), {})
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, *ROOMS])

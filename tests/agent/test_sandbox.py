@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from hpcgym.agent import load_agent, sandbox
-from hpcgym.agent.sandbox import PROGRAM, load_sandboxed
+from hpcgym.agent.sandbox import PROGRAM, SandboxedAgent, load_sandboxed
 from hpcgym.base.errors import CardError
 from hpcgym.evaluation import evaluate
 
@@ -105,6 +105,7 @@ def targets(tmp_path: Path) -> Iterator[dict[str, object]]:
             "other": str(tmp_path / "other.txt"),
             "pid": os.getpid(),
             "address": secret.ctypes.data,
+            "link": str(tmp_path / "link"),
             "new": str(tmp_path / "new"),
         }
 
@@ -116,7 +117,7 @@ ATTACKS = {
     "abstract": "socket.socket(1).connect({abstract!r}) is None",
     "read a log": "open({logs!r} + '/log.swf').read()",
     "list logs": "os.listdir({logs!r})",
-    "link a log": "os.link({logs!r} + '/log.swf', {new!r}) is None",
+    "link a log": "os.link({logs!r} + '/log.swf', {link!r}) is None",
     "read a file": "open({other!r}).read()",
     "read the list of users": "open('/etc/passwd').read()",
     "write a file": "open({new!r}, 'w').write('x')",
@@ -140,15 +141,20 @@ def read(pid, address):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_succeeds_outside_and_fails_in_the_sandbox(
-    attack: str, mine: Path, targets: dict[str, object], monkeypatch: pytest.MonkeyPatch
+def test_every_attack_succeeds_outside_and_fails_in_the_sandbox(
+    mine: Path, targets: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One agent tries all; a bit of its action says of each whether it has succeeded."""
     monkeypatch.setenv("HPCGYM_TRACES", str(targets["logs"]))
-    given = written(mine, attempt(ATTACKS[attack].format(**targets)))
+    tries = ["done = 0"]
+    for bit, attack in enumerate(ATTACKS.values()):
+        code = f"done |= bool({attack.format(**targets)}) << {bit}"
+        tries.append(f"try:\n    {code}\nexcept Exception:\n    pass")
+    given = written(mine, "\n".join([*tries, "return done"]))
     mine.write_text(mine.read_text("utf-8") + READ, encoding="utf-8")
-    assert load_sandboxed(given).predict(SHOWN)[0] == 0
-    assert load_agent(given).predict(SHOWN)[0] == 1
+    inside, outside = (load(given).predict(SHOWN)[0] for load in (load_sandboxed, load_agent))
+    assert [attack for bit, attack in enumerate(ATTACKS) if inside >> bit & 1] == []
+    assert [attack for bit, attack in enumerate(ATTACKS) if outside >> bit & 1] == [*ATTACKS]
 
 
 @pytest.mark.long
@@ -189,7 +195,7 @@ def test_a_log_in_the_agents_folder_cannot_be_read(
 def test_what_an_agent_does_wrong_is_said_in_a_line(
     chosen: str, said: str, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = load_sandboxed(written(mine, chosen))
+    agent = SandboxedAgent(written(mine, chosen), digest="")
     mine.write_text(
         mine.read_text("utf-8")
         + "\ndef is_open(file):\n    return os.path.exists(f'/dev/fd/{file}') or can(file)\n"
@@ -204,13 +210,15 @@ def test_what_an_agent_does_wrong_is_said_in_a_line(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("action", ["np.zeros(400_000)", "'SAF'", "{}", "float('nan')", "2**70"])
-def test_what_is_no_action_is_refused(action: str, mine: Path) -> None:
-    given = written(mine, "return 0")
-    text = mine.read_text("utf-8").replace("np.int64(self.chosen(observation))", action)
+def test_what_is_no_action_is_refused(mine: Path) -> None:
+    actions = "np.zeros(400_000), 'SAF', {}, float('nan'), 2**70"
+    given = written(mine, "return int(observation['cluster'][0])")
+    text = mine.read_text("utf-8").replace("np.int64(self", f"[{actions}][self").replace("))", ")]")
     mine.write_text(text, encoding="utf-8")
-    with pytest.raises(CardError, match=r"no action|no answer|bytes for one"):
-        load_sandboxed(given).predict(SHOWN)
+    agent = SandboxedAgent(given, digest="")
+    for which in range(5):
+        with pytest.raises(CardError, match=r"no action|no answer|bytes for one"):
+            agent.predict({"cluster": np.full(4, which, dtype=np.float32)})
 
 
 @pytest.mark.long

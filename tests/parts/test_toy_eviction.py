@@ -60,19 +60,19 @@ def run_batch(machine):
 
 reference.Machine.run_batch = run_batch
 jobs = hpcgym.load_workload("synthetic-256")
-jobs = jobs.select(np.arange(400))
+jobs = jobs.select(np.arange({n_jobs}))
 event = f"clear:at={{AT}},every={{EVERY}},times={{TIMES}}"
-for mode in {modes}:
-    for policy in ("FCFS", "WFP3", "SMITH-REG"):
-        for threshold in (None, 40_000):
-            settings = dict(policy=policy, backfill=mode, threshold=threshold)
-            ours = hpcgym.simulate(jobs, events=[event], **settings)
-            theirs = engines.by_reference(jobs, **settings)
-            assert ours.start_time.tolist() == [start.start_time for start in theirs], settings
-            assert ours.backfilled.tolist() == [start.backfilled for start in theirs], settings
-            assert ours.thresholded.tolist() == [start.thresholded for start in theirs], settings
-            plain = hpcgym.simulate(jobs, **settings)
-            assert ours.start_time.tolist() != plain.start_time.tolist()
+for place, mode in enumerate({modes}):
+    for threshold in (None, 40_000):
+        policy = ("FCFS", "WFP3", "SMITH-REG")[place % 3]
+        settings = dict(policy=policy, backfill=mode, threshold=threshold)
+        ours = hpcgym.simulate(jobs, events=[event], **settings)
+        theirs = engines.by_reference(jobs, **settings)
+        assert ours.start_time.tolist() == [start.start_time for start in theirs], settings
+        assert ours.backfilled.tolist() == [start.backfilled for start in theirs], settings
+        assert ours.thresholded.tolist() == [start.thresholded for start in theirs], settings
+        plain = hpcgym.simulate(jobs, **settings)
+        assert ours.start_time.tolist() != plain.start_time.tolist()
 print("same")
 """
 
@@ -86,12 +86,12 @@ def run(code):
 LIMITED = """
 import numpy as np
 
-import toy_event, toy_eviction, toy_mode
+import toy_eviction
 import hpcgym
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 
-jobs = hpcgym.load_workload("synthetic-256").select(np.arange(600))
+jobs = hpcgym.load_workload("synthetic-256").select(np.arange(300))
 clear = "clear:at=50000,every=9000,times=12"
 limit, nobody = "limit:per=user,jobs=2,submitted=3", "limit:per=user,jobs=1,name=nobody"
 none = Simulator(jobs, SchedulerSettings("FCFS", events=[clear, nobody]))
@@ -115,12 +115,19 @@ print("held")
 """
 
 
-def test_jobs_that_are_taken_off_the_machine_stay_within_limits():
+def test_jobs_that_are_taken_off_the_machine_stay_within_limits(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert run(LIMITED) == "held"
 
 
 MODES = ["none", "easy", "easy:cap=0.5,long=3600", "cost-benefit", "depth:k=2", "conservative"]
 
 
-def test_jobs_that_are_taken_off_the_machine_start_again_as_the_reference_says():
-    assert run(COMPARED.format(when=(50_000, 9_000, 12), modes=MODES)) == "same"
+@pytest.mark.parametrize(("modes", "n_jobs"), [(["easy"], 400), (MODES, 150)])
+def test_jobs_that_are_taken_off_the_machine_start_again_as_the_reference_says(
+    modes, n_jobs, monkeypatch
+):
+    """One mode compiled, and all of them as Python, which takes less than to compile them."""
+    if modes is MODES:
+        monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert run(COMPARED.format(when=(50_000, 9_000, 12), modes=modes, n_jobs=n_jobs)) == "same"

@@ -15,7 +15,7 @@ import sys
 import gymnasium
 import numpy as np
 import hpcgym
-import toy_event, toy_eviction, toy_mode  # all three, so that tests of each share their kernels
+import toy_mode  # alone: it takes the kernels that everybody has
 
 class InPython(hpcgym.OwnBackfill):
     def start(self, now):
