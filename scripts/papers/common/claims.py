@@ -7,13 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold here"
+HOLDS, IN_PART, FAILS = "holds", "in part", "no"
 NOT_RUN = "not run"
 
-BY_CASES = "A claim with several cases holds if all of them do, and in part if at least half do."
-BY_NUMBER = (
-    "A claimed number holds if ours is within a tenth of it, and in part if it is within a third."
-)
+BY_CASES = "A claim holds if all of its cases do, in part if at least half do."
+BY_NUMBER = "A number holds if ours is within a tenth of it, in part if within a third."
 """What `counted` and `near` go by, for pages."""
 
 
@@ -38,10 +36,10 @@ def counted(text: str, where: str, held: int, of: int, finding: str = "") -> Cla
 
     Example:
         >>> counted("SAF is first", "Table 3", 3, 4).verdict
-        'holds in part'
+        'in part'
     """
     verdict = HOLDS if held == of else IN_PART if 2 * held >= of else FAILS
-    count = f"{held} of {of} cases"
+    count = f"{held} of {of}"
     return Claim(text, where, verdict, f"{count}; {finding}" if finding else count)
 
 

@@ -48,7 +48,7 @@ def claims_table(readings: Mapping[str, Sequence[Claim]]) -> str:
         >>> print(claims_table({"here": [counted("SAF is first", "Table 3", 4, 4)]}))
         | claim | where | here |
         |---|---|---|
-        | SAF is first | Table 3 | **holds**: 4 of 4 cases |
+        | SAF is first | Table 3 | **holds**: 4 of 4 |
     """
     rows = [
         [same[0].text, same[0].where, *(f"**{claim.verdict}**: {claim.finding}" for claim in same)]

@@ -48,7 +48,7 @@ def batch_ratios(rerun: Rerun, reading: Reading, log: str, scheduler: str) -> pd
 def claims(rerun: Rerun, reading: Reading) -> list[Claim]:
     """Return verdicts on the paper's claims under one reading of `SHOWN`, in the paper's order.
 
-    Source: Lawson, Smirni, Puiu 2002, section 4; rules of reruns, "Claims".
+    Source: Lawson, Smirni, Puiu 2002, section 4.
     """
     plain, delayed = (ratios(rerun, reading, mode) for mode in (MULTIPLE, DELAYED))
     return [

@@ -16,7 +16,6 @@ from papers.lawson.run import (
     SHOWN,
     TABLE_1,
     USER,
-    Reading,
     Rerun,
 )
 
@@ -56,8 +55,8 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         Systems", ICPP 2002.
 
         Written by `{command}`, which took {seconds:.0f} s on one core: {len(rerun.runs)}
-        simulations of {n_jobs:.1f} million jobs. The command also writes all numbers as CSV, and
-        Figs. 5 to 7 and the delay as pictures.
+        simulations of {n_jobs:.1f} million jobs. It also writes all numbers as CSV, and Figs. 5 to
+        7 and the delay as pictures.
 
         R = (s1 - sm) / min(s1, sm) compares mean slowdowns, 1 + wait / run time, of a single queue
         (s1: EASY, first come first served) and of multiple queues (sm: `"{MULTIPLE}"`, and
@@ -65,8 +64,8 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
 
         *{EXACT.name}*, as in the paper: the scheduler knows run times, and jobs run as long as the
         log says. *{USER.name}*: the scheduler knows requests only, jobs end at them, and classes go
-        by them; the Paragon's are synthetic. Figs. 5 to 7 are pictures without numbers, so claims
-        are checked by sign and size alone.
+        by them; the Paragon's are synthetic. Figs. 5 to 7 have no numbers, so claims are checked by
+        sign and size.
         """
     )
 
@@ -97,31 +96,19 @@ def _view(rerun: Rerun) -> str:
 
         **The logs are other versions.** The paper's have {min(more):.0f} to {max(more):.0f} % more
         jobs than ours, which are cleaned.
-
-        **One sentence is too strong.** "Once a job reaches the front of the queue, it cannot be
-        delayed further" is true of the oldest job alone. `tests/core/test_multi_queue.py` has small
-        examples.
         """
     )
 
 
 def _overall(rerun: Rerun) -> str:
-    """Lay out R overall under every reading."""
+    """Lay out R overall under the readings that are shown."""
     rows = []
-    for reading in _readings(rerun):
+    for reading in SHOWN:
         frames = [ratios(rerun, reading, mode)[OVERALL] for mode in MULTIPLES]
         rows += [
             [reading.name, log, *(float(frame[log]) for frame in frames)] for log in frames[0].index
         ]
     return table(("reading", "log", *(SCHEDULERS[mode] for mode in MULTIPLES)), rows)
-
-
-def _readings(rerun: Rerun) -> list[Reading]:
-    """Return the readings that were run, with the logs they were run on."""
-    return [
-        Reading(str(name), logs=tuple((log, log) for log in runs["log"].unique()))
-        for name, runs in rerun.runs.groupby("reading", sort=False)
-    ]
 
 
 def _by_log(values: pd.Series[float], digits: str = ".2f", unit: str = "") -> str:

@@ -11,7 +11,7 @@ COLUMNS = ("response", "slowdown")
 def claims(rerun: Rerun, reading: Reading = PLAIN) -> list[Claim]:
     """Return verdicts on what the lecture says, under one reading.
 
-    Source: Lecture on batch scheduling; rules of reruns, "Testable".
+    Source: Lecture on batch scheduling.
     """
     kth = rerun.means(reading).loc["KTH", EASY]
     worst = sum(kth[column].loc[list(FACTORS)].max() < kth[column][USER] for column in COLUMNS)

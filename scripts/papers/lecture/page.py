@@ -35,6 +35,8 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
         (
             "# The lecture on batch scheduling, rerun",
             _what_was_run(rerun, command, seconds),
+            "## Findings",
+            _view(rerun),
             "## Estimates f times the run time",
             "Mean response (s) and mean bounded slowdown, KTH under EASY, *published* / here:",
             _f_table(rerun),
@@ -43,8 +45,6 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
             _doubling(rerun),
             "## Worked examples",
             _examples(),
-            "## Findings",
-            _view(rerun),
             "## Claims",
             f"{BY_CASES} {BY_NUMBER}",
             claims_table({PLAIN.name: claims(rerun)}),
@@ -60,7 +60,7 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         "Batch Scheduling", lecture slides. Its tables go back to D. G. Feitelson and A. W. Mu'alem.
 
         Written by `{command}`, which took {seconds:.0f} s: {len(rerun.runs):,} simulations of
-        {n_jobs:.1f} million jobs. The command also writes every run as CSV, and two pictures.
+        {n_jobs:.1f} million jobs. It also writes every run as CSV, and two pictures.
 
         Jobs are served first come first served, without a threshold. An estimate f times the run
         time p is drawn evenly from p to (f + 1) p. Numbers are means of {len(SEEDS)} draws. Jobs

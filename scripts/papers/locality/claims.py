@@ -176,7 +176,7 @@ def claims(rerun: Rerun) -> list[Claim]:
 
     A case holds if its whole interval does.
 
-    Source: Dutot, Poquet and Trystram, sections 5.3 and 5.4; rules of reruns, "Claims".
+    Source: Dutot, Poquet and Trystram, sections 5.3 and 5.4.
     """
     pairs = ((BLOCK, NEAR_BLOCK), (CLUSTER, NEAR_CLUSTER))
     knowing = ((NEAR_CLUSTER, NEAR_BLOCK), (CLUSTER, BLOCK))

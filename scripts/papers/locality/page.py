@@ -72,20 +72,18 @@ def _what_was_run(rerun: Rerun, command: str) -> str:
 
         Written by `{command}`: {len(main):,} runs of the default reading in
         {main["cpu_s"].sum():.0f} s of processor time, {len(others):,} of others in
-        {others["cpu_s"].sum():.0f} s. The command also writes every run as CSV, and three pictures.
+        {others["cpu_s"].sum():.0f} s. It also writes every run as CSV, and three pictures.
 
         A platform has 8 clusters of 16 hosts. A run schedules {N_JOBS} jobs, all there from the
         beginning, by conservative backfilling made anew at each event. Jobs are drawn from the
-        {hosts.sum():,} of `{LOG}` that have at most 16 processors and ran 1 to 4 hours. Each
-        computes and sends in proportion to its run time; F_comm says how much each host sends to
-        each other. Switches and backbone are shared by SimGrid's fair bottleneck. Completion times
-        equal SimGrid's to 1e-9: `tests/scripts/papers/test_locality.py`.
+        {hosts.sum():,} of `{LOG}` that have at most 16 processors and ran 1 to 4 hours.
+        F_comm says how much each host sends to each other. Completion times equal SimGrid's to
+        1e-9: `tests/scripts/papers/test_locality.py`.
+        [Rules of reruns](../appendices/reruns.md#contiguity-and-locality) has platforms, loads and
+        variants.
 
-        *basic* takes the lowest hosts. *contiguous* and *local* refuse holes without consecutive
-        hosts, or without room in one cluster; their *best-effort* counterparts then do as basic.
-        The paper's table of clusters is not at hand: high has speeds 1, 2, 3 and bandwidths 1, 2,
-        4, low 1, 1.3, 1.7 and 1, 1.5, 2. o2fix is o2 with as many clusters of each kind as the
-        other orders have.
+        *contiguous* and *local* refuse holes without consecutive hosts, or without room in one
+        cluster; their *best-effort* counterparts then take the lowest hosts, as *basic* does.
         """
     )
 
@@ -151,13 +149,9 @@ def _how_claims_are_judged() -> str:
     """Say what a verdict goes by."""
     return prose(
         f"""
-        {BY_CASES} Makespans are compared as sums over all factors above 0, on the same jobs and
-        platforms, and deviations around the trend over all factors. Intervals are of 95 %, by
-        Student's t over draws of jobs, and a case holds if its whole interval does. An effect of
-        the order is noticed if the interval of two layouts' ratio does not hold 1. There is none
-        above
-        {100 * SAME:.0f} % if the whole interval is that near to 1. High and low heterogeneity look
-        alike if it is within {100 * ALIKE:.0f} %. Variants are compared on o1 to o4; the order is
-        judged on o1, {", ".join(REORDERED)}.
+        {BY_CASES} A case holds if its whole interval of 95 % does, by Student's t over draws of
+        jobs. Makespans are sums over all factors above 0. Makespans are equal within
+        {100 * SAME:.0f} %, and alike within {100 * ALIKE:.0f} %. Variants are compared on o1 to o4;
+        the order is judged on o1, {", ".join(REORDERED)}.
         """
     )

@@ -10,7 +10,6 @@ from papers.rlscheduler.run import (
     ANEW,
     CLEANED,
     COLUMNS,
-    CUT_ANEW,
     EASY,
     LOGS,
     MINUTES,
@@ -22,7 +21,6 @@ from papers.rlscheduler.run import (
     THERE,
     TRAINED,
     WAITS,
-    WAITS_FILLED,
     Rerun,
 )
 
@@ -39,18 +37,16 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
         (
             "# RLScheduler's table, rerun",
             _what_was_run(rerun, command, seconds),
+            "## Findings",
+            _view(rerun),
             "## The table",
-            _of_the_table(rerun),
+            _of_the_table(),
             _table(rerun, False),
             _table(rerun, True),
             _differences(rerun),
-            "## Its rules",
-            _rules(),
             "## The same windows under other rules",
             _of_other_rules(rerun),
-            *(part for log in LOGS for part in (f"### {log}", _log(rerun, log))),
-            "## What the table says",
-            _view(rerun),
+            _other_rules(rerun),
             "## Trained under its rules",
             _of_training(),
             _trained(rerun),
@@ -71,25 +67,26 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         its code, DIR-LAB/deep-batch-scheduler.
 
         Written by `{command}`, which took {seconds:.0f} s: {len(rerun.runs):,} simulations of
-        {theirs.LENGTH:,} jobs each. The command also writes every window as CSV, and a picture.
+        {theirs.LENGTH:,} jobs each. It also writes every window as CSV, and a picture.
 
         Each figure is the mean bounded slowdown of {theirs.WINDOWS} windows of {theirs.LENGTH:,}
         jobs, which seed {theirs.SEED} draws among the first {theirs.SLICE:,} jobs of a log. The
-        machine is empty when a window begins. Lublin-2 is not run, since its log is not at hand.
+        machine is empty when a window begins. One job is chosen, and waited for until it starts.
+        [Rules of reruns](../appendices/reruns.md#rlscheduler) has all its rules. Lublin-2 is not
+        run, since its log is not at hand.
         """
     )
 
 
-def _of_the_table(rerun: Rerun) -> str:
-    """Say what the three numbers of a cell are."""
+def _of_the_table() -> str:
+    """Say what the numbers of a cell are."""
     return prose(
         f"""
-        *published* / a plain-Python queue of 40 lines (`scripts/papers/rlscheduler/simulator.py`) /
-        `hpcgym.simulate` with `backfill="{THERE[False].backfill}"`, or
-        `"{THERE[True].backfill}"`, `event_semantics="one-by-one"`, `kill_at_limit=False`, on logs
-        of `hpcgym.trace.as_found`. SJF is `SPF` here. WFP3 and UNICEP are
-        `{dict(THERE[False].orders)["WFP3"]}` and `{dict(THERE[False].orders)["UNICEP"]}`. The last
-        column is the network that the authors trained, as published.
+        *Published*, and behind it what `hpcgym.simulate` gives where that differs: with
+        `backfill="{THERE[False].backfill}"`, or `"{THERE[True].backfill}"`,
+        `event_semantics="one-by-one"`, `kill_at_limit=False`, on logs of `hpcgym.trace.as_found`.
+        SJF is `SPF` here. WFP3 and UNICEP are `{dict(THERE[False].orders)["WFP3"]}` and
+        `{dict(THERE[False].orders)["UNICEP"]}`. RL is the network that the authors trained.
         """
     )
 
@@ -101,8 +98,9 @@ def _table(rerun: Rerun, backfill: bool) -> str:
         cells = []
         for policy in RULES:
             printed = PUBLISHED[backfill, log][COLUMNS.index(policy)]
-            ours = (rerun.mean(log, rules, policy) for rules in (QUEUE[backfill], THERE[backfill]))
-            cells.append(" / ".join((f"*{printed:.2f}*", *(f"{one:.2f}" for one in ours))))
+            ours = f"{rerun.mean(log, THERE[backfill], policy):.2f}"
+            differs = ours != f"{printed:.2f}"
+            cells.append(f"*{printed:.2f}*" + (f" / {ours}" if differs else ""))
         rows.append([log, *cells, f"*{PUBLISHED[backfill, log][-1]:.2f}*"])
     name = "with backfilling" if backfill else "without backfilling"
     return table((name, *COLUMNS), rows)
@@ -133,17 +131,16 @@ def _differences(rerun: Rerun) -> str:
     lacking = int(rerun.facts["no_request"].sum())
     said = prose(
         f"""
-        The queue gives all 30 figures to the last digit. So does `simulate` where it is told the
-        scores ({n_equal} of 60 in all; {differ} jobs start at another second). With our orders
-        {30 - len(wrong)} do.
+        A plain-Python queue of 40 lines (`scripts/papers/rlscheduler/simulator.py`) gives all 30
+        figures to the last digit. So does `simulate` where it is told the scores ({n_equal} of 60
+        in all; {differ} jobs start at another second). With our orders {30 - len(wrong)} do.
         """
     )
     if wrong:
         said += "\n\n" + prose(
             f"""
             {" and ".join(wrong)} differ because of {lacking} job that states neither a run time nor
-            a request. There its request stays -1 s, so that its score is negative and it goes
-            first. Here no job asks for less than 1 s.
+            a request. There its request stays -1 s, so it goes first.
             """
         )
     return (
@@ -158,69 +155,28 @@ def _differences(rerun: Rerun) -> str:
     )
 
 
-def _rules() -> str:
-    """Lay out RLScheduler's rules beside the usual ones."""
-    return table(
-        ("", "RLScheduler", "usual here"),
-        [
-            [
-                "choice",
-                "one job is chosen, and waited for until it starts",
-                "the queue is looked at anew at each event",
-            ],
-            [
-                "wait in WFP3 and UNICEP",
-                "-1 - submit time, on the clock of the log",
-                "time since the submission",
-            ],
-            ["submit time in F1", "on the clock of the log", "since the start of the workload"],
-            [
-                "backfilling",
-                "first come, first served; what ends before the shadow time, which is found once; "
-                "no extra processors",
-                "EASY: the shadow time found anew; by the shadow time, or on extra processors",
-            ],
-            [
-                "events of one instant",
-                "one by one, submissions before ends",
-                "all ends, all submissions, one pass",
-            ],
-            [
-                "jobs that never ran",
-                f"run for {theirs.NEVER_RAN_S} s",
-                "left out by cleaning",
-            ],
-            ["missing request", "the run time", "the run time, or another choice"],
-            ["processors", "the larger of requested and allocated", "requested, else allocated"],
-            ["a job beyond its request", "runs on", "is killed"],
-        ],
-    )
-
-
 def _of_other_rules(rerun: Rerun) -> str:
     """Explain the rows of the tables to come."""
     sdsc = rerun.facts.set_index("log").loc["SDSC-SP2"]
     return prose(
         f"""
-        Mean bounded slowdown. All but the last two rows are of the jobs of RLScheduler's windows,
-        and none is killed. "{CLEANED.name}" leaves out what cleaning drops, on SDSC-SP2 the
-        {sdsc["never_ran"]:,} jobs that never ran, and kills jobs at their requests.
-        "{CUT_ANEW.name}" has windows at the same positions of the cleaned log. SAF, SAF-REG and
-        SMITH-REG are no columns of the paper; the last two learn from users' completed jobs.
+        Mean bounded slowdown of the jobs of RLScheduler's windows; none is killed.
+        "{CLEANED.name}" leaves out what cleaning drops, on SDSC-SP2 the {sdsc["never_ran"]:,} jobs
+        that never ran, and kills jobs at their requests. SAF, SAF-REG and SMITH-REG are no columns
+        of the paper; the last two learn from users' completed jobs.
         """
     )
 
 
-SHOWN = (WAITS, ANEW, WAITS_FILLED, EASY, CLEANED, CUT_ANEW)
-
-
-def _log(rerun: Rerun, log: str) -> str:
-    """Lay out the figures of a log by rules."""
+def _other_rules(rerun: Rerun) -> str:
+    """Lay out the figures of each log by rules."""
+    policies = ("FCFS", "SJF", "F1", *MORE)
     rows = [
-        [rules.name, *(f"{rerun.mean(log, rules, policy):.2f}" for policy in (*RULES, *MORE))]
-        for rules in SHOWN
+        [log, rules.name, *(f"{rerun.mean(log, rules, policy):.2f}" for policy in policies)]
+        for log in LOGS
+        for rules in (WAITS, ANEW, EASY, CLEANED)
     ]
-    return table(("rules", *RULES, *MORE), rows)
+    return table(("log", "rules", *policies), rows)
 
 
 def _view(rerun: Rerun) -> str:

@@ -110,7 +110,7 @@ def table_2(tables: Tables, search: Search, reading: str) -> pd.DataFrame:
 def claims(tables: Tables, search: Search, reading: str) -> list[Claim]:
     """Return verdicts on the report's claims under a reading, "plain" or "simulator".
 
-    Source: RR-9212, sections 6-11; rules of reruns, "Claims".
+    Source: RR-9212, sections 6-11.
     """
     return [
         *_table_1(tables, reading),

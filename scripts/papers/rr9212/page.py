@@ -62,8 +62,8 @@ def _what_was_run(tables: Tables, search: Search, command: str) -> str:
         What can we expect From Online Learning?", Inria RR-9212, 2018.
 
         Written by `{command}` on one core: the tables in {tables.seconds / 60:.1f} minutes, the
-        weights in {search.seconds / 60:.0f}. The command writes all numbers as CSV, and pictures of
-        Figs. 1 to 15.
+        weights in {search.seconds / 60:.0f}. It writes all numbers as CSV, and pictures of Figs. 1
+        to 15.
 
         Four logs are cut into weeks, each simulated alone. The order of the primary queue is under
         study; backfilling is by SPF. *{PLAIN.name}* is the report's text read plainly, as in the

@@ -86,16 +86,15 @@ def test_both_engines_agree_on_the_windows(rerun: run.Rerun) -> None:
 def test_claims_count_what_comes_out(rerun: run.Rerun) -> None:
     verdicts = claims.claims(rerun)
     assert len(verdicts) == 12
-    assert verdicts[0].finding.startswith("0 of 15 cases; FCFS on Lublin-1 is ")
-    assert verdicts[6].finding == "3 of 3 cases"
+    assert verdicts[0].finding.startswith("0 of 15; FCFS on Lublin-1 is ")
+    assert verdicts[6].finding == "3 of 3"
 
 
 def test_page_shows_every_table(rerun: run.Rerun) -> None:
     text = page.page(rerun, "the command", 1.0)
     for heading in (
         "## The table",
-        "## Its rules",
-        "### SDSC-SP2",
+        "## Findings",
         "## Trained under its rules",
         "## Claims",
     ):
