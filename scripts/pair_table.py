@@ -1,4 +1,4 @@
-"""Print the table of docs/backfilling.md: which parts of the scheduler do not go together.
+"""Print docs/datasets/pairs.csv: which parts of the scheduler do not go together.
 
 python scripts/pair_table.py
 """
@@ -7,4 +7,4 @@ from hpcgym.base.text_table import machine_text
 from research.pairs import table
 
 if __name__ == "__main__":
-    print(machine_text(table(), "markdown"))
+    print(machine_text(table(), "csv"))

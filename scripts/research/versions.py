@@ -5,6 +5,8 @@ It runs where nothing is installed but Python, so it imports its standard librar
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import subprocess
@@ -15,8 +17,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "validation.md"
-MARKS = "(?<=<!-- versions -->\n)|(?=<!-- end of versions -->)"
+TABLE = ROOT / "docs" / "datasets" / "versions.csv"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
 EXTRAS = ("dev", "record", "render", "report", "tables")
@@ -48,29 +49,29 @@ def requirements() -> dict[str, str]:
 
 
 def columns_of(text: str) -> dict[str, dict[str, str]]:
-    """Return the table of a page: title of each column, name of each row, cell."""
-    lines = re.split(MARKS, text)[1].splitlines()
-    head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
+    """Return a table: title of each column, name of each row, cell."""
+    head, *rows = csv.reader(io.StringIO(text))
     return {
         title: {row[0]: row[place] for row in rows} for place, title in enumerate(head) if place
     }
 
 
 def with_column(text: str, title: str, column: dict[str, str]) -> str:
-    """Return the text of a page with one column anew; the others stay as they are."""
-    before, _, after = re.split(MARKS, text)
+    """Return the text of a table with one column anew; the others stay as they are."""
     known = columns_of(text) | {title: column}
     titles = [f"{python} {which}" for python in PYTHONS for which in WHICH]
     table = {one: known[one] for one in titles if one in known}
-    rows = [["", *table], ["---", *["---:"] * len(table)]]
+    rows = [["library", *table]]
     for name in (*requirements(), "tests", "seconds"):
         rows.append([name, *(cells.get(name, "") for cells in table.values())])
-    return before + "".join(f"| {' | '.join(row)} |\n" for row in rows) + after
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows(rows)
+    return written.getvalue()
 
 
 def write(title: str, column: dict[str, str]) -> None:
-    """Write a column into the page."""
-    PAGE.write_text(with_column(PAGE.read_text("utf-8"), title, column), "utf-8")
+    """Write a column into the table."""
+    TABLE.write_text(with_column(TABLE.read_text("utf-8"), title, column), "utf-8")
 
 
 def call(*command: str | Path, **variables: Path) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Which parts go together: refusals and the page agree, and what does starts jobs rightly."""
+"""Which parts go together: refusals and the table agree, and what does starts jobs rightly."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from research.pairs import MACHINE, PARTS, beside, refusal, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "backfilling.md"
+TABLE = Path(__file__).parents[2] / "docs" / "datasets" / "pairs.csv"
 TOGETHER = {pair: made for pair in combinations(PARTS, 2) if (made := beside(*pair)) is not None}
 COMPARED = {"backfill", "backfill_order", "policy", "event_semantics", "correction", "estimates"}
 """Settings that the reference of every mode takes."""
 
 
-def test_page_has_the_table_that_the_refusals_make():
-    assert machine_text(table(), "markdown").strip() in PAGE.read_text("utf-8")
+def test_table_is_what_the_refusals_make():
+    assert machine_text(table(), "csv") == TABLE.read_text("utf-8").rstrip("\n")
 
 
 def test_words_that_parts_say_are_those_that_are_listed():
