@@ -19,10 +19,10 @@ from hpcgym.evaluation.store import Store
 from hpcgym.site import details
 from hpcgym.site.comparison import RECORDED, TODAY, UNTOLD, Comparison, compare, option_rows
 from hpcgym.site.fidelity import JITTER_S, find_setting, trust
+from hpcgym.site.fit import Told
 from hpcgym.site.log import Reading, SiteLog, read_site_log
 from hpcgym.site.markup import hours
 from hpcgym.site.option_table import span
-from hpcgym.site.options import setting_text
 
 SCHEMA = "hpcgym-report-1"
 
@@ -31,12 +31,14 @@ def report_on(
     files: str | Path | Sequence[str | Path],
     how: Reading | None = None,
     *,
+    told: Told | None = None,
     command: str = "",
     resume: str | Path | None = None,
 ) -> dict[str, Any]:
     """Read a site's accounting, simulate what might be, and return the report.
 
     Args:
+        told: What the site says of its scheduler.
         command: What makes the report again.
         resume: A file that keeps each simulation when it has ended, `hpcgym.evaluation.store`; a
             second call with it goes on from there. None keeps nothing.
@@ -47,7 +49,7 @@ def report_on(
     """
     how, store = how or Reading(), None if resume is None else Store(resume)
     log = read_site_log(files, how)
-    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False), store)
+    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False), told, store)
     comparison = compare(log, fidelity, store)
     rows = option_rows(comparison)
     best = comparison.best(simulated_only=False)
@@ -71,7 +73,7 @@ def report_on(
         "requests": details.request_use(log),
         "machine_sizes": details.size_rows(comparison),
         "changed": details.changed_jobs(comparison, best) if best else [],
-        "settings": _settings(fidelity.settings, how),
+        "settings": _settings(trusted["setting"], how),
         "command": command,
     }
 
@@ -80,7 +82,7 @@ def _of_log(log: SiteLog, files: list[str], comparison: Comparison) -> dict[str,
     jobs, judged = log.workload, log.is_judged
     everyone = np.ones(len(jobs), dtype=np.bool_)
     used = comparison.outcomes[RECORDED].summary(everyone)["utilisation"]
-    left_out = [*comparison.fidelity.left_out, *comparison.left_out]
+    left_out = [*comparison.fidelity.fit.left_out, *comparison.left_out]
     size = f"{jobs.machine_processors:,} processors"
     if jobs.machine is not None:
         size = f"{jobs.machine.n_nodes:,} nodes, {jobs.machine_processors:,} cpus"
@@ -101,11 +103,11 @@ def _of_log(log: SiteLog, files: list[str], comparison: Comparison) -> dict[str,
     }
 
 
-def _settings(settings: SchedulerSettings, how: Reading) -> dict[str, str]:
+def _settings(today: str, how: Reading) -> dict[str, str]:
     """Return every setting of the report as text."""
     kept = "kept" if how.keep_names else "hashed, by a key that is not kept"
     return {
-        "today's scheduler": setting_text(settings),
+        "today's scheduler": today,
         "run times": "as recorded, also beyond the limit",
         "waits count from": how.counted_from,
         "time zone": how.timezone or "as the machine that read it",

@@ -87,13 +87,13 @@ class Comparison:
 
 def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Comparison:
     """Simulate every option."""
-    is_known = not log.machine_is_guess
-    tried = list(options_beside(fidelity.settings, log.workload, is_machine_known=is_known))
+    is_known, held = not log.machine_is_guess, fidelity.simulated.workload
+    tried = list(options_beside(fidelity.settings, held, is_machine_known=is_known))
     outcomes = {RECORDED: fidelity.recorded, TODAY: fidelity.simulated}
     options, left_out = {}, []
     with steps(len(tried), "trying what might be", "options") as progress:
         for option in tried:
-            jobs = log.workload if option.change is None else option.change(log.workload)
+            jobs = held if option.change is None else option.change(held)
             try:
                 outcomes[option.id] = Outcome.under(jobs, option.settings, store)
                 options[option.id] = option
@@ -108,7 +108,7 @@ def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Com
 def option_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """Return the rows of the table of options: recorded, today, then what may be tried."""
     judged, fidelity = comparison.log.is_judged, comparison.fidelity
-    today = setting_text(fidelity.settings)
+    today = str(fidelity.fit.nearest.candidate)
     heads = {
         RECORDED: ("recorded", "today", "what the log says", "the site's"),
         TODAY: ("simulated today", "today", "the setting nearest to the site's", today),

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.base.progress import steps
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.evaluation.store import Store
 from hpcgym.schedule.recorded import overfull
 from hpcgym.schedule.schedule import simulate
+from hpcgym.site.fit import Fit, Told
 from hpcgym.site.log import SiteLog
-from hpcgym.site.options import candidates, setting_text
 from hpcgym.site.outcome import (
     HOUR_S,
     BoolArray,
@@ -26,13 +25,15 @@ from hpcgym.site.outcome import (
     Outcome,
     distance_h,
     queue_lengths,
-    share_apart,
     wait_summary,
 )
 from hpcgym.trace.resample import jitter
 
 JITTER_S = 60
 COPIES = 4  # how far submissions are moved for the noise floor, and how often
+
+SHOWN = 20  # settings that were tried, the nearest
+STEPS = 100  # of the queue, at the least, where its length is compared
 
 CLASSES_H = (1 / 60, 1 / 6, 1.0, 8.0)
 CLASS_NAMES = ("< 1 min", "< 10 min", "< 1 h", "< 8 h", "more")
@@ -45,65 +46,44 @@ NEAR, ROUGH = 0.1, 1 / 3  # misfits of at most these shares of the recorded mean
 class Fidelity:
     """What the simulation of today's scheduler is, and how far it may be trusted."""
 
-    settings: SchedulerSettings  # the scheduler that is nearest to the site's
     recorded: Outcome  # what the log says
-    simulated: Outcome  # what the simulation says
+    fit: Fit  # the search for the scheduler that is nearest to the site's
     # By job, how far its wait moves at most when submissions move by a minute, one row for each
     # copy, shape (COPIES, n_jobs), as differences to `simulated`, h.
     noise_h: FloatArray
-    # Each candidate with how far it is apart on the first half, `share_apart`, nearest first.
-    tried: tuple[tuple[SchedulerSettings, float], ...]
-    left_out: tuple[str, ...]  # candidates that this machine refuses, and why
+
+    @property
+    def settings(self) -> SchedulerSettings:
+        """The scheduler that is nearest to the site's."""
+        return self.fit.nearest.candidate.settings
+
+    @property
+    def simulated(self) -> Outcome:
+        """What the simulation says."""
+        return self.fit.nearest.outcome
 
     def misfit_h(self, jobs: BoolArray) -> float:
         """Return how far simulated waits of some jobs are from recorded ones, as `distance_h`."""
         return distance_h(self.simulated.wait_h, self.recorded.wait_h, {"": jobs})
 
 
-def find_setting(log: SiteLog, basis: SchedulerSettings, store: Store | None = None) -> Fidelity:
+def find_setting(
+    log: SiteLog, basis: SchedulerSettings, told: Told | None = None, store: Store | None = None
+) -> Fidelity:
     """Find the setting nearest to a site's scheduler, and measure what it misses.
 
     Raises:
         HpcgymError: No candidate can be simulated; the message has the first reason.
         OutputError: The store cannot be written, as on a full disk.
     """
-    workload = log.workload
-    recorded = Outcome.recorded(workload)
-    early = ~log.is_judged
-    tried, left_out = [], []
-    simulated: dict[int, Outcome] = {}
-    settings = candidates(basis, workload)
-    with steps(len(settings) + COPIES, "looking for the site's setting", "runs") as progress:
-        for number, candidate in enumerate(settings):
-            try:
-                simulated[number] = Outcome.under(workload, candidate, store)
-            except OutputError:
-                raise
-            except HpcgymError as error:
-                left_out.append(f"{setting_text(candidate)}: {error}")
-            else:
-                apart = share_apart(simulated[number].wait_h[early], recorded.wait_h[early])
-                tried.append((number, apart))
-            progress.advance()
-        if not tried:
-            raise HpcgymError(
-                f"{workload.name}: none of {len(settings)} settings can be simulated; the first: "
-                f"{left_out[0]}"
-            )
-        tried.sort(key=lambda pair: pair[1])
-        nearest = tried[0][0]
-        noise = []
+    recorded = Outcome.recorded(log.workload)
+    fit = Fit(log, basis, told or Told(), store)
+    noise = []
+    with steps(COPIES, "measuring the noise", "runs") as progress:
         for copy in range(COPIES):
-            noise.append(_moved(simulated[nearest], settings[nearest], copy, store))
+            noise.append(_moved(fit.nearest.outcome, fit.nearest.candidate.settings, copy, store))
             progress.advance()
-    return Fidelity(
-        settings[nearest],
-        recorded,
-        simulated[nearest],
-        np.array(noise),
-        tuple((settings[number], apart) for number, apart in tried),
-        tuple(left_out),
-    )
+    return Fidelity(recorded, fit, np.array(noise))
 
 
 def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
@@ -136,12 +116,13 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
     return {
         "verdict": verdict(misfit, mean),
         "told": list(log.told),
-        "setting": setting_text(fidelity.settings),
-        "chosen_among": len(fidelity.tried),
+        "setting": str(fidelity.fit.nearest.candidate),
+        "chosen_among": len(fidelity.fit.tried),
         **_both(recorded, simulated),
         "misfit_h": misfit,
         "noise_h": float(np.abs(fidelity.noise_h[:, judged].mean(axis=1)).max()),
-        "correlation": _correlation(log, fidelity),
+        "correlation": _correlation(log, fidelity.recorded, fidelity.simulated),
+        "without_holds": _without_holds(log, fidelity),
         "same_class": float((classes[0] == classes[1]).mean()),
         "fixed_share": log.ineligible_share,
         "limited_share": log.limited_share,
@@ -164,11 +145,12 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         },
         "candidates": [
             {
-                "setting": setting_text(settings),
-                "apart": apart,
-                "chosen": settings == fidelity.settings,
+                "setting": str(trial.candidate),
+                "apart": trial.apart,
+                "n_jobs": len(trial.outcome.workload),
+                "chosen": trial is fidelity.fit.nearest,
             }
-            for settings, apart in fidelity.tried
+            for trial in fidelity.fit.tried[:SHOWN]
         ],
     }
 
@@ -184,10 +166,26 @@ def _both(recorded: FloatArray, simulated: FloatArray) -> dict[str, dict[str, fl
     return {"recorded": wait_summary(recorded), "simulated": wait_summary(simulated)}
 
 
-def _correlation(log: SiteLog, fidelity: Fidelity) -> float | None:
-    """Return how the hourly queue lengths of the judged half go together; None: one is constant."""
-    hours = np.arange(log.split, int(log.workload.submit_time[-1]) + 1, HOUR_S)
-    lengths = [queue_lengths(made, hours) for made in (fidelity.recorded, fidelity.simulated)]
+def _without_holds(log: SiteLog, fidelity: Fidelity) -> dict[str, Any] | None:
+    """Return the nearest setting whose jobs are not held, where those of the nearest are."""
+    plain = fidelity.fit.without_holds
+    if plain is fidelity.fit.nearest:
+        return None
+    return {
+        "setting": str(plain.candidate),
+        "simulated": wait_summary(plain.outcome.wait_h[log.is_judged]),
+        "correlation": _correlation(log, fidelity.recorded, plain.outcome),
+    }
+
+
+def _correlation(log: SiteLog, *outcomes: Outcome) -> float | None:
+    """Return how queue lengths of the judged half go together, by the hour or in a hundred steps.
+
+    None: one is constant.
+    """
+    end = int(log.workload.submit_time[-1]) + 1
+    instants = np.arange(log.split, end, min(HOUR_S, max(1, (end - log.split) // STEPS)))
+    lengths = [queue_lengths(made, instants) for made in outcomes]
     if any(length.std() == 0 for length in lengths):
         return None
     together: FloatArray = np.asarray(np.corrcoef(np.stack(lengths)))

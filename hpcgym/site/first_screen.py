@@ -130,7 +130,7 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
     cells.append(_cell("Agreement", tag("span", *listed, class_="stack-facts")))
     foot = (
         f"Simulated with {trust.get('setting')}, the nearest of {trust.get('chosen_among')} "
-        f"settings on the first half of the log. {_judged(log)} "
+        f"settings on the first half of the log. {_plain(trust)}{_judged(log)} "
         + " ".join(f"{text[:1].upper()}{text[1:]}." for text in trust.get("told") or ())
     )
     return tag(
@@ -139,6 +139,19 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
         tag("p", foot, tag("a", "More on trust", href="#trust"), class_="foot"),
         class_="trust",
         aria_label="How far to trust it",
+    )
+
+
+def _plain(trust: Mapping[str, Any]) -> str:
+    """Say what the nearest setting without holds comes to."""
+    plain = trust.get("without_holds")
+    if not plain:
+        return ""
+    waits, correlation = plain["simulated"], plain["correlation"]
+    return (
+        f"Without holds the nearest is {plain['setting']}: mean {hours(waits['mean'])}, median "
+        f"{hours(waits['median'])}, 9 in 10 less than {hours(waits['p90'])}, correlation of queues "
+        f"{'not known' if correlation is None else number(correlation, 2)}. "
     )
 
 

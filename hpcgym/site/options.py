@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent import RuleAgent, load_agent
-from hpcgym.base.errors import HpcgymError, WorkloadError
+from hpcgym.base.errors import HpcgymError, PolicyError, WorkloadError
 from hpcgym.base.ranges import number_ranges
 from hpcgym.core.policy import as_policy
 from hpcgym.core.requests import unplaceable
@@ -83,10 +84,10 @@ def options_beside(
             yield Option(policy.lower(), policy, "order", what, settings)
     modes = {"no backfilling": "none", "EASY": "easy", "conservative": conservative_on(workload)}
     for name, mode in modes.items():
-        settings = replace(baseline, backfill=mode)
-        if str(settings.backfill) != str(baseline.backfill):
-            what = f"today's order, backfilling {mode}"
-            yield Option(mode.partition(":")[0], name, "mode", what, settings)
+        for settings in allowed(baseline, {"backfill": mode}):
+            if str(settings.backfill) != str(baseline.backfill):
+                what = f"today's order, backfilling {mode}"
+                yield Option(mode.partition(":")[0], name, "mode", what, settings)
     for policy in dict.fromkeys([order_of(baseline), "SAF"]):
         settings = baseline if policy == order_of(baseline) else replace(guarded, policy=policy)
         yield Option(
@@ -102,7 +103,15 @@ def options_beside(
     for name, what in AGENTS.items():
         agent = load_agent(name)
         assert isinstance(agent, RuleAgent)
-        yield Option(name.lower(), name, "simulated only", what, agent.settings(guarded))
+        with suppress(PolicyError):  # limits and outages go with few modes
+            yield Option(name.lower(), name, "simulated only", what, agent.settings(guarded))
+
+
+def allowed(basis: SchedulerSettings, *changes: Mapping[str, Any]) -> Iterator[SchedulerSettings]:
+    """Yield settings with each of some changes; what contradicts the others is left out."""
+    for change in changes:
+        with suppress(PolicyError):  # limits and outages go with few modes
+            yield replace(basis, **change)
 
 
 def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
@@ -198,15 +207,3 @@ def setting_text(settings: SchedulerSettings) -> str:
     threshold = settings.threshold
     guard = "no threshold" if threshold is None else f"threshold {threshold / 3600:.3g} h"
     return f"{order_of(settings)}, backfill {settings.backfill}, {guard}"
-
-
-def candidates(basis: SchedulerSettings, workload: Workload) -> list[SchedulerSettings]:
-    """Return the settings among which the one nearest to a site's scheduler is looked for."""
-    modes = ["none", "easy", "depth:k=10", conservative_on(workload)]
-    orders = ["SQF", "LQF", "SPF", "SAF", "WFP3", "MULTIFACTOR"]
-    tried: list[tuple[str, str, int | None]] = [("FCFS", mode, None) for mode in modes]
-    tried += [(order, "easy", threshold) for order in orders for threshold in (None, GUARD_S)]
-    return [
-        replace(basis, policy=order, backfill=mode, threshold=threshold)
-        for order, mode, threshold in tried
-    ]

@@ -291,7 +291,10 @@ def _trust(report: Report) -> Markup | None:
     if trust.get("partitions"):
         parts += [tag("h3", "By partition"), _partitions(trust["partitions"])]
     if trust.get("candidates"):
-        parts += [tag("h3", "Settings that were tried"), _candidates(trust["candidates"])]
+        parts += [
+            tag("h3", "The nearest settings that were tried"),
+            _candidates(trust["candidates"]),
+        ]
     if n := trust.get("overfull_jobs"):
         parts.append(
             tag(
@@ -330,9 +333,11 @@ def _partitions(rows: Sequence[Report]) -> Markup:
 
 def _candidates(rows: Sequence[Report]) -> Markup:
     """Return the settings that were tried, and how far each is from the log."""
+    n_jobs = max((row.get("n_jobs") or 0 for row in rows), default=0)
     bars = [
         (
-            f"{row['setting']}{' (chosen)' if row.get('chosen') else ''}",
+            f"{row['setting']}{' (chosen)' if row.get('chosen') else ''}"
+            + (f" (first {number(n)} jobs)" if (n := row.get("n_jobs") or n_jobs) < n_jobs else ""),
             row.get("apart"),
             share(row.get("apart")),
             "recorded" if row.get("chosen") else "simulated",

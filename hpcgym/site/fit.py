@@ -1,0 +1,273 @@
+"""The setting nearest to a site's scheduler: what is tried, and on how much of the log.
+
+Where the log is long all candidates are simulated on its first jobs, and those nearest to what was
+recorded on the whole log. What counts is what the jobs of the first half waited. Where no setting
+comes near, jobs are held as the log shows it.
+
+Source: Successive halving as in Jamieson and Talwalkar, AISTATS 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.base.errors import HpcgymError, OutputError
+from hpcgym.base.progress import steps
+from hpcgym.core.constants import NEVER
+from hpcgym.core.events import Event, as_events
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.workload import Workload
+from hpcgym.evaluation.store import Store
+from hpcgym.site.log import SiteLog
+from hpcgym.site.options import GUARD_S, allowed, conservative_on, setting_text
+from hpcgym.site.outcome import HOUR_S, BoolArray, IntArray, Outcome, share_apart
+from hpcgym.trace.split import WEEK_S
+
+MOST = 10_000  # jobs of the first stretch
+KEPT = 16  # candidates that stay after it
+ENOUGH = 0.1  # a setting that is no further apart needs no holds
+WEIGHTS = (100, 300, 1_000, 3_000, 10_000)  # of size, beside 1,000 of age
+MOST_PARTITIONS = 16  # more have no limits of their own
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a site says of its scheduler, as texts of settings; None = nothing."""
+
+    policy: str | None = None
+    backfill: str | None = None
+    events: tuple[Event, ...] = ()  # limits and outages, which every candidate has
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting to try; `what` says of its events what the settings' text does not."""
+
+    settings: SchedulerSettings
+    what: str = ""
+    is_held: bool = False  # whether jobs are held as the log shows it, `held_until`
+
+    def __str__(self) -> str:
+        held = "jobs held as recorded" if self.is_held else ""
+        return ", ".join(filter(None, [setting_text(self.settings), self.what, held]))
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate, what it made of the first jobs of a log, and how far that is apart."""
+
+    candidate: Candidate
+    apart: float  # `share_apart`
+    outcome: Outcome
+
+
+@dataclass(eq=False)
+class Fit:
+    """The search on one log.
+
+    Raises:
+        HpcgymError: No candidate can be simulated; the message has the first reason.
+        OutputError: The store cannot be written, as on a full disk.
+    """
+
+    log: SiteLog
+    basis: SchedulerSettings
+    told: Told
+    store: Store | None
+    tried: list[Trial] = field(default_factory=list)  # nearest first
+    left_out: list[str] = field(default_factory=list)  # what this machine refuses, and why
+
+    def __post_init__(self) -> None:
+        every = list(candidates(self.log, self.basis, self.told))
+        with steps(2 * len(every), "looking for the site's setting", "runs") as self._progress:
+            self._search(every, self.log.workload)
+            self.without_holds = self.nearest
+            if self.nearest.apart > ENOUGH:
+                self._search([replace(each, is_held=True) for each in every], self._held(NEVER))
+
+    @property
+    def nearest(self) -> Trial:
+        """The candidate that is nearest to what was recorded, and what it makes of all jobs."""
+        n_jobs = len(self.log.workload)
+        of_all = (trial for trial in self.tried if len(trial.outcome.workload) == n_jobs)
+        if (nearest := next(of_all, None)) is None:
+            raise HpcgymError(
+                f"{self.log.workload.name}: none of {len(self.left_out)} settings can be "
+                f"simulated; the first: {self.left_out[0]}"
+            )
+        return nearest
+
+    def _held(self, end: int) -> Workload:
+        """Return the jobs, held as the log shows it before an instant."""
+        jobs = self.log.workload
+        until = held_until(jobs, self.log.names["partition"].astype(str), end)
+        return replace(
+            jobs, eligible=until if jobs.eligible is None else np.maximum(until, jobs.eligible)
+        )
+
+    def _search(self, staying: Sequence[Candidate], jobs: Workload) -> None:
+        """Try candidates on the first jobs of a long log, and those that stay on all jobs."""
+        n_early = int(np.count_nonzero(~self.log.is_judged))
+        if n_early > MOST:
+            end = int(jobs.submit_time[MOST])
+            whole = self._held(end) if staying[0].is_held else jobs
+            first = self._trials(staying, whole.select(np.arange(MOST)), MOST, end)
+            staying = [trial.candidate for trial in first[:KEPT]]
+            self.tried += first[KEPT:]
+            self._progress.total -= len(first) - KEPT
+        self.tried = sorted(
+            [*self.tried, *self._trials(staying, jobs, n_early, NEVER)],
+            key=lambda trial: trial.apart,
+        )
+
+    def _trials(
+        self, candidates: Sequence[Candidate], jobs: Workload, n_early: int, end: int
+    ) -> list[Trial]:
+        """Simulate jobs, and return candidates by the waits of the earliest, nearest first.
+
+        Waits count until an instant, at which a further job is submitted that might change them.
+        """
+        longest = (end - jobs.submit_time[:n_early]) / HOUR_S
+        recorded = np.minimum(jobs.wait_time[:n_early] / HOUR_S, longest)
+        made = []
+        for candidate in candidates:
+            self._progress.name = f"trying {candidate}"
+            try:
+                outcome = Outcome.under(jobs, candidate.settings, self.store)
+            except OutputError:
+                raise
+            except HpcgymError as error:
+                self.left_out.append(f"{candidate}: {error}")
+            else:
+                waits = np.minimum(outcome.wait_h[:n_early], longest)
+                made.append(Trial(candidate, share_apart(waits, recorded), outcome))
+            self._progress.advance()
+        return sorted(made, key=lambda trial: trial.apart)
+
+
+def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[Candidate]:
+    """Yield what is tried: as told, plain settings, weights, cycles, limits, weeks."""
+    basis, jobs = replace(basis, events=told.events), log.workload
+    changes = [*_told(told, jobs), *_plain(jobs)]
+    yield from map(Candidate, dict.fromkeys(allowed(basis, *changes)))
+    orders = ["FCFS", "WFP3", "SAF", *(["fair-share"] if _has_users(jobs) else [])]
+    for what, events in _as_recorded(log):
+        together = [*told.events, *as_events(events)]
+        for settings in allowed(
+            basis, *({"policy": order, "events": together} for order in orders)
+        ):
+            yield Candidate(settings, what)
+
+
+def _told(told: Told, jobs: Workload) -> Iterator[dict[str, Any]]:
+    """Yield what the site says; where it states one of order and backfilling, with usual others."""
+    if told.policy or told.backfill:
+        modes = [told.backfill] if told.backfill else ["easy", "none", conservative_on(jobs)]
+        for mode in modes:
+            yield {"policy": told.policy or "FCFS", "backfill": mode}
+
+
+def _plain(jobs: Workload) -> Iterator[dict[str, Any]]:
+    modes = ["easy", "none", "depth:k=3", "depth:k=10", "depth:k=30", conservative_on(jobs)]
+    modes += ["slurm", "slurm:interval=600", "slurm:max_job_test=20", "slurm:max_job_test=100"]
+    yield from ({"backfill": mode} for mode in modes)
+    for order in ("SQF", "LQF", "SPF", "SAF", "WFP3", "MULTIFACTOR"):
+        yield from ({"policy": order, "threshold": threshold} for threshold in (None, GUARD_S))
+    if _has_users(jobs):
+        yield from ({"policy": "fair-share", "backfill": mode} for mode in ("easy", "none"))
+    for weight in WEIGHTS:
+        for small in (0, 1):
+            yield {"policy": f"multifactor:age=1000,jobsize={weight},favor_small={small}"}
+
+
+def _has_users(jobs: Workload) -> bool:
+    return len(np.unique(jobs.user)) > 1
+
+
+def _as_recorded(log: SiteLog) -> Iterator[tuple[str, str]]:
+    """Yield running limits of each user and partition, and the capacity of each week."""
+    jobs, early = log.workload, ~log.is_judged
+    if _has_users(jobs):
+        for key, held in (("jobs", np.ones_like(jobs.processors)), ("cpus", jobs.processors)):
+            most = max(peaks(jobs, jobs.user, held, early).values())
+            most = max(most, int(held.max()))
+            yield f"at most {most:,} {key} of a user", f"limit:per=user,{key}={most}"
+    partition = jobs.named("partition").astype(str)
+    names, codes = np.unique(partition, return_inverse=True)
+    if 1 < len(names) <= MOST_PARTITIONS:
+        most_of = peaks(jobs, codes, jobs.processors, early)
+        limits = [
+            f"limit:per=partition,name={name},cpus={max(most_of[code], int(wide))}"
+            for code, name in enumerate(names)
+            if name and (wide := jobs.processors[codes == code].max()) and code in most_of
+        ]
+        yield "cpus of each partition as recorded", ";".join(limits)
+    if jobs.machine is None and (weeks := capacity_by_week(jobs)):
+        yield "processors of each week as recorded", ";".join(weeks)
+
+
+def peaks(jobs: Workload, group: IntArray, held: IntArray, among: BoolArray) -> dict[int, int]:
+    """Return the most that jobs of each group hold at once as recorded, of some jobs."""
+    rows = np.flatnonzero(among)
+    start = (jobs.submit_time + jobs.wait_time)[rows]
+    times = np.concatenate([start, start + jobs.run_time[rows]])
+    change = np.concatenate([held[rows], -held[rows]])
+    groups = np.concatenate([group[rows], group[rows]])
+    order = np.lexsort((change, times, groups))  # ends of an instant stand before starts
+    distinct, first = np.unique(groups[order], return_index=True)
+    most = np.maximum.reduceat(np.cumsum(change[order]), first)
+    return dict(zip(distinct.tolist(), most.tolist(), strict=True))
+
+
+def capacity_by_week(jobs: Workload) -> list[str]:
+    """Return outages of the processors that were never held in a week, of weeks with some."""
+    start = jobs.submit_time + jobs.wait_time
+    times = np.concatenate([start, start + jobs.run_time])
+    change = np.concatenate([jobs.processors, -jobs.processors])
+    order = np.lexsort((change, times))
+    busy, weeks = np.cumsum(change[order]), times[order] // WEEK_S
+    named, first = np.unique(weeks, return_index=True)
+    before = np.concatenate([[0], busy])[first]  # what was held as the week began
+    most = np.maximum(np.maximum.reduceat(busy, first), before)
+    lacking = jobs.machine_processors - most
+    begin = named * WEEK_S + jobs.time_offset
+    return [
+        f"outage:from={at},to={at + WEEK_S},processors={lacks}"
+        for at, lacks in zip(begin.tolist(), lacking.tolist(), strict=True)
+        if 0 < lacks < jobs.machine_processors
+    ]
+
+
+def held_until(jobs: Workload, partition: NDArray[np.str_], end: int) -> IntArray:
+    """Return until when each job is held, s, by what the log shows before an instant.
+
+    That is the last start, before its own, of a job of its partition that was submitted later, and
+    asked for as many processors and as much time at the least. Orders of age, and those that take
+    small or short jobs first, never do that. Those that take wide or long jobs first may.
+    """
+    start = jobs.submit_time + jobs.wait_time
+    order = np.argsort(start, kind="stable")
+    codes = np.unique(partition, return_inverse=True)[1]
+    begun, submitted, width, limit, kind = (
+        column[order]
+        for column in (start, jobs.submit_time, jobs.processors, jobs.requested_time, codes)
+    )
+    first = np.searchsorted(begun, jobs.submit_time, side="right")
+    last = np.searchsorted(begun, np.minimum(start, end), side="left")
+    until = jobs.submit_time.copy()
+    for job in np.flatnonzero(last > first).tolist():
+        between = slice(first[job], last[job])
+        passed = np.flatnonzero(
+            (submitted[between] > jobs.submit_time[job])
+            & (width[between] >= jobs.processors[job])
+            & (limit[between] >= jobs.requested_time[job])
+            & (kind[between] == codes[job])
+        )
+        if len(passed):
+            until[job] = begun[first[job] + passed[-1]]
+    return until

@@ -1,0 +1,108 @@
+"""The search for a site's setting: what it infers from recorded starts, and how it halves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpcgym.core.events import as_events
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.workload import Workload
+from hpcgym.site import fit
+from hpcgym.site.log import read_site_log
+
+WEEK = 604_800
+
+
+def drawn(seed: int, n_jobs: int = 60) -> Workload:
+    """Draw jobs with recorded waits, without regard to any machine."""
+    rng = np.random.default_rng(seed)
+    submit = np.sort(rng.integers(0, 3 * WEEK, n_jobs))
+    run, request = rng.integers(1, 90_000, n_jobs), rng.integers(1, 4, n_jobs) * 30_000
+    jobs = Workload.from_arrays(
+        submit - submit[0], run, request, rng.integers(1, 5, n_jobs), machine_processors=400
+    )
+    waits = rng.integers(0, 2, n_jobs) * rng.integers(0, 200_000, n_jobs)
+    return replace(jobs, wait_time=waits, user=rng.integers(0, 4, n_jobs))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("end", [2**62, WEEK])
+def test_jobs_are_held_until_the_last_later_one_that_asks_for_no_less(seed: int, end: int) -> None:
+    jobs = drawn(seed)
+    kinds = np.random.default_rng(seed).choice(["a", "b"], len(jobs))
+    start = jobs.submit_time + jobs.wait_time
+    found = fit.held_until(jobs, kinds, end)
+    for job in range(len(jobs)):
+        passing = [
+            start[other]
+            for other in range(len(jobs))
+            if jobs.submit_time[other] > jobs.submit_time[job]
+            and start[other] < min(start[job], end)
+            and jobs.processors[other] >= jobs.processors[job]
+            and jobs.requested_time[other] >= jobs.requested_time[job]
+            and kinds[other] == kinds[job]
+        ]
+        assert found[job] == max([*passing, jobs.submit_time[job]])
+    assert (found > jobs.submit_time).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_users_held_at_most_and_what_a_week_had_is_counted_second_by_second(seed: int) -> None:
+    jobs = drawn(seed)
+    start = jobs.submit_time + jobs.wait_time
+    end = start + jobs.run_time
+    among = jobs.submit_time < WEEK
+
+    def held(at: int, of: Any) -> int:
+        return int(jobs.processors[of & (start <= at) & (at < end)].sum())
+
+    found = fit.peaks(jobs, jobs.user, jobs.processors, among)
+    for user in set(jobs.user[among].tolist()):
+        mine = among & (jobs.user == user)
+        assert found[user] == max(held(at, mine) for at in start[mine])
+    instants = [*start.tolist(), *range(0, int(end.max()), WEEK)]
+    most = [
+        max((held(at, True) for at in instants if at // WEEK == week), default=0)
+        for week in range(int(end.max()) // WEEK + 1)
+    ]
+    stated = {event.from_: event.processors for event in as_events(fit.capacity_by_week(jobs))}
+    assert stated == {
+        jobs.time_offset + week * WEEK: 400 - each for week, each in enumerate(most) if each
+    }
+
+
+def test_of_a_long_log_only_the_nearest_are_tried_on_all_jobs(
+    fcfs_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "MOST", 800)
+    log = read_site_log(fcfs_log)
+    found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), fit.Told(), None)
+    lengths = [len(trial.outcome.workload) for trial in found.tried]
+    assert lengths.count(len(log.workload)) == fit.KEPT
+    assert lengths.count(800) == len(lengths) - fit.KEPT > 20
+    assert (str(found.nearest.candidate), found.nearest.apart) == (
+        "FCFS, backfill easy, no threshold",
+        0,
+    )
+    assert found.nearest is found.without_holds
+
+
+def test_what_is_told_is_tried_first_and_limits_are_in_every_candidate(
+    site_log: Callable[..., Path],
+) -> None:
+    limits = as_events("limit:per=user,jobs=3")
+    order = "multifactor:age=10,jobsize=1000"
+    log = read_site_log(site_log(order, backfill="slurm:interval=300", events=limits, n_jobs=1_000))
+    told = fit.Told(order, "slurm:interval=300", limits)
+    found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), told, None)
+    assert found.nearest.apart == 0
+    assert str(found.nearest.candidate).startswith(f"{order}, backfill slurm:interval=300")
+    assert all(limits[0] in trial.candidate.settings.events for trial in found.tried)
+    modes = {str(trial.candidate.settings.backfill).partition(":")[0] for trial in found.tried}
+    assert modes == {"easy", "none", "slurm"}
