@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from papers.common.claims import Claim
+from papers.common.claims import HOLDS, Claim
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -43,15 +44,17 @@ def beside(published: str, *ours: str) -> str:
 def claims_table(readings: Mapping[str, Sequence[Claim]]) -> str:
     """Lay out the verdicts on the same claims, in the same order, by name of the reading.
 
+    A claim that holds needs no count of its cases.
+
     Example:
         >>> from papers.common.claims import counted
         >>> print(claims_table({"here": [counted("SAF is first", "Table 3", 4, 4)]}))
         | claim | where | here |
         |---|---|---|
-        | SAF is first | Table 3 | **holds**: 4 of 4 |
+        | SAF is first | Table 3 | **holds** |
     """
     rows = [
-        [same[0].text, same[0].where, *(f"**{claim.verdict}**: {claim.finding}" for claim in same)]
+        [same[0].text, same[0].where, *map(_verdict, same)]
         for same in zip(*readings.values(), strict=True)
     ]
     return table(("claim", "where", *readings), rows)
@@ -66,6 +69,13 @@ def prose(text: str) -> str:
 def document(sections: Iterable[str]) -> str:
     """Join headings, paragraphs and tables into a page."""
     return "\n\n".join(sections) + "\n"
+
+
+def _verdict(claim: Claim) -> str:
+    """Show the verdict on a claim, and what was measured."""
+    holds = claim.verdict == HOLDS
+    finding = re.sub(r"^(\d+) of \1(; |$)", "", claim.finding) if holds else claim.finding
+    return f"**{claim.verdict}**: {finding}" if finding else f"**{claim.verdict}**"
 
 
 def _shown(cell: object) -> str:

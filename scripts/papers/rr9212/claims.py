@@ -249,9 +249,7 @@ def _xnes(search: Search, reading: str) -> list[Claim]:
         "with 6 features it is slightly better on average",
     )
     if reading != "plain":
-        return [
-            Claim(text, "8.1.2, Fig. 5", NOT_RUN, "only in the plain reading") for text in texts
-        ]
+        return [Claim(text, "8.1.2, Fig. 5", NOT_RUN, "") for text in texts]
     rows = search.xnes[search.xnes["log"] == "SDSC-SP2"]
     best = float(search.covers[reading, "SDSC-SP2"].min(axis=1).sum())
     three, six = float(rows["xnes3"].sum()), float(rows["xnes6"].sum())
@@ -281,7 +279,7 @@ def _others(tables: Tables, search: Search, reading: str) -> list[Claim]:
     """Check what section 9 says of the other logs."""
     text = "w*train is best or second best of all on the testing half, other logs"
     if reading != "plain":
-        return [Claim(text, "9", NOT_RUN, "only in the plain reading")]
+        return [Claim(text, "9", NOT_RUN, "")]
     places, gains = [], []
     for log in LOGS:
         if log == "SDSC-SP2" or (reading, log) not in search.covers:
@@ -321,7 +319,7 @@ def _months(search: Search, reading: str) -> list[Claim]:
     """Check what section 11 says of months."""
     texts = ("by months, w* stays far below SAF", "by months, w*train and SAF are comparable")
     if reading != "plain":
-        return [Claim(text, "11, Fig. 15", NOT_RUN, "only in the plain reading") for text in texts]
+        return [Claim(text, "11, Fig. 15", NOT_RUN, "") for text in texts]
     values = search.covers[reading, MONTHS]
     found = learned(values, slice(0, TRAINING_MONTHS), slice(TRAINING_MONTHS, None))
     saf = float(search.months["SAF"].iloc[TRAINING_MONTHS:].sum())

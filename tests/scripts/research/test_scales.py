@@ -34,7 +34,7 @@ def test_page_shows_the_rows_that_the_script_prints() -> None:
     shipped = [scale for name in shelf_entries("scenarios") for scale in scales_of(name)]
     assert len(shipped) >= 4
     for scale in shipped:
-        assert f"| {' | '.join(row_of(scale).values())} |" in PAGE
+        assert not scale.has_gap or f"| {' | '.join(row_of(scale).values())} |" in PAGE
 
 
 def test_a_constant_is_worth_what_the_rule_is_that_it_makes() -> None:
