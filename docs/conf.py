@@ -13,8 +13,13 @@ import re
 from importlib.metadata import metadata
 from pathlib import Path
 
+import typer
 from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
+
+from hpcgym.cli import app as commands
 
 gc.disable()  # pages are kept until the end, and looking through them took two fifths of the time
 
@@ -24,7 +29,10 @@ copyright = author
 version = release = metadata("hpcgym")["Version"]
 urls = dict(line.split(", ") for line in metadata("hpcgym").get_all("Project-URL", []))
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div:is(.highlight-bash, .highlight-python, .highlight-toml, .doctest) pre"
 nb_execution_mode = "off"  # notebooks are shown as they are kept; tests/test_notebooks.py runs them
 nb_output_stderr = "remove"
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -50,6 +58,8 @@ SHORT_TYPES = (
 
 
 DOCS = Path(__file__).parent
+INDEXED = ("commands", "environment")
+"""Pages whose tables and lists explain commands and settings."""
 INTERVAL = re.compile(r"(?<=\d) (?=\[[-+]?\d)|(?<=\d,) (?=[-+]?\d[\d.]*\])")
 """Blanks within a number and its interval, such as 0.758 [0.703, 0.821]."""
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)")
@@ -67,6 +77,67 @@ class DataSheet(SphinxDirective):
         module, _, name = self.arguments[0].rpartition(".")
         text = inspect.getdoc(getattr(importlib.import_module(module), name))
         return self.parse_text_to_nodes(as_markdown(text), allow_section_headings=True)
+
+
+class Commands(SphinxDirective):
+    """Show each command with all of its options, as `--help-all` does."""
+
+    def run(self):
+        """Parse what the commands say of themselves as Markdown."""
+        root = typer.main.get_command(commands)
+        text = "\n".join(help_of(root, ["hpcgym"], typer.Context(root)))
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+
+def help_of(command, words, context):
+    """Yield the lines of a section on a command; of a group, on each command in it."""
+    if hasattr(command, "commands"):
+        for name in command.list_commands(context):
+            yield from help_of(command.get_command(context, name), [*words, name], context)
+        return
+    yield from ("", f"### `{' '.join(words)}`", "", quoted(command.help.replace("\n\n", " ")), "")
+    yield from ("| argument | meaning |", "|---|---|")
+    for parameter in command.params:
+        names = [*parameter.opts, *parameter.secondary_opts]
+        if parameter.param_type_name == "argument":
+            names = [parameter.metavar or parameter.name.upper()]
+        cells = ", ".join(f"`{name}`" for name in names), quoted(parameter.help)
+        yield "| {} | {} |".format(*(cell.replace("|", r"\|") for cell in cells))
+
+
+def quoted(text):
+    """Return what a command says, with options between backticks, so that they keep both dashes."""
+    return re.sub(r"`[^`]*`|--[\w-]+", lambda found: f"`{found[0].strip('`')}`", text)
+
+
+class IndexEntries(SphinxTransform):
+    """Puts what the pages on commands and settings explain into the index, so search finds it."""
+
+    default_priority = 800  # before the domain of the index looks for entries
+
+    def apply(self):
+        """Add an entry for each literal in the first cell of a row, or that begins an item."""
+        if self.env.docname not in INDEXED:
+            return
+        known = set()
+        for number, box in enumerate([*self.document.findall(is_explained)]):
+            first = next(iter(box.findall(nodes.paragraph)), nodes.paragraph())
+            names = [child.astext() for child in first.children if isinstance(child, nodes.literal)]
+            if names and (isinstance(box, nodes.entry) or isinstance(first[0], nodes.literal)):
+                anchor = f"explained-{number}"
+                entries = [
+                    ("single", name, anchor, "" if name in known else "main", None)  # main: first
+                    for name in names
+                ]
+                first.insert(0, addnodes.index(entries=entries))
+                first["ids"].append(anchor)
+                known.update(names)
+
+
+def is_explained(node):
+    """Tell whether a node is an item of a list, or the first cell of a row."""
+    is_first = isinstance(node, nodes.entry) and node.parent.index(node) == 0
+    return is_first or isinstance(node, nodes.list_item)
 
 
 def as_markdown(docstring):
@@ -147,6 +218,8 @@ def keep_intervals_whole(app, doctree, docname):
 def setup(app):
     """Register what this page defines; tables come before napoleon sorts the sections."""
     app.add_directive("data-sheet", DataSheet)
+    app.add_directive("commands", Commands)
+    app.add_transform(IndexEntries)
     app.connect("source-read", resolve_links)
     app.connect("include-read", resolve_included)
     app.connect("doctree-resolved", keep_intervals_whole)

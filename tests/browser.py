@@ -44,7 +44,7 @@ class Page:
             self.requests.append(told["request"]["url"])
 
     def open(self, path, *, width=1280, height=800, dark=False, scripts=True):
-        """Open a file at a size, in light or dark, and wait until it is drawn."""
+        """Open a file, or an address, at a size, in light or dark; wait until it is drawn."""
         self.errors.clear()
         self.requests.clear()
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -52,7 +52,7 @@ class Page:
         self._send("Emulation.setScriptExecutionDisabled", value=not scripts)
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._send("Emulation.setDeviceMetricsOverride", **size)
-        self._send("Page.navigate", url=path.as_uri())
+        self._send("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         self.wait("document.readyState === 'complete'")
         if scripts:
             self.settle()

@@ -221,7 +221,8 @@ def attempts_of(workload, may_be_killed=None, **given):
     expected = [(*one[:4], one.reason) for one in made[0].attempts]
     frame = hpcgym.simulate(workload, **given).attempts_frame()
     row = {job: at for at, job in enumerate(workload.job_id.tolist())}
-    times = (frame[key].tolist() for key in ("taken_time", "start_time", "end_time"))
+    instants = ("taken_time", "start_time", "end_time")
+    times = ((frame[key] - workload.time_offset).tolist() for key in instants)
     ends = frame["reason"].replace("killed at its request", "completed").tolist()
     return sorted(expected), sorted(
         zip([row[job] for job in frame["job_id"]], *times, ends, strict=True)

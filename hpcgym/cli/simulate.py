@@ -201,9 +201,7 @@ def simulate_log(
     if output is not None:
         with steps(1, f"writing {output}"):
             if given["attempts"]:
-                frame = schedule.attempts_frame()
-                frame[["taken_time", "start_time", "end_time"]] += workload.time_offset
-                write_csv(output, frame, force=force)
+                write_csv(output, schedule.attempts_frame(), force=force)
             else:
                 schedule.write(output, columns=cast(Any, columns), force=force)
         say(f"wrote {output}", how)

@@ -96,9 +96,9 @@ def frame_of(schedule: Any, vain: Attempts) -> pd.DataFrame:
         {
             "row": rows,
             "job_id": jobs.job_id[rows],
-            "taken_time": np.concatenate([vain.taken, vain.last_taken[last]]),
-            "start_time": np.concatenate([vain.start, schedule.start_time[last]]),
-            "end_time": np.concatenate([vain.end, schedule.end_time[last]]),
+            "taken_time": schedule.in_log(np.concatenate([vain.taken, vain.last_taken[last]])),
+            "start_time": schedule.in_log(np.concatenate([vain.start, schedule.start_time[last]])),
+            "end_time": schedule.in_log(np.concatenate([vain.end, schedule.end_time[last]])),
             "processors": jobs.processors[rows],
             "reason": np.concatenate(ended),
         }

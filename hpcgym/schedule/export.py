@@ -14,7 +14,7 @@ from hpcgym.base.errors import HpcgymError, OutputError, unknown_name
 from hpcgym.base.output import writing
 from hpcgym.base.packages import needing
 from hpcgym.base.text_table import csv_style
-from hpcgym.core.predecessors import held_as_long
+from hpcgym.core import node_metrics
 from hpcgym.schedule.attempts import ATTEMPT_COLUMNS
 from hpcgym.schedule.lost import useful_part
 
@@ -34,6 +34,9 @@ CSV_COLUMNS = (
 
 PLACEMENT_COLUMNS = ("partition", "n_nodes", "n_groups", "nodes")
 """Their further columns on a machine of nodes."""
+
+INSTANTS = ("submit_time", "start_time", "end_time", "eligible", "eligible_time")
+"""Columns that files and frames have on the log's clock."""
 
 Columns = Literal["default", "all"]  # which columns a file gets
 
@@ -69,16 +72,26 @@ def check_suffix(path: str | Path, columns: Columns = "default") -> str:
     return suffix
 
 
+def node_columns(schedule: Any) -> dict[str, Any]:
+    """Return the columns `PLACEMENT_COLUMNS`; none where processors are counted."""
+    jobs, placement = schedule.workload, schedule.placement
+    if placement is None or jobs.machine is None:
+        return {}
+    columns = (
+        np.array(jobs.machine.partition_names)[jobs.partition],
+        node_metrics.nodes_per_job(placement),
+        node_metrics.groups_per_job(jobs.machine, placement),
+        node_metrics.node_ranges(placement),
+    )
+    return dict(zip(PLACEMENT_COLUMNS, columns, strict=True))
+
+
 def table_of(schedule: Any, columns: Columns = "default") -> pd.DataFrame:
-    """Return the columns of the CSV file, with times in the log's own base; -1 = not yet."""
+    """Return the columns of the CSV file, with -1 = not yet."""
     frame = schedule.to_frame()
-    offset = schedule.workload.time_offset
-    frame["submit_time"] += offset
     eligible = () if schedule.eligible_time is None else ("eligible_time",)
-    for key in ("start_time", "end_time", *eligible):
-        frame[key] = np.where(schedule.start_time >= 0, frame[key] + offset, -1)
-    if "eligible" in frame:
-        frame["eligible"] = held_as_long(frame["eligible"].to_numpy(), np.full(len(frame), offset))
+    for key in eligible:
+        frame[key] = np.where(schedule.start_time >= 0, frame[key], -1)
     if columns == "all":
         return frame
     further = () if schedule.placement is None else PLACEMENT_COLUMNS

@@ -241,15 +241,16 @@ class Schedule:
     def usage(self) -> pd.DataFrame:
         """Return what is held, and who waits, from each instant of a change to the next one.
 
-        The columns are those of `hpcgym.core.node_metrics.usage`, `time` on the workload's clock.
-        It costs as much as `fragmentation`.
+        The columns are those of `hpcgym.core.node_metrics.usage`, `time` on the log's clock. It
+        costs as much as `fragmentation`.
 
         Raises:
             HpcgymError: There is no placement, or the schedule is unfinished.
         """
         import pandas as pd
 
-        return pd.DataFrame(self._usage())
+        usage = self._usage()
+        return pd.DataFrame(usage | {"time": self.in_log(usage["time"])})
 
     def _usage(self) -> dict[str, IntArray]:
         return node_metrics.usage(*self.on_nodes())
@@ -356,8 +357,8 @@ class Schedule:
     def to_frame(self) -> pd.DataFrame:
         """Return one row per job, with every metric and how the job was started.
 
-        Times are on the workload's clock; add `workload.time_offset` for the log's own. `run_time`
-        is the executed one. `started` is "in_order", "backfilled", "lost", "cancelled" or "" (not
+        Times are on the log's clock; arrays count from `workload.time_offset` on it. `run_time` is
+        the executed one. `started` is "in_order", "backfilled", "lost", "cancelled" or "" (not
         yet). On a machine of nodes the columns `PLACEMENT_COLUMNS` follow, with ids of nodes as
         "0-3,7", then what jobs ask of them. `eligible_time` is there where jobs waited for others
         or were held.
@@ -377,15 +378,21 @@ class Schedule:
             "backfilled": self.backfilled,
             "thresholded": self.thresholded,
             "started": how_started(self),
-            **self._node_columns(),
+            **export.node_columns(self),
             **({} if self.attempts is None else self.attempts.columns(self.start_time >= 0)),
         }
         further = {"eligible_time": self.eligible_time, "limited_by": self.limited_by}
         columns |= {key: values for key, values in further.items() if values is not None}
-        return pd.DataFrame(columns | (jobs.stated_columns() | columns))
+        columns |= jobs.stated_columns() | columns
+        instants = {key: self.in_log(columns[key]) for key in export.INSTANTS if key in columns}
+        return pd.DataFrame(columns | instants)
+
+    def in_log(self, instants: IntArray) -> IntArray:
+        """Return instants of the workload's clock on the log's, s; -1 stays."""
+        return np.where(instants >= 0, instants + self.workload.time_offset, -1)
 
     def attempts_frame(self) -> pd.DataFrame:
-        """Return one row per attempt of a job, by job and time, on the workload's clock.
+        """Return one row per attempt of a job, by job and time, on the log's clock.
 
         The columns are `job_id`, `attempt` from 1 on, `taken_time`, when it took processors,
         `start_time`, since when it ran usefully, `end_time`, `processors` and `reason`.
@@ -400,19 +407,6 @@ class Schedule:
                 "backfill 'easy+trial', and with outages it may have more"
             )
         return frame_of(self, vain)
-
-    def _node_columns(self) -> dict[str, Any]:
-        """Return the columns `PLACEMENT_COLUMNS`; none where processors are counted."""
-        jobs, placement = self.workload, self.placement
-        if placement is None or jobs.machine is None:
-            return {}
-        columns = (
-            np.array(jobs.machine.partition_names)[jobs.partition],
-            node_metrics.nodes_per_job(placement),
-            node_metrics.groups_per_job(jobs.machine, placement),
-            node_metrics.node_ranges(placement),
-        )
-        return dict(zip(export.PLACEMENT_COLUMNS, columns, strict=True))
 
     def write(
         self, path: str | Path, *, columns: export.Columns = "default", force: bool = False
@@ -446,7 +440,7 @@ class Schedule:
         """Write one row per job, by submit time, then position, with the columns `CSV_COLUMNS`.
 
         On a machine of nodes the columns `PLACEMENT_COLUMNS` follow. `columns="all"` writes those
-        of `to_frame`. Times are in the log's own base, the run time is the executed one, and
+        of `to_frame`. Times are on the log's clock, the run time is the executed one, and
         `backfilled` and `thresholded` are 0 or 1.
 
         Raises:

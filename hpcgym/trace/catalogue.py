@@ -18,8 +18,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-import numpy as np
-
 from hpcgym.base import registry
 from hpcgym.base.errors import (
     OutputError,
@@ -32,7 +30,7 @@ from hpcgym.base.errors import (
 from hpcgym.base.output import make_folder, writing
 from hpcgym.base.progress import steps
 from hpcgym.trace.generated import checked, make_log
-from hpcgym.trace.swf import SwfLog, read_bytes, read_swf, unpacked_name
+from hpcgym.trace.swf import read_bytes, read_swf, unpacked_name
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
 """The environment variable that names folders of logs, separated as in PATH."""
@@ -379,16 +377,6 @@ def _unpacked(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         is_packed = file.read(2) == b"\x1f\x8b"  # as gzip begins
     return cast(IO[bytes], gzip.open(path)) if is_packed else path.open("rb")
-
-
-def states_of(log: SwfLog) -> tuple[str, ...]:
-    """Return what a log's jobs state: memory where any needs it, fields with two known numbers."""
-    known = {key: log.records[field].to_numpy() for key, field in STATED.items()}
-    return tuple(
-        key
-        for key, values in known.items()
-        if ((values > 0).any() if key == "memory" else len(np.unique(values[values >= 0])) > 1)
-    )
 
 
 def _status(known: TraceEntry, path: Path) -> Verification:

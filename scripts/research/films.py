@@ -103,7 +103,8 @@ def places(made: Schedule, processors: int) -> list[Run]:
         frame = made.attempts_frame()
         row_of = {job: row for row, job in enumerate(made.workload.job_id.tolist())}
         rows = frame["job_id"].map(row_of).to_numpy()
-        taken, end = frame["taken_time"].to_numpy(), frame["end_time"].to_numpy()
+        instants = frame[["taken_time", "end_time"]].to_numpy() - made.workload.time_offset
+        taken, end = instants.T
     free_from = np.zeros(processors, dtype=np.int64)
     placed = []
     for run in np.lexsort((rows, taken)).tolist():

@@ -70,7 +70,8 @@ def attempts_of(schedule):
     """Return the attempts of a schedule as the reference has them."""
     frame = schedule.attempts_frame()
     row = {job: at for at, job in enumerate(schedule.workload.job_id.tolist())}
-    times = (frame[key].tolist() for key in ("taken_time", "start_time", "end_time"))
+    instants = frame[["taken_time", "start_time", "end_time"]] - schedule.workload.time_offset
+    times = (instants[key].tolist() for key in instants)
     ends = frame["reason"].replace("killed at its request", "completed").tolist()
     return sorted(zip([row[job] for job in frame["job_id"]], *times, ends, strict=True))
 

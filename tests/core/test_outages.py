@@ -66,7 +66,8 @@ def attempts_of(schedule):
     frame = schedule.attempts_frame()
     row = {job: at for at, job in enumerate(schedule.workload.job_id.tolist())}
     ends = frame["reason"].replace("killed at its request", "completed").tolist()
-    times = frame["start_time"].tolist(), frame["end_time"].tolist()
+    instants = frame[["start_time", "end_time"]] - schedule.workload.time_offset
+    times = (instants[key].tolist() for key in instants)
     assert (frame["taken_time"] == frame["start_time"]).all()
     return sorted(zip([row[job] for job in frame["job_id"]], *times, ends, strict=True))
 

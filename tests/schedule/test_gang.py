@@ -71,7 +71,7 @@ def test_a_whole_log_is_shared_and_written(tmp_path):
     made.to_csv(tmp_path / "made.csv")
     assert (tmp_path / "made.csv").read_text().count("\n") == len(log) + 1
     frame = made.to_frame()
-    np.testing.assert_array_equal(frame["end_time"], made.end_time)
+    np.testing.assert_array_equal(frame["end_time"], made.end_time + log.time_offset)
 
 
 @pytest.mark.parametrize(

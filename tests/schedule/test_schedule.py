@@ -52,10 +52,10 @@ def schedule(log_path: Path) -> Schedule:
 def test_every_start_is_the_one_worked_by_hand_and_is_explained(schedule: Schedule) -> None:
     frame = schedule.to_frame()
     assert frame["job_id"].tolist() == [1, 3, 4, 5]
-    assert frame["submit_time"].tolist() == [0, 1, 2, 3]
-    assert frame["start_time"].tolist() == [0, 10, 103, 3]
+    assert frame["submit_time"].tolist() == [500, 501, 502, 503]  # the log's clock, as in files
+    assert frame["start_time"].tolist() == [500, 510, 603, 503]
     assert frame["run_time"].tolist() == [10, 10, 5, 100]
-    assert frame["end_time"].tolist() == [10, 20, 108, 103]
+    assert frame["end_time"].tolist() == [510, 520, 608, 603]
     assert frame["wait_time"].tolist() == [0, 9, 101, 0]
     assert frame["started"].tolist() == ["in_order", "in_order", "in_order", "backfilled"]
     assert frame["backfilled"].tolist() == [False, False, False, True]
