@@ -246,6 +246,22 @@ def read_machine(path: Path | None) -> Machine | None:
     return read.machine
 
 
+def names_of_nodes(machine: Path | None) -> tuple[str, ...]:
+    """Return the name of each node of `--machine` by its id."""
+    from hpcgym.machine import files as machine_files
+
+    return () if machine is None else machine_files.read_machine(machine).node_names
+
+
+def lists_nodes(scheduler: str | None) -> bool:
+    """Tell whether a configuration of Slurm has its nodes, too."""
+    return (
+        scheduler is not None
+        and Path(scheduler).is_file()
+        and ("NodeName=" in Path(scheduler).read_text(errors="replace"))
+    )
+
+
 def parse_threshold(text: str) -> int | None:
     """Return the threshold of `--threshold`, s; None = no threshold.
 

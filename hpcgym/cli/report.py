@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,48 @@ from hpcgym.cli import options
 from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.show import echo, echo_prose
 
+TOLD: dict[str, tuple[Any, Any]] = {
+    "scheduler": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE|POLICY",
+                help="What orders and backfills: a slurm.conf, what scontrol show config prints, "
+                "or a policy, such as fair-share.",
+            ),
+        ],
+        None,
+    ),
+    "shares": (
+        Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="With a --scheduler file: sshare -l -a -P."),
+        ],
+        None,
+    ),
+    "limits": (
+        Annotated[
+            str | None,
+            typer.Option(metavar="FILES", help="assoc.txt,qos.txt, which sacctmgr show prints."),
+        ],
+        None,
+    ),
+    "outages": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                metavar="FILE",
+                help="What scontrol show reservation or show node prints, or a table: from, to, "
+                "processors or nodes, announced.",
+            ),
+        ],
+        None,
+    ),
+}
+"""What a site says of its scheduler: type and default of each option."""
 
+
+@options.with_options(TOLD)
 def write_report(
     context: typer.Context,
     files: Annotated[
@@ -42,6 +83,7 @@ def write_report(
     ] = Path("report.html"),
     resume: options.Resume = False,
     force: options.Force = False,
+    **given: Any,
 ) -> None:
     """Say what a site's users would gain or lose, and how far the simulation may be trusted.
 
@@ -54,19 +96,27 @@ def write_report(
     import sys
 
     from hpcgym.base.output import writing
-    from hpcgym.site import Reading, report_on
+    from hpcgym.site import Reading, read_told, report_on
     from hpcgym.site.markdown import markdown_of
     from hpcgym.site.page import page_html
 
     if output.suffix != ".html":
         raise HpcgymError(f"--output {output}: write a name that ends in .html")
     targets = [output.with_suffix(suffix) for suffix in (".html", ".md", ".json")]
+    scheduler = given["scheduler"]
+    if machine is None and processors is None and options.lists_nodes(scheduler):
+        machine = Path(str(scheduler))
     how = Reading(
         options.read_machine(machine), processors, timezone, counted_from, missing_request, names
     )
-    options.refuse_idle(context, {"processors": options.idle_on_machine(machine)["processors"]})
-    given = [word for word in sys.argv[1:] if word != "--resume"]
-    words = [word if names else Path(word).name for word in given]  # folders tell names
+    in_files = scheduler is not None and Path(scheduler).is_file()
+    idle = {"processors": options.idle_on_machine(machine)["processors"]}
+    options.refuse_idle(context, idle | {"shares": None if in_files else "without a file"})
+    names_of_nodes = options.names_of_nodes(machine)
+    told = read_told(**given, node_names=names_of_nodes, timezone=timezone)
+    stated = [word for word in sys.argv[1:] if word != "--resume"]
+    bare = [",".join(Path(part).name for part in word.split(",")) for word in stated]
+    words = stated if names else bare  # folders tell names
     command = shlex.join(["hpcgym", *words])
     kept = f"{output.stem}.{UNFINISHED}"
     with results_folder(
@@ -81,6 +131,7 @@ def write_report(
         report = report_on(
             [options.log_at(context, file) for file in files],
             how,
+            told=told,
             command=command,
             resume=store_in(folder, resume=resume, unfinished=kept),
         )

@@ -40,7 +40,11 @@ SHORT_HELP = {
     "cross-validate": ShortHelp(
         "hpcgym cross-validate weights SMITH --seeds 1 --replicas 2", f"--folds --seeds {_COMPARED}"
     ),
-    "report": ShortHelp("hpcgym report accounting.txt --machine nodes.txt"),
+    "report": ShortHelp(
+        "hpcgym report accounting.txt --machine nodes.txt",
+        "--machine --processors --scheduler --shares --limits --outages --timezone --names "
+        "--output --resume",
+    ),
     "advise": ShortHelp(
         "hpcgym advise --policy SAF",
         "--policy --backfill --partition --top --squeue --sinfo --sacct --apply --job-points "

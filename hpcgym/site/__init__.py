@@ -2,5 +2,6 @@
 
 from hpcgym.site.answer import report_on
 from hpcgym.site.log import Reading
+from hpcgym.site.told import Told, read_told
 
-__all__ = ["Reading", "report_on"]
+__all__ = ["Reading", "Told", "read_told", "report_on"]

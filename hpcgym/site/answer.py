@@ -19,10 +19,10 @@ from hpcgym.evaluation.store import Store
 from hpcgym.site import details
 from hpcgym.site.comparison import RECORDED, TODAY, UNTOLD, Comparison, compare, option_rows
 from hpcgym.site.fidelity import JITTER_S, find_setting, trust
-from hpcgym.site.fit import Told
 from hpcgym.site.log import Reading, SiteLog, read_site_log
 from hpcgym.site.markup import hours
 from hpcgym.site.option_table import span
+from hpcgym.site.told import Told
 
 SCHEMA = "hpcgym-report-1"
 
@@ -73,7 +73,7 @@ def report_on(
         "requests": details.request_use(log),
         "machine_sizes": details.size_rows(comparison),
         "changed": details.changed_jobs(comparison, best) if best else [],
-        "settings": _settings(trusted["setting"], how),
+        "settings": _settings(trusted["setting"], how, told or Told()),
         "command": command,
     }
 
@@ -103,11 +103,12 @@ def _of_log(log: SiteLog, files: list[str], comparison: Comparison) -> dict[str,
     }
 
 
-def _settings(today: str, how: Reading) -> dict[str, str]:
+def _settings(today: str, how: Reading, told: Told) -> dict[str, str]:
     """Return every setting of the report as text."""
     kept = "kept" if how.keep_names else "hashed, by a key that is not kept"
     return {
         "today's scheduler": today,
+        "told of the scheduler": ", ".join([*told.files, *told.notes]) or "nothing",
         "run times": "as recorded, also beyond the limit",
         "waits count from": how.counted_from,
         "time zone": how.timezone or "as the machine that read it",

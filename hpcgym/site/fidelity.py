@@ -16,7 +16,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.evaluation.store import Store
 from hpcgym.schedule.recorded import overfull
 from hpcgym.schedule.schedule import simulate
-from hpcgym.site.fit import Fit, Told
+from hpcgym.site.fit import Fit
 from hpcgym.site.log import SiteLog
 from hpcgym.site.outcome import (
     HOUR_S,
@@ -27,6 +27,7 @@ from hpcgym.site.outcome import (
     queue_lengths,
     wait_summary,
 )
+from hpcgym.site.told import Told
 from hpcgym.trace.resample import jitter
 
 JITTER_S = 60

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.base.progress import steps
 from hpcgym.core.constants import NEVER
-from hpcgym.core.events import Event, as_events
+from hpcgym.core.events import as_events
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store
 from hpcgym.site.log import SiteLog
 from hpcgym.site.options import GUARD_S, allowed, conservative_on, setting_text
 from hpcgym.site.outcome import HOUR_S, BoolArray, IntArray, Outcome, share_apart
+from hpcgym.site.told import Told
 from hpcgym.trace.split import WEEK_S
 
 MOST = 10_000  # jobs of the first stretch
@@ -33,15 +34,6 @@ KEPT = 16  # candidates that stay after it
 ENOUGH = 0.1  # a setting that is no further apart needs no holds
 WEIGHTS = (100, 300, 1_000, 3_000, 10_000)  # of size, beside 1,000 of age
 MOST_PARTITIONS = 16  # more have no limits of their own
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a site says of its scheduler, as texts of settings; None = nothing."""
-
-    policy: str | None = None
-    backfill: str | None = None
-    events: tuple[Event, ...] = ()  # limits and outages, which every candidate has
 
 
 @dataclass(frozen=True)
@@ -152,12 +144,14 @@ class Fit:
 
 def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[Candidate]:
     """Yield what is tried: as told, plain settings, weights, cycles, limits, weeks."""
-    basis, jobs = replace(basis, events=told.events), log.workload
+    jobs = log.workload
+    stated = told.on_clock(log.begin, jobs.time_offset)
+    basis = replace(basis, events=stated)
     changes = [*_told(told, jobs), *_plain(jobs)]
     yield from map(Candidate, dict.fromkeys(allowed(basis, *changes)))
     orders = ["FCFS", "WFP3", "SAF", *(["fair-share"] if _has_users(jobs) else [])]
     for what, events in _as_recorded(log):
-        together = [*told.events, *as_events(events)]
+        together = [*stated, *as_events(events)]
         for settings in allowed(
             basis, *({"policy": order, "events": together} for order in orders)
         ):

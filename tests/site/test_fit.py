@@ -15,6 +15,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.site import fit
 from hpcgym.site.log import read_site_log
+from hpcgym.site.told import Told
 
 WEEK = 604_800
 
@@ -82,7 +83,7 @@ def test_of_a_long_log_only_the_nearest_are_tried_on_all_jobs(
 ) -> None:
     monkeypatch.setattr(fit, "MOST", 800)
     log = read_site_log(fcfs_log)
-    found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), fit.Told(), None)
+    found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), Told(), None)
     lengths = [len(trial.outcome.workload) for trial in found.tried]
     assert lengths.count(len(log.workload)) == fit.KEPT
     assert lengths.count(800) == len(lengths) - fit.KEPT > 20
@@ -99,7 +100,7 @@ def test_what_is_told_is_tried_first_and_limits_are_in_every_candidate(
     limits = as_events("limit:per=user,jobs=3")
     order = "multifactor:age=10,jobsize=1000"
     log = read_site_log(site_log(order, backfill="slurm:interval=300", events=limits, n_jobs=1_000))
-    told = fit.Told(order, "slurm:interval=300", limits)
+    told = Told(order, "slurm:interval=300", limits)
     found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), told, None)
     assert found.nearest.apart == 0
     assert str(found.nearest.candidate).startswith(f"{order}, backfill slurm:interval=300")

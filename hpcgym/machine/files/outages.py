@@ -1,0 +1,133 @@
+"""Outages that a site's files state, in Unix time: reservations, states of nodes, a table.
+
+They are in what `scontrol show reservation` and `scontrol show node` print, and in a CSV file with
+columns from, to, processors or nodes, and perhaps announced. A file's content says what it has.
+
+Source: Specification, section 15, "Outages".
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from hpcgym.base.errors import LARGEST_WHOLE, MachineError
+from hpcgym.base.ranges import number_ranges
+from hpcgym.machine.files.priorities import read_cell
+from hpcgym.machine.files.records import AWAY, count_of, hosts_of, text_of
+
+COLUMNS = ("from", "to", "processors", "nodes", "announced")
+COMMAND = "scontrol show reservation; scontrol show node"
+
+_RECORD = re.compile(r"^(?:Reservation|Node)Name=", re.MULTILINE)
+_PAIR = re.compile(r"(?:^|\s)([A-Z]\w*)=(.*?)(?=\s+[A-Z]\w*=|\s*$)", re.DOTALL)
+_SINCE = re.compile(r"\[[^\[\]@]*@([^\[\]]+)\]\s*$")
+
+
+class StatedOutage(NamedTuple):
+    """An outage; times in Unix seconds, or as the log has them where it has no dates."""
+
+    from_: int
+    to: int
+    processors: int  # 0 where nodes are named
+    nodes: str  # ranges of ids; "" where processors are counted
+    announced: int  # 0 = always known
+
+    def __str__(self) -> str:
+        """Return it as the text of an event."""
+        taken = f"nodes={self.nodes}" if self.nodes else f"processors={self.processors}"
+        return f"outage:from={self.from_},to={self.to},{taken},announced={self.announced}"
+
+
+def read_outages(
+    path: str | Path, node_names: tuple[str, ...], read_time: Callable[[str], int]
+) -> tuple[list[StatedOutage], list[str]]:
+    """Read outages, and what is to be said of them.
+
+    Args:
+        node_names: The name of each node by its id; none where processors are counted.
+        read_time: Reads a time as Unix seconds, or raises a ValueError.
+
+    Raises:
+        MachineError: The file cannot be read, or states no outages; a value cannot be read. The
+            message names file and line or record.
+    """
+    text = text_of(path)
+    ids = {name: number for number, name in enumerate(node_names)}
+    if _RECORD.search(text):
+        return _records(text, str(path), ids, read_time)
+    rows = list(csv.DictReader(text.splitlines()))
+    named = [name.strip() for name in rows[0]] if rows else []
+    if not {"from", "to"} <= set(named) <= set(COLUMNS):
+        raise MachineError(
+            f"{path}: neither what these print: {COMMAND}; nor a table with columns "
+            f"{', '.join(COLUMNS)}"
+        )
+    return [_row(row, f"{path}:{line}", read_time) for line, row in enumerate(rows, start=2)], []
+
+
+def _row(row: Mapping[str, str], where: str, read_time: Callable[[str], int]) -> StatedOutage:
+    cells = {name.strip(): (cell or "").strip() for name, cell in row.items()}
+    times = [
+        _instant(cells[name], f"{where}: {name}", read_time) if cells.get(name) else 0
+        for name in ("from", "to", "announced")
+    ]
+    processors = read_cell(count_of, cells.get("processors") or "0", f"{where}: processors")
+    return StatedOutage(times[0], times[1], processors, cells.get("nodes", ""), times[2])
+
+
+def _records(
+    text: str, path: str, ids: Mapping[str, int], read_time: Callable[[str], int]
+) -> tuple[list[StatedOutage], list[str]]:
+    made: list[StatedOutage] = []
+    for_some = 0
+    for keys in _pairs(text):
+        name = keys.get("ReservationName") or keys["NodeName"]
+        where = f"{path}: {name}"
+        if "ReservationName" in keys and "MAINT" not in keys.get("Flags", ""):
+            for_some += 1
+        elif "ReservationName" in keys:
+            begin, end = (
+                _instant(keys.get(key, ""), f"{where}: {key}", read_time)
+                for key in ("StartTime", "EndTime")
+            )
+            made.append(_of(begin, end, keys.get("Nodes", ""), keys.get("CoreCnt", ""), where, ids))
+        elif any(word in keys.get("State", "").upper() for word in AWAY):
+            since = _SINCE.search(keys.get("Reason", ""))
+            begin = _instant(since[1], f"{where}: Reason", read_time) if since else 0
+            cpus = keys.get("CPUTot", "")
+            down = _of(begin, LARGEST_WHOLE, name, cpus, where, ids)
+            made.append(down._replace(announced=begin))
+    said = f"reservations for some users, not simulated: {for_some}"
+    return made, [said] if for_some else []
+
+
+def _of(
+    begin: int, end: int, hosts: str, cpus: str, where: str, ids: Mapping[str, int]
+) -> StatedOutage:
+    """Return an outage of hosts, by id where nodes are known, else as so many processors."""
+    if not ids:
+        return StatedOutage(begin, end, read_cell(count_of, cpus, f"{where}: processors"), "", 0)
+    known = sorted(ids[host] for host in hosts_of(hosts, where) if host in ids)
+    if not known:
+        raise MachineError(f"{where}: the machine has none of its nodes, {hosts[:60]}")
+    return StatedOutage(begin, end, 0, number_ranges(known).replace(",", "/"), 0)
+
+
+def _pairs(text: str) -> Iterator[dict[str, str]]:
+    """Yield the fields of each record."""
+    begins = [match.start() for match in _RECORD.finditer(text)]
+    for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
+        yield {key: value.strip() for key, value in _PAIR.findall(text[begin:end])}
+
+
+def _instant(text: str, where: str, read_time: Callable[[str], int]) -> int:
+    try:
+        return read_time(text)
+    except ValueError:
+        raise MachineError(
+            f"{where} is {text[:60]!r}; allowed: whole seconds, or 2026-03-01T08:00:00"
+        ) from None

@@ -1,0 +1,71 @@
+"""What a site says of its scheduler: read from its files, and on the clock of its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgym.base.errors import MachineError
+from hpcgym.site import Reading, read_told, report_on
+
+TOY = Path(__file__).parents[1] / "data" / "slurm" / "fair_share"
+RESERVATIONS = """\
+ReservationName=fix StartTime=2026-01-01T10:00:00 EndTime=2026-01-01T12:00:00 Duration=02:00:00
+   Nodes=c[2-3] NodeCnt=2 CoreCnt=32 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES
+   TRES=cpu=32
+   Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE
+
+ReservationName=course StartTime=2026-01-02T10:00:00 EndTime=2026-01-02T12:00:00
+   Nodes=c1 NodeCnt=1 CoreCnt=16 Flags= Users=ann State=INACTIVE
+
+NodeName=c3 Arch=x86_64 CPUAlloc=0 CPUTot=16
+   State=DOWN+DRAIN ThreadsPerCore=1
+   Reason=disk [root@2026-01-03T10:00:00]
+"""
+TEN = 1_767_261_600  # 2026-01-01 10:00 UTC
+
+
+def test_configuration_shares_and_limits_of_a_real_slurm_are_the_setting_of_its_run() -> None:
+    limits = f"{TOY / 'tree.txt'},{TOY / 'qos.txt'}"
+    told = read_told(str(TOY / "config.txt"), shares=TOY / "tree.txt", limits=limits)
+    how = Reading(processors=32, counted_from="submit")
+    report = report_on(TOY / "run-5.txt", how, told=told)
+    trust = report["trust"]
+    assert trust["setting"].startswith("multifactor:age=1000,fairshare=100000,")
+    assert "backfill slurm:max_job_test=5,resolution=1,interval=1" in trust["setting"]
+    assert trust["simulated"]["mean"] == pytest.approx(trust["recorded"]["mean"], rel=0.25)
+    assert trust["correlation"] > 0.6
+    assert report["settings"]["told of the scheduler"] == "config.txt, tree.txt, tree.txt, qos.txt"
+
+
+def test_reservations_for_maintenance_and_nodes_that_are_down_are_outages(tmp_path: Path) -> None:
+    file = tmp_path / "scontrol.txt"
+    file.write_text(RESERVATIONS)
+    told = read_told(outages=file, timezone="UTC")
+    two_days = 2 * 86_400
+    assert [(event.from_, event.processors) for event in told.events] == [  # type: ignore[attr-defined]
+        (TEN, 32),
+        (TEN + two_days, 16),
+    ]
+    assert told.notes == ("reservations for some users, not simulated: 1",)
+    fix, disk = told.on_clock(begin=TEN + 3600, time_offset=500)
+    assert str(fix).startswith("outage:from=0,to=4100,processors=32")
+    assert f"from={two_days - 3100}" in str(disk) and f"announced={two_days - 3100}" in str(disk)
+    on_nodes = read_told(outages=file, node_names=("c1", "c2", "c3"), timezone="UTC")
+    assert [event.nodes for event in on_nodes.events] == [("1-2",), ("2",)]  # type: ignore[attr-defined]
+
+
+def test_a_table_of_outages_is_read_and_what_is_over_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "outages.csv"
+    file.write_text("from,to,processors\n100,200,4\n2026-01-01T10:00:00,1767265200,8\n")
+    told = read_told("fair-share", outages=file, timezone="UTC")
+    assert told.policy == "fair-share"
+    (event,) = told.on_clock(begin=TEN - 60, time_offset=0)
+    assert str(event).startswith("outage:from=60,to=3660,processors=8")
+    file.write_text("begin,end\n1,2\n")
+    with pytest.raises(MachineError, match="nor a table with columns from, to, processors"):
+        read_told(outages=file)
+    file.write_text("from,to,processors\nsoon,200,4\n")
+    with pytest.raises(MachineError, match=r"outages.csv:2: from is 'soon'; allowed: whole"):
+        read_told(outages=file)
