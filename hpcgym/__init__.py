@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hpcgym.schedule.counterfactual import Branches as Branches
     from hpcgym.schedule.policies.stateful import StatefulPolicy as StatefulPolicy
     from hpcgym.schedule.schedule import Schedule as Schedule
-    from hpcgym.schedule.schedule import simulate as simulate
+    from hpcgym.schedule.simulate import simulate as simulate
     from hpcgym.trace import load_workload as load_workload
 
 
@@ -70,7 +70,7 @@ _HOMES = {
     "register_policy": "hpcgym.core.policy",
     "register_reward": "hpcgym.env.reward",
     "scenario_names": "hpcgym.env.scenario",
-    "simulate": "hpcgym.schedule.schedule",
+    "simulate": "hpcgym.schedule.simulate",
     "simulate_many": "hpcgym.schedule.batch",
 }
 

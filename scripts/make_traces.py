@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.core.workload import Workload
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
+from hpcgym.trace.packing import read_bytes
 from hpcgym.trace.sessions import LONGEST_S, MONDAY_UNIX_S, session_workload
-from hpcgym.trace.swf import SwfLog, log_of, read_bytes, write_swf
+from hpcgym.trace.swf import SwfLog, log_of, write_swf
 from hpcgym.trace.synthetic import LONGEST_REQUEST_S, synthetic_workload
 from research.hetero import hetero_workload
 

@@ -19,7 +19,7 @@ from hpcgym.agent.training_weeks import Training
 from hpcgym.base.errors import CardError
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.split import logged_end_time
 
 _known: WeakKeyDictionary[Workload, dict[tuple[RuleAgent, str], float]] = WeakKeyDictionary()

@@ -23,7 +23,7 @@ from hpcgym.env.config import Keywords
 from hpcgym.env.scale import Scale
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.resample import jitter
 
 

@@ -138,7 +138,7 @@ def _simulated(
     **reading: Any,
 ) -> dict[str, Schedule]:
     """Schedule a log under each of some settings, after saying which jobs are kept."""
-    from hpcgym.schedule.schedule import simulate
+    from hpcgym.schedule.simulate import simulate
     from hpcgym.trace import load_with_report
 
     workload, report = load_with_report(

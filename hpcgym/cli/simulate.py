@@ -129,7 +129,7 @@ def simulate_log(
     from hpcgym.core.events import as_events
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.schedule.export import check_suffix, write_csv
-    from hpcgym.schedule.schedule import simulate
+    from hpcgym.schedule.simulate import simulate
     from hpcgym.trace import load_with_report
 
     readers: dict[str, Callable[[str], Any]] = {

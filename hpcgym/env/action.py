@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 import textwrap
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.base.errors import ActionError, ScenarioError
+from hpcgym.base.errors import ActionError, ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.action import Action, kind_of
@@ -183,3 +184,27 @@ def action_spec_of(
 def _shown(action: Any) -> str:
     """Return an action in one line, the beginning of a long one."""
     return textwrap.shorten(repr(action), 200, placeholder=" ...")
+
+
+def checked_decide(decide: str | int | None, kind: type[Action]) -> str | int:
+    """Refuse decision epochs that are unknown, or at which an action cannot be taken."""
+    if decide is None:
+        return kind.USUAL_DECIDE
+    if isinstance(decide, str):
+        if decide not in ("contested", "event"):
+            allowed = ("contested", "event", "a number of seconds")
+            raise ScenarioError(unknown_name("decide", decide, allowed))
+        return decide
+    refuse_unless_whole("decide, in s,", decide, 1, error=ScenarioError)
+    if not kind.LASTS:
+        lasting = listed(name for name in loaders.ACTIONS if kind_of(name).LASTS)
+        raise ScenarioError(
+            f"decide={decide} s is for actions {lasting}: an order of visible jobs lasts one pass "
+            f"only, so action {kind.NAME!r} decides 'contested' or at each 'event'"
+        )
+    return int(decide)
+
+
+def listed(names: Iterable[str]) -> str:
+    """List names in prose, with "and" before the last."""
+    return " and ".join(", ".join(map(repr, names)).rsplit(", ", 1))

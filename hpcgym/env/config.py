@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import checked_keys, estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import ActionReader, action_spec_of, unit_divisors
+from hpcgym.env.action import ActionReader, action_spec_of, checked_decide, listed, unit_divisors
 from hpcgym.env.episode import EnvEpisode, SafMean, played_under
 from hpcgym.env.observation import (
     EXPECTATIONS,
@@ -209,7 +209,7 @@ class EnvConfig:
         read = any(policy.expects for policy in policies) or kept.expects
         self.expects = bool(self.expectations) or read
         network_of(policies)  # refuses two networks
-        self.decide = self._epochs = _checked_decide(self.decide, kind)
+        self.decide = self._epochs = checked_decide(self.decide, kind)
         self._extra_policies = [*chosen, base] if base.expects else chosen
         self._baseline = self._baseline_settings()
         # Slots show jobs in SAF order; usage is kept for the base order and for fields.
@@ -288,7 +288,7 @@ class EnvConfig:
         given = {"policies": self.policies is not None, "invalid": self.invalid != "first"}
         for key, is_given in given.items():
             if is_given and key not in kind.TAKES:
-                takers = _listed(name for name in loaders.ACTIONS if key in kind_of(name).TAKES)
+                takers = listed(name for name in loaders.ACTIONS if key in kind_of(name).TAKES)
                 raise ScenarioError(f"{key!r} belongs to action {takers}, not to {self.action!r}")
 
     def _refuse_beside_small(self, kind: type[Action]) -> None:
@@ -473,29 +473,6 @@ class EnvConfig:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the kept episodes, whose keys are addresses of this process."""
         return self.__dict__ | {"_kept": OrderedDict(), "_n_kept": 0}
-
-
-def _checked_decide(decide: str | int | None, kind: type[Action]) -> str | int:
-    """Refuse decision epochs that are unknown, or at which an action cannot be taken."""
-    if decide is None:
-        return kind.USUAL_DECIDE
-    if isinstance(decide, str):
-        if decide not in ("contested", "event"):
-            allowed = ("contested", "event", "a number of seconds")
-            raise ScenarioError(unknown_name("decide", decide, allowed))
-        return decide
-    refuse_unless_whole("decide, in s,", decide, 1, error=ScenarioError)
-    if not kind.LASTS:
-        lasting = _listed(name for name in loaders.ACTIONS if kind_of(name).LASTS)
-        raise ScenarioError(
-            f"decide={decide} s is for actions {lasting}: an order of visible jobs lasts one pass "
-            f"only, so action {kind.NAME!r} decides 'contested' or at each 'event'"
-        )
-    return int(decide)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return " and ".join(", ".join(map(repr, names)).rsplit(", ", 1))
 
 
 def _overridden(

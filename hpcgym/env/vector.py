@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as copies
-import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -30,6 +29,7 @@ from hpcgym.env.buffers import AGENT_TERM, REWARD, EnvBuffers
 from hpcgym.env.config import PENALTY, AnyScenario, Drawn, EnvConfig, Keywords, refused_keyword
 from hpcgym.env.info import ends_where, info_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE
+from hpcgym.env.reset_options import checked_mask, checked_seeds, options_of
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.sub_env import SubEnv
 
@@ -182,13 +182,13 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         if not isinstance(asked, Mapping):
             raise ScenarioError(f"reset options must be a dict, got {options!r}")
         asked = dict(asked)
-        mask = _checked_mask(asked.pop("reset_mask", None), self.num_envs)
+        mask = checked_mask(asked.pop("reset_mask", None), self.num_envs)
         if not mask.all() and not self._have_begun:
             raise ScenarioError("the first reset must be of all environments, without a reset_mask")
         envs = np.flatnonzero(mask)
-        seeds = _checked_seeds(seed, self.num_envs)
+        seeds = checked_seeds(seed, self.num_envs)
         is_common = self._draws_in_common(asked.pop("common_random_numbers", False), mask)
-        each = {env: _options_of(asked, env, self.num_envs) for env in envs.tolist()}
+        each = {env: options_of(asked, env, self.num_envs) for env in envs.tolist()}
         generators, known = list(self._generators), list(self._seeds)
         for env in each:
             if seeds[env] is not None or generators[env] is None:
@@ -471,51 +471,3 @@ def _configs_of(
         if key not in made:
             made[key] = EnvConfig(given, **keywords)
     return [made[keys[env % len(keys)]] for env in range(num_envs)]
-
-
-def _checked_seeds(seed: Any, num_envs: int) -> list[int | None]:
-    """Return one seed per environment, None where it keeps its generator."""
-    if seed is None:
-        return [None] * num_envs
-    try:
-        first = operator.index(seed)
-        seeds: list[int | None] = [first + env for env in range(num_envs)]
-    except TypeError:
-        is_many = isinstance(seed, (Sequence, np.ndarray)) and not isinstance(seed, str)
-        seeds = list(seed) if is_many and np.ndim(seed) == 1 else []
-    are_whole = [number is None or isinstance(number, (int, np.integer)) for number in seeds]
-    if len(seeds) != num_envs or isinstance(seed, bool) or not all(are_whole):
-        raise ScenarioError(
-            f"seed must be a whole number or one for each of {num_envs} environments, got {seed!r}"
-        )
-    for number in seeds:
-        if isinstance(number, bool) or (number is not None and number < 0):
-            raise ScenarioError(f"a seed must be a whole number >= 0, got {number!r}")
-    return [None if number is None else int(number) for number in seeds]
-
-
-def _checked_mask(mask: Any, num_envs: int) -> Bools:
-    """Return which environments a reset begins anew."""
-    if mask is None:
-        return np.ones(num_envs, dtype=np.bool_)
-    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (num_envs,):
-        raise ScenarioError(
-            f"option 'reset_mask' must be an array of bools of shape ({num_envs},), got {mask!r}"
-        )
-    if not mask.any():
-        raise ScenarioError("option 'reset_mask' resets no environment")
-    return mask.copy()
-
-
-def _options_of(options: dict[str, Any], env: int, num_envs: int) -> dict[str, Any]:
-    """Return the options of a reset that are for one environment."""
-    chosen = dict(options)
-    for key, value in options.items():
-        if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0:
-            if len(value) != num_envs:
-                raise ScenarioError(
-                    f"option {key!r} must be one for all or one for each of {num_envs} "
-                    f"environments, got {len(value)}"
-                )
-            chosen[key] = value[env]
-    return chosen

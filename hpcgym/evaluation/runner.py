@@ -29,7 +29,8 @@ from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.evaluation.waits import packed
 from hpcgym.schedule.lost import refuse_lost, without_run
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.resample import jitter as jittered
 
 if TYPE_CHECKING:

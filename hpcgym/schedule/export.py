@@ -1,10 +1,11 @@
-"""A schedule in the formats of other tools: Batsim's table of jobs, job sets of evalys, Parquet.
+"""A schedule in the formats of other tools: Batsim's table of jobs, job sets of evalys, SWF.
 
 Source: Batsim's documentation, "Jobs", for its columns; evalys 4.0, class JobSet.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -16,10 +17,12 @@ from hpcgym.base.packages import needing
 from hpcgym.base.text_table import csv_style
 from hpcgym.core import node_metrics
 from hpcgym.schedule.attempts import ATTEMPT_COLUMNS
-from hpcgym.schedule.lost import useful_part
+from hpcgym.schedule.lost import useful_part, without_run
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpcgym.trace.swf import SwfLog
 
 CSV_COLUMNS = (
     "job_id",
@@ -181,3 +184,22 @@ def job_set(schedule: Any) -> Any:
     frame = batsim_frame(schedule)
     frame["allocated_resources"] = [ProcSet.from_str(text) for text in frame["allocated_resources"]]
     return JobSet(frame, resource_bounds=(0, schedule.workload.machine_processors - 1))
+
+
+def as_log(schedule: Any) -> SwfLog:
+    """Return a schedule as a log, as `Schedule.to_swf` explains."""
+    from hpcgym.trace.swf import SwfLog, log_of
+
+    jobs = schedule.workload
+    changed = {
+        "job_id": jobs.job_id,
+        "submit_time": schedule.jobs.submit_time + jobs.time_offset,
+        "wait_time": schedule.wait_time,
+        "run_time": np.where(without_run(schedule), -1, schedule.run_time),
+    }
+    if jobs.source is not None and jobs.source_row is not None:
+        records = jobs.source.records.iloc[jobs.source_row].assign(**changed)
+        return SwfLog(jobs.name, None, jobs.source.header, records)
+    log = log_of(jobs, ("; Note: a schedule simulated by hpcgym",))
+    records = log.records.assign(**changed, allocated_processors=jobs.processors)
+    return replace(log, records=records)

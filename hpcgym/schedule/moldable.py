@@ -26,7 +26,8 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.schedule.attempts import attempts_of
-from hpcgym.schedule.schedule import Schedule, run_to_end
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import run_to_end
 
 COLUMNS = ("job_id", "processors", "requested_time", "run_time")  # columns of a file of shapes
 

@@ -5,34 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.base.errors import HpcgymError, unknown_name
-from hpcgym.base.keywords import refuse_unknown, takes
-from hpcgym.base.progress import steps
 from hpcgym.base.registry import PICTURES
 from hpcgym.core import metrics, node_metrics
-from hpcgym.core.backfill import OwnSimulator, as_mode
-from hpcgym.core.events import Event, as_events, measured
+from hpcgym.core.events import Event, measured
 from hpcgym.core.nodes import Placement
-from hpcgym.core.policy import AnyPolicy
-from hpcgym.core.setting_list import SETTINGS, SettingKeywords, SettingList
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.schedule import export, held
 from hpcgym.schedule.allocation import Allocation, allocate_on_nodes, allocate_processors
-from hpcgym.schedule.attempts import Attempts, attempts_of, frame_of
-from hpcgym.schedule.lost import counts, how_started, kinds_of, useful_part, without_run
+from hpcgym.schedule.attempts import Attempts, frame_of
+from hpcgym.schedule.lost import counts, how_started, useful_part, without_run
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from hpcgym.trace.swf import SwfLog
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -493,24 +486,7 @@ class Schedule:
         """
         from hpcgym.trace.swf import write_swf
 
-        write_swf(path, self._as_log(), force=force)
-
-    def _as_log(self) -> SwfLog:
-        from hpcgym.trace.swf import SwfLog, log_of
-
-        jobs = self.workload
-        changed = {
-            "job_id": jobs.job_id,
-            "submit_time": self.jobs.submit_time + jobs.time_offset,
-            "wait_time": self.wait_time,
-            "run_time": np.where(without_run(self), -1, self.run_time),
-        }
-        if jobs.source is not None and jobs.source_row is not None:
-            records = jobs.source.records.iloc[jobs.source_row].assign(**changed)
-            return SwfLog(jobs.name, None, jobs.source.header, records)
-        log = log_of(jobs, ("; Note: a schedule simulated by hpcgym",))
-        records = log.records.assign(**changed, allocated_processors=jobs.processors)
-        return replace(log, records=records)
+        write_swf(path, export.as_log(self), force=force)
 
     def refuse_unfinished(self, what: str) -> None:
         """Raise an HpcgymError unless every job has started, or is lost or cancelled."""
@@ -520,70 +496,3 @@ class Schedule:
                 f"{self.workload.name}: {what} needs a finished schedule; "
                 f"{waiting} of {len(self)} jobs have not started"
             )
-
-
-@takes(SettingList)
-def simulate(
-    workload: Workload, policy: AnyPolicy = "FCFS", **settings: Unpack[SettingKeywords]
-) -> Schedule:
-    """Schedule a whole workload on an empty machine, from the first submission to the last end.
-
-    Args:
-        workload: The jobs and the machine.
-        KEYWORDS
-
-    Raises:
-        HpcgymError: Something else than a workload, such as a log's name.
-        PolicyError: An unknown policy or setting, settings that contradict each other, or a
-            predictor that gives no seconds.
-        WorkloadError: Estimates of a wrong length or value.
-
-    Source: Specification, section 1; Mu'alem and Feitelson 2001 for EASY; Tsafrir, Etsion and
-        Feitelson 2007 for predictions.
-
-    Example:
-        >>> import hpcgym
-        >>> tiny = hpcgym.load_workload("tiny")
-        >>> hpcgym.simulate(tiny, "SAF").metrics()["n_jobs"]
-        8
-        >>> easy_plus_plus = {"estimates": "recent", "correction": "reqtime"}
-        >>> hpcgym.simulate(tiny, backfill_order="SPF", **easy_plus_plus)
-        Schedule('tiny', 8 jobs, policy='FCFS')
-    """
-    if not isinstance(workload, Workload):
-        raise HpcgymError(
-            f"a Workload is needed, got {workload!r}; hpcgym.load_workload reads a log"
-        )
-    refuse_unknown("setting", settings, SETTINGS)
-    chosen = SchedulerSettings(policy, **settings)
-    mode = as_mode(chosen.backfill)
-    if isinstance(mode, OwnSimulator):
-        schedule: Schedule = mode.simulate(workload, chosen)
-        return schedule
-    simulator = Simulator(workload, chosen)
-    run_to_end(simulator)
-    return Schedule(
-        workload,
-        simulator.start_time,
-        simulator.episode.table.run_time,
-        simulator.backfilled,
-        simulator.thresholded,
-        chosen,
-        placement=simulator.placement,
-        attempts=attempts_of(simulator),
-        **kinds_of(simulator),
-        outage=simulator.episode.table.outage,
-        events=as_events(chosen.events),
-        eligible_time=None if simulator.episode.dependencies is None else simulator.eligible_time,
-    )
-
-
-def run_to_end(simulator: Simulator) -> None:
-    """Run a simulation to its end, and say meanwhile how many jobs have started."""
-
-    def n_started() -> float:
-        return float(np.count_nonzero(simulator.start_time >= 0))
-
-    n_jobs = len(simulator.workload)
-    with steps(n_jobs, f"scheduling {simulator.workload.name}", "jobs", count=n_started):
-        simulator.run()

@@ -15,7 +15,7 @@ from hpcgym.base.progress import steps
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.evaluation.store import Store
 from hpcgym.schedule.recorded import overfull
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.site.fit import Fit
 from hpcgym.site.log import SiteLog
 from hpcgym.site.outcome import (

@@ -15,7 +15,8 @@ from hpcgym.core.setting_list import SETTINGS
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store, digest
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

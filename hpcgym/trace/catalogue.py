@@ -30,7 +30,8 @@ from hpcgym.base.errors import (
 from hpcgym.base.output import make_folder, writing
 from hpcgym.base.progress import steps
 from hpcgym.trace.generated import checked, make_log
-from hpcgym.trace.swf import read_bytes, read_swf, unpacked_name
+from hpcgym.trace.packing import read_bytes, unpacked_name
+from hpcgym.trace.swf import read_swf
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
 """The environment variable that names folders of logs, separated as in PATH."""

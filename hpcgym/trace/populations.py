@@ -29,8 +29,6 @@ from hpcgym.base.progress import steps
 from hpcgym.core.workload import Workload
 from hpcgym.trace import estimates, lublin, sessions
 
-GENERATORS = ("sessions",)  # what makes jobs from a seed
-
 COLUMNS = ("submit_time", "run_time", "requested_time", "processors", "user")
 """What a file holds: of all jobs the first, then the second, each in four bytes."""
 

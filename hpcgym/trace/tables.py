@@ -21,18 +21,10 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import TraceError, unknown_name
 from hpcgym.core import columns as job_columns
+from hpcgym.trace.packing import PACKINGS, read_bytes, unpacked_name
 from hpcgym.trace.parquet import read_parquet
 from hpcgym.trace.schedule_table import jobs_of
-from hpcgym.trace.swf import (
-    FIELDS,
-    LARGEST_NUMBER,
-    PACKINGS,
-    BadLine,
-    SwfLog,
-    per_processor,
-    read_bytes,
-    unpacked_name,
-)
+from hpcgym.trace.swf import FIELDS, LARGEST_NUMBER, BadLine, SwfLog, per_processor
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,7 +31,7 @@ from hpcgym.core.state import in_use, sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.schedule.batch import simulate_many
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.resample import scale_load
 from hpcgym.trace.synthetic import synthetic_workload
 

@@ -26,7 +26,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.schedule.counterfactual import Branches, Decision, Future, Option, first, last
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from research.trees import Trees, fit
 
 FloatArray = NDArray[np.float64]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcgym.base.errors import EvaluationError
 from hpcgym.base.output import writing
 from hpcgym.core.workload import Workload
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload
 from research.toy_slurm import SleepingJob, printed, recorded_text, run_through
 

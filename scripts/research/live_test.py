@@ -26,7 +26,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.statistics import mean_of
 from hpcgym.machine import Machine
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.site.live.apply import cycle, lines_of, plan_of, read_factors, restore
 from hpcgym.site.live.changes import Bounds
 from hpcgym.site.live.journal import opened

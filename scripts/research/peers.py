@@ -25,7 +25,8 @@ from hpcgym.base.errors import EvaluationError
 from hpcgym.core import metrics
 from hpcgym.core.workload import Workload
 from hpcgym.machine import Machine, NodeType
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.lublin import lublin_workload
 from hpcgym.trace.resample import scale_load

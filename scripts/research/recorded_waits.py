@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.workload import Workload
 from hpcgym.schedule.recorded import overfull
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 
 HOUR = 3600
 NEARLY_EMPTY = 0.05

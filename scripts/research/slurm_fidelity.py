@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.statistics import mean_of
 from hpcgym.machine import Machine
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload
 from hpcgym.trace.accounting import read_accounting
 from research.toy_slurm import CPUS_A_NODE, N_NODES, N_PROCESSORS

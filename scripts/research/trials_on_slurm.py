@@ -14,7 +14,7 @@ import pandas as pd
 from hpcgym.base.errors import EvaluationError
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.statistics import mean_of
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.accounting import read_accounting
 from research.slurm_chroot import begin
 

@@ -13,7 +13,7 @@ from hpcgym.core.backfill import MODES
 from hpcgym.core.own_backfill import OwnBackfill, OwnPass
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.env.scenario.episodes import Episodes
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 THRESHOLD = SchedulerSettings(threshold=200_000)
 

@@ -14,7 +14,7 @@ from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec, read_network,
 from hpcgym.base.errors import CardError
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation import evaluate
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 N_SLOTS = 8
 ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6, "controls": 4, "index": 5, "trials": 8}

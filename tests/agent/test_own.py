@@ -14,7 +14,7 @@ from hpcgym.base.errors import CardError, HpcgymError, PolicyError
 from hpcgym.core.policy import policy_names, unregister_policy
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.cross_validation import load_agent_or_trainer
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 FORMULA = "def widest(jobs):\n    return -jobs.q\n"
 CHOOSER = """

@@ -20,7 +20,7 @@ from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.runner import Copies, Runner
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 WEEK_S = 604_800
 SPEC = Scenario(

@@ -15,7 +15,8 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.evaluation import play
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 
 PREDICTING = "EASY-PLUS-PLUS"
 IN_TIME = "GANG"

@@ -28,7 +28,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.baselines import BASELINES
 from hpcgym.evaluation.folds import time_blocks
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from update_agents import index_markdown
 
 RESULT = Result(

@@ -12,7 +12,7 @@ from hpcgym.base.errors import HpcgymError
 from hpcgym.cli.evaluate import FILES, split_agents
 from hpcgym.core.metrics import WEEK_S
 from hpcgym.core.workload import Workload
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 Command = Callable[..., str]
 

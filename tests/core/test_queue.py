@@ -14,7 +14,7 @@ from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import sim_of
 from hpcgym.core.workload import Workload
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 N_JOBS = 4_000
 

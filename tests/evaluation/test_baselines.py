@@ -7,7 +7,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.baselines import BASELINES, RULES, best_of_week, clairvoyant
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 
 def queue() -> Workload:

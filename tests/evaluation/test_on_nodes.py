@@ -15,7 +15,7 @@ from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import Evaluation, cross_validate, evaluate
 from hpcgym.evaluation.on_nodes import metrics_on_nodes, tables_on_nodes
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 SCENARIO = "hetero-64-weeks"
 COLUMNS = [

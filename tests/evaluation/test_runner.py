@@ -28,7 +28,7 @@ from hpcgym.evaluation import (
 )
 from hpcgym.evaluation.runner import Copies, Runner, refuse_namesake
 from hpcgym.evaluation.store import Store, digest
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.resample import jitter
 from stores import keys_in
 

@@ -19,7 +19,7 @@ from hpcgym.evaluation.waits import (
     table_columns,
     unpacked,
 )
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 WEEKS = "1-6"
 

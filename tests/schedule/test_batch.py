@@ -17,7 +17,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.action import unit_divisors
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.schedule.batch import METRICS, simulate_many
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.split import weeks
 from strategies import policies, settings_for, weights, workloads
 

@@ -11,7 +11,8 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.struct import IS_COMPILED
 from hpcgym.core.kernels.planning import branches as kernels
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.schedule.counterfactual import FEATURES, Branches, Future, Option, first, last, under
+from hpcgym.schedule.counterfactual import Branches, Future, Option, first, last, under
+from hpcgym.schedule.features import FEATURES
 
 SETTINGS = [
     {"policy": "FCFS"},

@@ -12,7 +12,8 @@ from hpcgym.base.errors import HpcgymError, OutputError, PolicyError
 from hpcgym.core.metrics import WEEK_S
 from hpcgym.core.workload import Workload
 from hpcgym.schedule.export import CSV_COLUMNS
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace.clean import clean
 from hpcgym.trace.resample import resample
 from hpcgym.trace.swf import read_swf

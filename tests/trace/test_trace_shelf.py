@@ -12,7 +12,8 @@ from hpcgym import Workload, register_policy, simulate
 from hpcgym.base.registry import shelf_entries, shelf_folders
 from hpcgym.core.policy import unregister_policy
 from hpcgym.trace import check_log, entry, find_trace, load_workload, read_log, verify
-from hpcgym.trace.swf import read_bytes, write_swf
+from hpcgym.trace.packing import read_bytes
+from hpcgym.trace.swf import write_swf
 
 SYNTHETIC = ("synthetic-256", "synthetic-busy-weeks", "synthetic-fair-share")
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_traces.py"

@@ -135,15 +135,6 @@ def _limit(text: str) -> int:
     return UNLIMITED_S if text in ("UNLIMITED", "NOT_SET", "INVALID") else max(_span(text), 1)
 
 
-def _dependency(text: str) -> str:
-    return "" if text == "(null)" else text
-
-
-def _exclusive(text: str) -> bool:
-    """Tell whether a job has whole nodes."""
-    return text in ("NO", "USER", "MCS")
-
-
 def _required(text: str) -> str:
     """Read a word that cannot be left out."""
     if not text:
@@ -183,8 +174,8 @@ SQUEUE = (
     Column("TimeLimit", "limit_s", _limit),
     Column("NumCPUs", "cpus", _count),
     Column("NumNodes", "nodes", _count),
-    Column("OverSubscribe", "exclusive", _exclusive),
-    Column("Dependency", "dependency", _dependency),
+    Column("OverSubscribe", "exclusive", lambda text: text in ("NO", "USER", "MCS")),
+    Column("Dependency", "dependency", lambda text: "" if text == "(null)" else text),
     Column("NodeList", "node_list"),
 )
 SINFO = (

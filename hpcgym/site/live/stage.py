@@ -25,7 +25,7 @@ from hpcgym.core.policy import KEYS, Policy, as_policy, features_of
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.site.live.readings import WaitingJob
 from hpcgym.site.live.run_times import Past
 from hpcgym.site.live.snapshot import Snapshot

@@ -13,7 +13,8 @@ import numpy as np
 from hpcgym.trace.accounting.charged import held_processors
 from hpcgym.trace.accounting.rows import NAMES
 from hpcgym.trace.accounting.runs import Accounting
-from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, per_processor, unpacked_name
+from hpcgym.trace.packing import unpacked_name
+from hpcgym.trace.swf import FIELDS, GUESSED_SIZE, SwfLog, per_processor
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -84,7 +84,8 @@ class Clock:
         quarter = local // _QUARTER_S
         if quarter not in self._quarters:
             begin = _EPOCH + timedelta(seconds=quarter * _QUARTER_S)
-            early, late = (self._stamp(begin.replace(fold=fold)) for fold in (0, 1))
+            folds = (begin.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
+            early, late = (int(fold.timestamp()) for fold in folds)
             self._quarters[quarter] = early - quarter * _QUARTER_S, max(late - early, 0)
         shift, later = self._quarters[quarter]
         return local + shift, later
@@ -113,10 +114,6 @@ class Clock:
         times[stated] = (shifts[:, 0] - quarters * _QUARTER_S)[places] + local.astype(np.int64)
         late[stated] = shifts[:, 1][places]
         return times, late
-
-    def _stamp(self, moment: datetime) -> int:
-        """Return the seconds since 1970 of a local time."""
-        return int(moment.replace(tzinfo=self._zone).timestamp())
 
 
 @lru_cache(maxsize=100_000)

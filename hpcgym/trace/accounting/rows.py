@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.trace.packing import read_bytes, read_head, read_pieces
 from hpcgym.trace.parquet import MAGIC, column_names, read_parquet
-from hpcgym.trace.swf import read_bytes, read_head, read_pieces
 
 Block = dict[str, Any]
 """Columns of `FIELDS`, a value for each row; `line` is needed, others have a default."""
@@ -87,7 +87,7 @@ SHOWN_PLACES = 3
 class Source:
     """A file of accounting, packed or not, in UTF-8 or else Latin-1; of Parquet as CSV.
 
-    Reading raises what `hpcgym.trace.swf.read_bytes` and `hpcgym.trace.parquet.read_parquet` do.
+    Reading raises what `trace.packing.read_bytes` and `trace.parquet.read_parquet` do.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -16,7 +16,8 @@ from hpcgym.core import metrics
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload
 from hpcgym.trace.resample import resample
 from papers.common.readings import OverLimit, bsld_bounded_by, with_over_limit

@@ -18,7 +18,8 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload
 from papers.common.resume import Part, run_parts
 

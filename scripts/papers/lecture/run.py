@@ -16,7 +16,7 @@ from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.schedule.gang import Gang, Matrix
 from hpcgym.schedule.moldable import choose_shape
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload
 from papers.common.resume import Part, run_parts
 

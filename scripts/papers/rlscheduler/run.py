@@ -17,7 +17,7 @@ from hpcgym.core.setting_list import EventSemantics
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import SwfLog, as_found, clean, find_trace, read_swf
 from papers.common.resume import Part, run_parts
 from papers.rlscheduler import simulator as theirs

@@ -17,7 +17,7 @@ from hpcgym.core.policy import Policy
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.executors import AnyExecutor
 from hpcgym.evaluation.store import Row, digest
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload
 from hpcgym.trace.split import WEEK_S, Rule, months, weeks
 from papers.common.readings import PURE, OverLimit, bsld_bounded_by, newest_first, with_over_limit

@@ -8,7 +8,7 @@ import pytest
 
 from hpcgym.core.backfill import MODES
 from hpcgym.core.loaders import SIMULATORS
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "backfilling.md").read_text(encoding="utf-8")

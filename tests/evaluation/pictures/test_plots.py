@@ -14,7 +14,8 @@ from hpcgym.evaluation.pictures import plot_schedules
 from hpcgym.evaluation.pictures.heat_maps import hours_of
 from hpcgym.evaluation.pictures.lines import mean_waiting
 from hpcgym.evaluation.pictures.plots import KINDS
-from hpcgym.schedule.schedule import Schedule, simulate
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload
 
 pytest.importorskip("matplotlib")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8").partition("## A worked")[2]

@@ -5,7 +5,8 @@ import pytest
 
 import hpcgym
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.schedule.counterfactual import FEATURES, Future
+from hpcgym.schedule.counterfactual import Future
+from hpcgym.schedule.features import FEATURES
 from research import diagnosis, trees
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hpcgym.base.errors import TraceError
 from hpcgym.machine import Machine, NodeType, Partition
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload, read_log
 from hpcgym.trace.accounting import read_accounting, write_accounting
 from hpcgym.trace.accounting.sacct_text import AMBIGUOUS
