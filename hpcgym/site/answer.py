@@ -123,18 +123,20 @@ def _settings(today: str, how: Reading, told: Told) -> dict[str, str]:
 def sentences(
     log: SiteLog, rows: Sequence[Mapping[str, Any]], trusted: Mapping[str, Any], best: str | None
 ) -> list[str]:
-    """Return what happened, what would have, and who would lose, in three sentences."""
+    """Return what would help most, who would lose by it, and what happened, in three sentences."""
     by_id = {row["id"]: row for row in rows}
     recorded, today = by_id[RECORDED]["wait"]["mean"], by_id[TODAY]["wait"]["mean"]
     n = f"{int(np.count_nonzero(log.is_judged)):,} jobs"
-    first = (
+    happened = (
         f"{_span(log)}, {n} waited {hours(recorded)} in the mean; the simulation nearest to it "
         f"({trusted['setting']}) says {hours(today)}."
     )
-    if best is None:
-        return [first, "No other order could be simulated.", ""]
-    row = by_id[best]
-    second = _of_best(row, today, trusted)
+    better = [row for row in rows if row["told"] == "better" and row["group"] != "simulated only"]
+    row = max(better, key=lambda row: row["gain_h"], default=by_id.get(best or ""))
+    if row is None:
+        return ["No other order could be simulated.", "", happened]
+    helps = "" if any(row["group"] == "order" for row in better) else "No order is told to help. "
+    first = helps + _of_best(row, today, trusted)
     group = row["worst_group"]
     if row["told"] == UNTOLD:
         third = "Who would gain or lose by it cannot be told either."
@@ -146,14 +148,15 @@ def sentences(
             f"{hours(group['change_h'])} longer in the mean; {row['losers']:.0%} of all jobs would "
             "wait over 10 minutes longer."
         )
-    return [first, second, third]
+    return [first, third, happened]
 
 
 def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any]) -> str:
-    """Say what the best order would change, or why that cannot be told."""
+    """Say what an option would change, or why that cannot be told of the best order."""
     gain, interval = row["gain_h"], row["interval_h"]
     misfit, noise = trusted["misfit_h"], trusted["noise_h"]
-    least = f"it misses {hours(misfit)}" if misfit >= noise else f"its noise is {hours(noise)}"
+    what = f"misses {hours(misfit)}" if misfit >= noise else f"has a noise of {hours(noise)}"
+    least = f"the simulation {what}"
     between = (
         ""
         if interval is None
@@ -164,9 +167,10 @@ def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any])
         f"{hours(today_h)}"
     )
     if row["told"] != UNTOLD:
-        return f"Under {row['name']} they would wait {change}{between}; {least}."
+        name = row["name"] if row["group"] == "order" else f"{row['name']} ({row['what']})"
+        return f"Under {name} jobs would wait {change}{between}; {least}."
     if trusted["verdict"] == "far":
-        why = f"but the simulation is far from what was recorded: {least}"
+        why = f"but {least}, and is far from what was recorded"
     elif abs(gain) <= max(misfit, noise):
         why = f"but {least}"
     elif interval is None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hpcgym.site.answer import _of_best
+from hpcgym.site.answer import _of_best, sentences
+from hpcgym.site.log import read_site_log
 
 
 def row(gain: float, interval: list[float] | None, told: str) -> dict[str, Any]:
     wait = {"mean": 6.0 - gain}
-    return {"name": "SAF", "gain_h": gain, "interval_h": interval, "told": told, "wait": wait}
+    named = {"name": "SAF", "group": "order", "wait": wait}
+    return named | {"gain_h": gain, "interval_h": interval, "told": told}
 
 
 UNTOLD = "SAF, the best order on the first half, cannot be told from today's: jobs would wait "
@@ -24,15 +27,15 @@ UNTOLD = "SAF, the best order on the first half, cannot be told from today's: jo
             row(2.0, [1.0, 3.0], "better"),
             "near",
             0.1,
-            "Under SAF they would wait 4.0 h, 2.0 h less than the simulated 6.0 h (95% interval "
-            "1.0 to 3.0 h for weeks like these); it misses 30 min.",
+            "Under SAF jobs would wait 4.0 h, 2.0 h less than the simulated 6.0 h (95% interval "
+            "1.0 to 3.0 h for weeks like these); the simulation misses 30 min.",
         ),
         (
             row(-2.0, [-3.0, -1.0], "worse"),
             "near",
             1.0,
-            "Under SAF they would wait 8.0 h, 2.0 h longer than the simulated 6.0 h (95% interval "
-            "1.0 to 3.0 h for weeks like these); its noise is 1.0 h.",
+            "Under SAF jobs would wait 8.0 h, 2.0 h longer than the simulated 6.0 h (95% interval "
+            "1.0 to 3.0 h for weeks like these); the simulation has a noise of 1.0 h.",
         ),
         (
             row(2.0, [-1.0, 5.0], "not distinguishable"),
@@ -45,7 +48,8 @@ UNTOLD = "SAF, the best order on the first half, cannot be told from today's: jo
             row(0.25, None, "not distinguishable"),
             "near",
             0.1,
-            UNTOLD + "5.8 h, 15 min less than the simulated 6.0 h, but it misses 30 min.",
+            UNTOLD
+            + "5.8 h, 15 min less than the simulated 6.0 h, but the simulation misses 30 min.",
         ),
         (
             row(2.0, None, "not distinguishable"),
@@ -58,13 +62,38 @@ UNTOLD = "SAF, the best order on the first half, cannot be told from today's: jo
             row(2.0, [1.0, 3.0], "not distinguishable"),
             "far",
             0.1,
-            UNTOLD + "4.0 h, 2.0 h less than the simulated 6.0 h, but the simulation is far from "
-            "what was recorded: it misses 30 min.",
+            UNTOLD + "4.0 h, 2.0 h less than the simulated 6.0 h, but the simulation misses 30 "
+            "min, and is far from what was recorded.",
         ),
     ],
 )
-def test_the_second_sentence_says_what_can_be_told(
+def test_the_first_sentence_says_what_can_be_told(
     best: dict[str, Any], verdict: str, noise: float, sentence: str
 ) -> None:
     trusted = {"misfit_h": 0.5, "noise_h": noise, "verdict": verdict}
     assert _of_best(best, 6.0, trusted) == sentence
+
+
+def test_what_helps_most_is_said_first_whatever_its_kind(fcfs_log: Path) -> None:
+    log, wait = read_site_log(fcfs_log), {"mean": 6.0}
+    told = {"losers": 0.1, "worst_group": None, "interval_h": [1.0, 3.0]}
+    options = [
+        ("SAF", "order", 2.0),
+        ("limits, SAF", "limits", 3.0),
+        ("TRIAL", "simulated only", 5),
+    ]
+    rows: list[dict[str, Any]] = [
+        {"id": name, "told": None, "group": "today", "wait": wait} for name in ("recorded", "today")
+    ]
+    for name, group, gain in options:
+        row = {"id": name, "name": name, "group": group, "what": "closer", "gain_h": gain}
+        rows.append(row | told | {"told": "better", "wait": {"mean": 6.0 - gain}})
+    trusted = {"misfit_h": 0.5, "noise_h": 0.1, "verdict": "near", "setting": "FCFS"}
+    said = sentences(log, rows, trusted, "SAF")
+    assert said[0].startswith("Under limits, SAF (closer) jobs would wait 3.0 h, 3.0 h less")
+    assert said[1].startswith("No group of 30 jobs") and "jobs waited 6.0 h in the mean" in said[2]
+    rows[2]["told"] = "not distinguishable"
+    assert sentences(log, rows, trusted, "SAF")[0].startswith("No order is told to help. Under lim")
+    rows[3]["told"] = "worse"
+    said = sentences(log, rows, trusted, "SAF")
+    assert said[0].startswith("No order is told to help. SAF, the best order on the first half, ")

@@ -23,8 +23,8 @@ def test_accounting_of_a_real_slurm_becomes_a_page(run: Command, tmp_path: Path)
     page = tmp_path / "site.html"
     said = run("report", SLURM / "sacct-allocations.txt", "--timezone", "UTC", "-o", page)
     report = json.loads((tmp_path / "site.json").read_text())
-    assert report["answer"] == said.splitlines()[:3]
-    assert said.splitlines()[3].startswith("written    ")
+    assert " ".join(said.split()).startswith(" ".join(report["answer"]))
+    assert said.splitlines()[-1].startswith("written    ")
     assert report["log"]["n_jobs"] == 120
     assert report["log"]["machine"] == "32 processors"
     assert report["log"]["machine_is_guess"] is True

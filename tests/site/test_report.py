@@ -148,7 +148,7 @@ def test_a_change_that_is_smaller_than_the_misfit_cannot_be_told(
     report = report_on(file, Reading(processors=10**6))
     assert report["trust"]["verdict"] == "far"
     assert {row["told"] for row in report["options"]} == {None, "not distinguishable"}
-    assert "cannot be told from today's" in report["answer"][1]
+    assert "cannot be told from today's" in report["answer"][0]
 
 
 @pytest.mark.long
@@ -169,7 +169,10 @@ def test_the_answer_names_the_best_order_of_the_first_half(
     assert report["best"] == min(means, key=lambda policy: means[policy]).lower()
     row = rows_of(report)[report["best"]]
     assert row["told"] == "better"
-    assert f"Under {row['name']} they would wait" in report["answer"][1]
+    better = [row for row in report["options"] if row["told"] == "better"]
+    set_by_sites = [row for row in better if row["group"] != "simulated only"]
+    most = max(set_by_sites, key=lambda row: row["gain_h"])
+    assert report["answer"][0].startswith(f"Under {most['name']} ")
 
 
 @pytest.mark.long
