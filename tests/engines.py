@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import hpcgym
 import reference
@@ -62,6 +63,15 @@ def jobs_of(workload: Workload) -> list[Job]:
 def whole(path: Path) -> Workload:
     """Read a whole log once per process."""
     return hpcgym.load_workload(path)
+
+
+part_or_whole = pytest.mark.parametrize("n", [8_000, pytest.param(None, marks=pytest.mark.slow)])
+"""So many first jobs of a log every day, and all under `slow`."""
+
+
+def first_jobs(path: Path, n: int | None) -> Workload:
+    """Return the first n jobs of a log; None = all."""
+    return whole(path).select(np.arange(len(whole(path)))[:n])
 
 
 KINDS: dict[str, type[reference.Machine]] = {

@@ -13,6 +13,8 @@ from engines import (
     by_package,
     by_reference,
     first_difference,
+    first_jobs,
+    part_or_whole,
     simulator_of,
     whole,
     workload_of,
@@ -61,9 +63,8 @@ def test_long_queues_start_as_the_reference_says(mode, policy):
 )
 @pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=0", "slack:c=1"])
 def test_the_first_jobs_of_logs_start_as_the_reference_says(real_log, log, policy, mode):
-    workload = whole(real_log(log))
-    first = workload.select(np.arange(len(workload)) < 3_000)
-    assert not first_difference(first, policy=policy, backfill=mode, threshold=200_000)
+    part = first_jobs(real_log(log), 3_000)
+    assert not first_difference(part, policy=policy, backfill=mode, threshold=200_000)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +77,9 @@ def test_the_first_jobs_of_logs_start_as_the_reference_says(real_log, log, polic
     ],
     ids=str,
 )
-def test_kth_under_other_rules_starts_as_the_reference_says(real_log, settings):
-    assert not first_difference(whole(real_log(KTH)), **settings)
+@part_or_whole
+def test_kth_under_other_rules_starts_as_the_reference_says(real_log, n, settings):
+    assert not first_difference(first_jobs(real_log(KTH), n), **settings)
 
 
 @pytest.mark.parametrize("mode", ["conservative:compress=shift", "depth:k=2", *ONE_EACH])

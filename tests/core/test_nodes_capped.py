@@ -138,7 +138,7 @@ def test_identical_processors_start_as_where_processors_are_counted(random):
 @pytest.mark.parametrize("mode", ["easy:cap=0.9", "cost-benefit", H])
 def test_part_of_a_log_on_nodes_starts_as_the_reference_does(real_log, mode):
     workload = log_on_nodes(real_log(KTH))
-    part = workload.select(np.arange(len(workload)) < 1_500)
+    part = workload.select(np.arange(len(workload)) < 700)
     settings = {"order": "SMITH-URGENT", "threshold": 200_000, "placement": "best-effort-local"}
     assert not first_difference_on_log(part, mode=mode, **settings)
 

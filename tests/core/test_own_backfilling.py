@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
-from engines import workload_of
+from engines import first_jobs, part_or_whole, workload_of
 from hpcgym.base.errors import PolicyError
 from hpcgym.core import loaders
 from hpcgym.core.backfill import as_mode
@@ -111,8 +111,9 @@ def test_predictions_corrections_and_invariants_hold_beside_a_mode_in_python(dat
 
 
 @pytest.mark.parametrize("policy", ["FCFS", "SAF"])
-def test_a_mode_in_python_starts_every_job_of_a_real_log_as_easy_does(real_log, policy):
-    log = hpcgym.load_workload(real_log("KTH-SP2-1996-2.1-cln"))
+@part_or_whole
+def test_a_mode_in_python_starts_every_job_of_a_real_log_as_easy_does(real_log, n, policy):
+    log = first_jobs(real_log("KTH-SP2-1996-2.1-cln"), n)
     settings = {"policy": policy, "threshold": 72_000}
     assert starts_of(log, backfill=OwnEasy(), **settings) == starts_of(log, **settings)
 

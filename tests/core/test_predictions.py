@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 import reference_prediction
-from engines import first_difference, whole, workload_of
+from engines import first_difference, first_jobs, part_or_whole, whole, workload_of
 from hpcgym.base.errors import PolicyError
 from hpcgym.core.predictor import Predictor, Submission, as_predictor
 from hpcgym.core.settings import SchedulerSettings
@@ -72,10 +72,10 @@ def test_drawn_jobs_start_as_the_reference_of_predictions_says(estimates, data, 
         if (semantics, kind) != ("pyss", CORRECTIONS[0])
     ],
 )
-def test_kth_whole_starts_as_the_reference_says(real_log, semantics, correction):
-    workload = whole(real_log(KTH))
+@part_or_whole
+def test_kth_starts_as_the_reference_says(real_log, n, semantics, correction):
     settings = {**EASY_PLUS_PLUS, "correction": correction, "event_semantics": semantics}
-    assert not first_difference(workload, **settings)
+    assert not first_difference(first_jobs(real_log(KTH), n), **settings)
 
 
 @pytest.mark.parametrize(

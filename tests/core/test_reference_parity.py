@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference
 import reference_index
-from engines import first_difference, whole
+from engines import first_difference, first_jobs, part_or_whole, whole
 from research.benchmark import saturated
 from strategies import long_workloads, policies, settings_for, weights, workloads
 
@@ -98,11 +98,10 @@ PAIRS = [(order, threshold) for order in (None, "SPF") for threshold in (None, 7
         for k, pair in enumerate(PAIRS)
     ],
 )
-def test_kth_whole_starts_as_the_reference_does(real_log, policy, backfill_order, threshold):
-    workload = whole(real_log(KTH))
-    assert not first_difference(
-        workload, policy=policy, backfill_order=backfill_order, threshold=threshold
-    )
+@part_or_whole
+def test_kth_starts_as_the_reference_does(real_log, n, policy, backfill_order, threshold):
+    settings = {"policy": policy, "backfill_order": backfill_order, "threshold": threshold}
+    assert not first_difference(first_jobs(real_log(KTH), n), **settings)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +119,9 @@ def test_kth_whole_starts_as_the_reference_does(real_log, policy, backfill_order
     ],
     ids=str,
 )
-def test_kth_under_other_rules_starts_as_the_reference_does(real_log, settings):
-    assert not first_difference(whole(real_log(KTH)), **settings)
+@part_or_whole
+def test_kth_under_other_rules_starts_as_the_reference_does(real_log, n, settings):
+    assert not first_difference(first_jobs(real_log(KTH), n), **settings)
 
 
 FILLED = {"policy": "SAF", "backfill_order": "SPF", "threshold": 200_000}
@@ -140,8 +140,9 @@ LEARNT = {"policy": "SMITH", "threshold": 72_000}
     ],
     ids=str,
 )
-def test_larger_logs_whole_start_as_the_reference_does(real_log, log, settings):
-    assert not first_difference(whole(real_log(log)), **settings)
+@part_or_whole
+def test_larger_logs_start_as_the_reference_does(real_log, n, log, settings):
+    assert not first_difference(first_jobs(real_log(log), n), **settings)
 
 
 @pytest.mark.parametrize("policy", ["SMITH", "SAF", "LEXP"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
-from engines import by_package, first_difference, whole
+from engines import by_package, first_difference, first_jobs, part_or_whole, whole
 from hpcgym.core import constants as s
 from hpcgym.core.parts.conservative import UNPLANNED
 from hpcgym.core.settings import SchedulerSettings
@@ -42,8 +42,9 @@ def test_long_queues_start_as_the_reference_says(mode, policy):
     ],
     ids=str,
 )
-def test_whole_logs_start_as_the_reference_says(real_log, log, settings):
-    assert not first_difference(whole(real_log(log)), **settings)
+@part_or_whole
+def test_logs_start_as_the_reference_says(real_log, n, log, settings):
+    assert not first_difference(first_jobs(real_log(log), n), **settings)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +72,14 @@ def test_whole_logs_start_as_the_reference_says(real_log, log, settings):
     ],
     ids=str,
 )
-def test_kth_under_other_rules_starts_as_the_reference_says(real_log, settings):
-    assert not first_difference(whole(real_log(KTH)), **settings)
+@part_or_whole
+def test_kth_under_other_rules_starts_as_the_reference_says(real_log, n, settings):
+    assert not first_difference(first_jobs(real_log(KTH), n), **settings)
 
 
 def test_the_first_jobs_of_a_log_start_as_the_reference_says_where_reservations_move(real_log):
-    workload = whole(real_log(KTH))
-    first = workload.select(np.arange(len(workload)) < 6_000)
     settings = {"backfill": SHIFT, "kill_at_limit": False, "policy": "WFP3"}
-    assert not first_difference(first, **settings)
+    assert not first_difference(first_jobs(real_log(KTH), 6_000), **settings)
 
 
 @pytest.mark.slow

@@ -235,8 +235,7 @@ KINDS = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", KINDS)
-@pytest.mark.parametrize("action", ["weights", "job"])
+@pytest.mark.parametrize(("policy", "action"), zip(KINDS, ("weights", "job") * 2, strict=True))
 def test_fields_of_shares_are_those_of_plain_python(policy, action):
     """Usage is added up from the runs so far, at the begin of the period."""
     workload = busy_workload(5, n=120)

@@ -158,13 +158,13 @@ def longest(env: VectorEnv) -> int:
     ids=kind_id,
 )
 def test_every_kind_equals_the_scalar_environment_to_the_bit(kind: dict[str, Any]) -> None:
-    """For 1, 7 and 64 environments, and for 7 on two threads.
+    """For 3 and 64 environments, and for 7 on two threads; the next test has other numbers.
 
     Of 64 the scalar ones play the first steps only, and two threads play whole episodes of one
     kind: where other processes keep the processors busy, threads wait for each other at every step.
     """
     steps = longest(pair(7, **kind)[1])
-    for num_envs in (1, 7, 64):
+    for num_envs in (3, 64):
         theirs, ours = pair(num_envs, **kind)
         enough = 12 if num_envs == 64 else steps
         assert play_in_lockstep(theirs, ours, enough) >= num_envs * (enough == steps)

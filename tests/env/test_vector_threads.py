@@ -136,7 +136,7 @@ def test_spawned_processes_step_vectors() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+@pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_subprocesses_of_stable_baselines_run_the_scalar_environment(method: str) -> None:
     sb3 = pytest.importorskip("stable_baselines3.common.vec_env")
     if method not in multiprocessing.get_all_start_methods():

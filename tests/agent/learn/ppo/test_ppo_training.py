@@ -596,8 +596,11 @@ def test_weeks_of_validation_may_be_named_and_are_not_played() -> None:
         validation_split.split_validation(episodes, 0.2, "1-8")
 
 
+SLOW_STARTS = [pytest.param(*STARTS[k], marks=pytest.mark.slow) for k in (3, -1)]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("action", "start"), [*STARTS[:1], *STARTS[3:4], *STARTS[-3:]])
+@pytest.mark.parametrize(("action", "start"), [STARTS[0], *STARTS[-3:-1], *SLOW_STARTS])
 def test_cloning_finds_its_start_from_anywhere(
     action: str, start: str, training: list[Episodes]
 ) -> None:
