@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, elsewhere a line a minute, on standard error.
+"""Progress of long work: a bar on a terminal, elsewhere a line a minute by the logger `hpcgym`.
 
 Work says by `steps` how far it is; what goes on inside a step counts as a part of it. Nothing is
 drawn unless a caller asks for it by `shown`. A thread looks at the counts, so that one long call
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.base.log import LOG
 from hpcgym.base.text_table import printable
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ TICK_S = 0.2  # how often the counts are looked at, s
 FIRST_S = 1.0  # work that is done sooner draws no bar, s
 LINE_S = 60.0  # how often a line is printed where there is no terminal, s
 NOTICE_S = 2.0  # after how long a notice is printed there, s
+NOTED_S = 10.0  # how often a line follows a notice there, s
 
 
 @dataclass(eq=False)
@@ -257,15 +259,11 @@ class _Lines(_Watcher):
             text = work.text(share)  # measured each time, so that the time left is known
             if work.notice and work not in self._noticed and now - work.begun >= NOTICE_S:
                 self._noticed.append(work)
-                _say(f"{work.name}: {work.total:,.0f} {work.unit} ({work.notice})")
-            elif is_due:
                 self._printed = now
-                _say(f"{work.name}: {text}")
-
-
-def _say(text: str) -> None:
-    """Print a line on standard error."""
-    print(f"hpcgym: {text}", file=sys.stderr, flush=True)
+                LOG.info("%s: %s %s (%s)", work.name, f"{work.total:,.0f}", work.unit, work.notice)
+            elif is_due or (work.notice and now - self._printed >= NOTED_S):
+                self._printed = now
+                LOG.info("%s: %s", work.name, text)
 
 
 class _Sender(_Watcher):

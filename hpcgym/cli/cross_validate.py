@@ -6,11 +6,16 @@ from typing import Annotated
 
 import typer
 
+from hpcgym.base.registry import has_room
 from hpcgym.cli import comparison, options
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
 """Files in the output folder: every run, one line per agent, every training, the picture; of
 several logs a picture each, such as comparison-tiny.png."""
+
+NETWORKS = ", ppo, ppo-controls, ppo-open, ppo-urgent, ppo-order-open"
+if not has_room("agent/learn"):
+    NETWORKS = ""
 
 
 @options.with_options(comparison.OPTIONS, jitter=600, replicas=10)
@@ -21,8 +26,7 @@ def cross_validate_agents(
         typer.Argument(
             metavar="NAME...",
             help="Trainers (weights, tuned-weights, network, tuned-history, tuned-network, "
-            "evolved-score, tuned-controls, tuned-open, credit, ppo, ppo-controls, "
-            "ppo-open, ppo-urgent, ppo-order-open), or agents' names, "
+            f"evolved-score, tuned-controls, tuned-open, credit{NETWORKS}), or agents' names, "
             "cards or weights. Or your own: file.py:Name, module:Name or a model's .zip, which "
             "runs what is in it.",
             show_default=False,

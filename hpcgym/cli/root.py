@@ -34,6 +34,7 @@ with ended_by_ctrl_c():  # these take most of the time until a command begins
         traces,
         train,
         tune,
+        versions,
         warm,
     )
     from hpcgym.cli.short_help import HelpfulCommand
@@ -159,8 +160,11 @@ app.add_typer(shelves.agents, name="agents", rich_help_panel="Look up and set up
 app.add_typer(shelves.scenarios, name="scenarios", rich_help_panel="Look up and set up")
 
 
-def show_version(asked: bool) -> None:
-    """Print the version and exit, where it is asked for."""
+def show_version(context: typer.Context, asked: bool) -> None:
+    """Print the version, or all versions, and exit, where it is asked for."""
+    if asked and context.params.get("verbose"):
+        versions.show_versions()
+        raise typer.Exit
     if asked:
         import hpcgym
 
@@ -171,10 +175,15 @@ def show_version(asked: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
+        bool, typer.Option("--version", callback=show_version, help="Show the version and exit.")
+    ] = False,
+    verbose: Annotated[
         bool,
         typer.Option(
-            "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+            "--verbose", is_eager=True, help="With --version: all that a report of a bug needs."
         ),
     ] = False,
 ) -> None:
     """Simulate HPC batch schedulers on real logs, and compare agents that schedule."""
+    if verbose:
+        raise HpcgymError("--verbose has no effect without --version")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.base.errors import WorkloadError, refuse_unless_a, unknown_name
+from hpcgym.base.notebook import card
 from hpcgym.core.columns import COLUMNS, LARGEST_TIME, NODE_COLUMNS, JobColumns, referring
 from hpcgym.core.history import History, empty_history, history_of
 from hpcgym.core.predecessors import (
@@ -397,6 +398,20 @@ class Workload(JobColumns):
 
     def __repr__(self) -> str:
         return f"Workload({self.name!r}, {len(self)} jobs, {self.machine_processors} processors)"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        lasts = int(self.submit_time[-1] - self.submit_time[0])
+        work = int((self.processors * self.run_time).sum())
+        nodes = "" if self.machine is None else f" on {self.machine.n_nodes:,} nodes"
+        rows = {
+            "jobs": f"{len(self):,}",
+            "users": f"{np.count_nonzero(np.unique(self.user) >= 0):,}",
+            "processors": f"{self.machine_processors:,}{nodes}",
+            "days": f"{lasts / 86_400:,.1f}",
+            "load": f"{work / max(lasts * self.machine_processors, 1):.2f}",
+        }
+        return card(self.name, rows)
 
 
 def _is_whole(number: Any) -> bool:

@@ -17,7 +17,7 @@ from hpcgym.core.events import Event, measured
 from hpcgym.core.nodes import Placement
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.schedule import export, held
+from hpcgym.schedule import busy, export, held
 from hpcgym.schedule.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.schedule.attempts import Attempts, frame_of
 from hpcgym.schedule.lost import counts, how_started, useful_part, without_run
@@ -116,6 +116,7 @@ class Schedule:
         return np.where(self.start_time >= 0, self.start_time + self.suspended_time, -1)
 
     limited_by = cached_property(held.limited_by)
+    _repr_html_ = busy.shown_in_notebooks
 
     def bsld(self) -> NDArray[np.float64]:
         """Return the bounded slowdown of each job, shape (n_jobs,); NaN for one not started.

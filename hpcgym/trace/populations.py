@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.base.errors import OutputError
+from hpcgym.base.log import LOG
 from hpcgym.base.output import writing
 from hpcgym.base.progress import steps
 from hpcgym.core.workload import Workload
@@ -151,7 +152,7 @@ def _read(path: Path) -> NDArray[np.int32] | None:
     data = content[SEAL_BYTES:]
     if content[:SEAL_BYTES] == _seal_of(path, data):
         return np.frombuffer(data, "<i4").reshape(len(COLUMNS), -1)
-    print(f"hpcgym: {path} is damaged; it is made again", file=sys.stderr)
+    LOG.warning("%s is damaged; it is made again", path)
     return None
 
 
@@ -173,7 +174,7 @@ def _say_not_kept(folder: Path, reason: str) -> None:
     """Say once a process why logs are made anew in every one."""
     if folder not in _not_kept:
         _not_kept.add(folder)
-        print(f"hpcgym: generated weeks cannot be kept: {reason}", file=sys.stderr)
+        LOG.warning("generated weeks cannot be kept: %s", reason)
 
 
 @cache

@@ -11,7 +11,7 @@ from hpcgym.agent import load_agent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.pictures import style
-from hpcgym.evaluation.pictures.lines import mean_waiting
+from hpcgym.schedule.busy import mean_waiting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

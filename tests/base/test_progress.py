@@ -29,6 +29,22 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
+def test_of_compilations_lines_say_the_share_sooner_than_of_other_work(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LINE_S", 1e9)
+    monkeypatch.setattr(progress, "NOTED_S", 0.0)
+    said = ""
+    compiling = steps(4, "compiling", "kernels", notice="kept")
+    with shown(), steps(2, "running", "weeks"), compiling as work:
+        work.advance()
+        while "compiling: 25 % of 4 kernels" not in said:
+            said += capfd.readouterr().err
+            time.sleep(0.002)
+    assert said.startswith("hpcgym: compiling: 4 kernels (kept)\nhpcgym: compiling: ")
+    assert "running" not in said
+
+
 def test_without_a_terminal_lines_say_how_far_the_outermost_work_is(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -299,25 +300,30 @@ def test_impossible_output_is_refused_before_the_log_is_read(
     assert names_in(tmp_path) == ["file"]
 
 
-@pytest.fixture
-def almost_full_disk(log: Path) -> Iterator[None]:
-    """Let no file grow beyond 50 bytes from now on, as on a disk with as much space left."""
-    simulate(load_workload(log))  # compiled code goes to a cache of its own
+@contextmanager
+def almost_full_disk() -> Iterator[None]:
+    """Let no file grow beyond 50 bytes, as on a disk with as much space left.
+
+    The tests' output may be such a file, so that pytest must write nothing inside the block.
+    """
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.usefixtures("almost_full_disk")
 @pytest.mark.parametrize("name", ["out.csv", "out.swf", "out.swf.gz"])
 def test_full_disk_is_a_clear_error_and_keeps_the_old_file(
     refuse: Command, log: Path, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).write_text("precious")
-    message = refuse("simulate", log, "--output", tmp_path / name, "--force")
+    simulate(load_workload(log))  # compiled code goes to a cache of its own
+    with almost_full_disk():
+        message = refuse("simulate", log, "--output", tmp_path / name, "--force")
     assert "writing failed" in message
     assert "untouched" in message
     assert (tmp_path / name).read_text() == "precious"

@@ -29,6 +29,7 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from hpcgym.base.errors import OutputError
+from hpcgym.base.log import LOG
 from hpcgym.base.output import writing
 from hpcgym.core.compiler.struct import block_types
 
@@ -138,14 +139,14 @@ def digest_of(path: Path, data: bytes) -> bytes:
 @cache
 def _say_damaged(path: Path) -> None:
     """Say so once a process, also of a file that cannot be removed."""
-    print(f"hpcgym: {path} is damaged; it is compiled again", file=sys.stderr)
+    LOG.warning("%s is damaged; it is compiled again", path)
 
 
 def _say_not_kept(folder: Path, reason: str) -> None:
     """Say so once a process for each folder: what fails for one kernel fails for the next."""
     if folder not in _not_kept:
         _not_kept.add(folder)
-        print(f"hpcgym: compiled kernels cannot be kept: {reason}", file=sys.stderr)
+        LOG.warning("compiled kernels cannot be kept: %s", reason)
 
 
 def _contents_of(result: Any) -> bytes:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.node_metrics import mean_between
 from hpcgym.evaluation.pictures import style
 from hpcgym.evaluation.pictures.view import Labelled, View, common_calendar
 from hpcgym.machine.prices import HOUR_S, MILLIONTHS
-from hpcgym.schedule.schedule import Schedule
+from hpcgym.schedule.busy import mean_waiting, share_held
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,8 +41,7 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     area = {"fill": True, "color": style.COLOURS[0], "alpha": 0.15, "linewidth": 0}
     for number, (label, schedule) in enumerate(schedules.items()):
         waiting = mean_waiting(schedule, edges)
-        share = _mean_level(schedule.start_time, schedule.end_time, _held(schedule), edges)
-        share /= schedule.workload.machine_processors
+        share = share_held(schedule, edges)
         line = {"label": style.shortened(label), "linewidth": 1.4} | _style(number)
         for axes, values in ((queue, waiting), (held, share)):
             axes.stairs(values, times, baseline=None, **line)
@@ -127,36 +125,12 @@ def _price_of(schedules: Labelled) -> Any:
     return None
 
 
-def mean_waiting(schedule: Schedule, edges: style.FloatArray) -> style.FloatArray:
-    """Return how many jobs wait in the mean between edges, s, shape (n_edges - 1,)."""
-    submitted, started = schedule.jobs.submit_time, schedule.start_time
-    waiting: style.FloatArray = _mean_level(submitted, started, np.ones(len(schedule)), edges)
-    return waiting
-
-
 def _style(number: int) -> dict[str, Any]:
     """Return colour and stroke of the line of a schedule."""
     return {
         "color": style.COLOURS[number % len(style.COLOURS)],
         "linestyle": style.DASHES[number % len(style.DASHES)],
     }
-
-
-def _held(schedule: Schedule) -> style.FloatArray:
-    """Return the processors that each job holds, shape (n_jobs,); less where jobs take turns."""
-    there = schedule.end_time - schedule.start_time
-    held: style.FloatArray = schedule.workload.processors * schedule.run_time / np.maximum(there, 1)
-    return held
-
-
-def _mean_level(
-    first: IntArray, last: IntArray, height: style.FloatArray, edges: style.FloatArray
-) -> Any:
-    """Average between edges the sum of heights, each from a first to a last instant, s."""
-    time = np.concatenate([first, last])
-    order = np.argsort(time, kind="stable")
-    level = np.cumsum(np.concatenate([height, -height])[order])
-    return np.maximum(mean_between(time[order], level, edges), 0.0)
 
 
 def _tail(values: style.FloatArray, least: float) -> tuple[style.FloatArray, style.FloatArray]:
