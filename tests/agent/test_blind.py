@@ -128,6 +128,7 @@ def test_no_more_weeks_are_played_than_needed() -> None:
     assert sum(counts) == MOST_WEEKS
 
 
+@pytest.mark.long
 def test_an_evaluation_has_both_beside_the_agent_and_says_whether_it_looks() -> None:
     agent = NamedAgent("SEES", Watcher(), {"action": "index"})
     found = hpcgym.evaluate([agent, "FCFS"], SCENARIO, weeks="15-17", controls=True, progress=False)

@@ -102,6 +102,7 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
     assert np.allclose(share, expected, atol=0.04)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("action", "start"),
     [

@@ -116,6 +116,7 @@ def test_what_is_no_network_is_named(tmp_path):
         PriceNet.read(tmp_path / "nowhere.npz")
 
 
+@pytest.mark.long
 def test_the_network_that_ships_is_better_than_saf_on_weeks_it_never_saw():
     total, net = [], PriceNet.read()
     env = gymnasium.make("hpcgym/Price-test-v0")

@@ -75,6 +75,7 @@ def chosen_by_hand(jobs: dict[str, np.ndarray], number: int) -> str:
     return min(sums, key=lambda name: sums[name])  # the first of equals
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_a_week_goes_to_the_rule_that_would_have_served_the_past_best(seed: int) -> None:
     jobs = columns(seed)
@@ -87,6 +88,7 @@ def test_a_week_goes_to_the_rule_that_would_have_served_the_past_best(seed: int)
     assert [agent.in_week(part, index).policy.name for index in range(3)] == found[3:]
 
 
+@pytest.mark.long
 def test_some_drawn_week_goes_to_each_of_two_rules() -> None:
     agent, found = ReplayAgent(RULES, name="ANY"), set()
     for seed in range(4):

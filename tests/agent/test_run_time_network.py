@@ -104,6 +104,7 @@ def test_network_learns_the_mean_of_what_it_cannot_tell_apart():
     assert np.exp(found[:, 1]).mean() == pytest.approx(0.01 * 100.0, rel=0.1)
 
 
+@pytest.mark.long
 def test_same_seed_gives_the_same_network(samples):
     brief = Fitting(epochs=1)
     assert np.array_equal(fit_network([samples], 3, brief), fit_network([samples], 3, brief))

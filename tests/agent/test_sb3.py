@@ -66,6 +66,7 @@ def assert_same_infos(theirs: dict[str, Any], ours: dict[str, Any]) -> None:
             assert (value, type(value)) == (ours[key], type(ours[key]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["index", "weights", "job"])
 @pytest.mark.parametrize("horizon", [None, 9])
 def test_everything_equals_the_vector_of_stable_baselines(action: str, horizon: int | None) -> None:
@@ -254,6 +255,7 @@ def worst_of(env: SchedulingEnv) -> float:
     return float(info["mean_bsld"])
 
 
+@pytest.mark.long
 def test_progress_says_what_validation_weeks_show_and_keeps_the_best(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], one_thread: None
 ) -> None:
@@ -274,6 +276,7 @@ def test_progress_says_what_validation_weeks_show_and_keeps_the_best(
     assert sb3.PPO.load(tmp_path / "best.zip").num_timesteps == first
 
 
+@pytest.mark.long
 def test_progress_takes_no_more_than_its_share_of_the_time() -> None:
     theirs = env_util.make_vec_env("HPCBatch-v0", 4, env_kwargs={"scenario": "tiny"})
     watch = progress(weeks="1", share=0.0)

@@ -28,6 +28,7 @@ def small(learner: Any, policy: str, env: Any, **options: Any) -> Any:
     return learner(policy, env, policy_kwargs={"net_arch": [8]}, seed=1, device="cpu", **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("learner", "policy", "options", "keywords"),
     [
@@ -91,6 +92,7 @@ def test_a_saved_model_is_evaluated_by_its_file(
     assert result.frame.agent.tolist() == ["mine", "SAF"]
 
 
+@pytest.mark.long
 def test_a_model_of_another_kind_of_machine_is_refused(tmp_path: Path) -> None:
     envs = HPCBatchVecEnv("hetero-64-weeks", num_envs=1)
     small(sb3.PPO, "MultiInputPolicy", envs).save(tmp_path / "mine.zip")

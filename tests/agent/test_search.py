@@ -91,6 +91,7 @@ def test_weights_are_worth_what_their_policies_are_on_each_log(weeks):
     assert len(set(found.tolist())) == 3
 
 
+@pytest.mark.long
 def test_without_a_search_smiths_rule_stands(smith):
     assert smith.name == "SMITH-NET"
     assert smith.policy.parameters.tolist() == [*SMITH[:2], 0, 0, *SMITH[2:], 0, 0, 0]
@@ -197,6 +198,7 @@ def test_malformed_cards_of_weights_are_refused(training, tmp_path, old, new, sa
         load_card(str(card))
 
 
+@pytest.mark.long
 def test_searched_score_adds_to_smiths_rule_by_what_the_last_layer_has_found(weeks, smith):
     trainer = SearchTrainer("MINE", network=True, searched="score", evaluations=16, copies=0)
     found = trainer.train([weeks], 0).policy
@@ -356,6 +358,7 @@ def test_tuning_writes_weights_of_logs_of_several_scales(trainer, tmp_path):
     assert agent.env_keywords == {"action": "weights"}
 
 
+@pytest.mark.long
 def test_tuning_leaves_the_last_block_out(tmp_path):
     """The agent that is written may be evaluated on the last block, and nowhere else."""
     options = ["--trainer", "tuned-history", "--scenario", "synthetic-256-weeks"]
@@ -466,6 +469,7 @@ def test_another_search_is_not_gone_on_with(tmp_path, other):
     assert [one.name for one in tmp_path.iterdir()] == ["tuned.toml"]
 
 
+@pytest.mark.long
 def test_a_search_that_was_not_begun_begins(tmp_path):
     tune(*BRIEF, "-o", tmp_path, "--resume")
     tune(*BRIEF, "-o", tmp_path / "whole")
@@ -485,6 +489,7 @@ def test_a_search_goes_on_among_the_files_that_it_had_written(tmp_path):
     assert card_but_seconds(tmp_path) == card_but_seconds(whole)
 
 
+@pytest.mark.long
 def test_a_generation_of_a_search_that_is_gone_is_computed_again(tmp_path, monkeypatch):
     whole = tmp_path / "whole"
     interrupted_search(tmp_path)

@@ -46,6 +46,7 @@ def trained_a_little(envs: Any) -> Any:
     return sb3.PPO(shared.SharedRowsPolicy, envs, **keywords).learn(128)
 
 
+@pytest.mark.long
 def test_rows_swapped_are_logits_swapped_and_the_value_stays() -> None:
     network, shown = trained_a_little(envs_of("flat")).policy.network, some()
     order = torch.as_tensor(np.random.default_rng(2).permutation(SLOTS))
@@ -60,6 +61,7 @@ def test_rows_swapped_are_logits_swapped_and_the_value_stays() -> None:
         assert len(network.get_value(shown).unique()) > 10
 
 
+@pytest.mark.long
 def test_empty_slots_have_no_chance_and_no_influence() -> None:
     network, shown = trained_a_little(envs_of("flat")).policy.network, some()
     mask = shown[:, flat_places(SLOTS)["action_mask"]] > 0
@@ -75,6 +77,7 @@ def test_empty_slots_have_no_chance_and_no_influence() -> None:
         assert torch.equal(network.get_value(noisy), network.get_value(shown))
 
 
+@pytest.mark.long
 def test_a_job_s_logit_is_that_of_plain_numbers() -> None:
     network, shown = trained_a_little(envs_of("flat")).policy.network, some()
     weights = {key: value.numpy().astype(float) for key, value in network.state_dict().items()}
@@ -110,6 +113,7 @@ def test_dicts_and_arrays_are_read_alike() -> None:
         assert torch.equal(flat(torch.as_tensor(array)), parts(tensors))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("observation", ["flat", "dict"])
 def test_ppo_takes_no_empty_slot_and_a_saved_model_acts_alike(
     observation: str, tmp_path: Path
@@ -132,6 +136,7 @@ def test_ppo_takes_no_empty_slot_and_a_saved_model_acts_alike(
     assert (alone.predict(shown, deterministic=True)[0] == chosen).all()
 
 
+@pytest.mark.long
 def test_the_methods_of_cleanrl_s_agent() -> None:
     envs = gymnasium.make_vec("hpcgym/Windows-pick-test-v0", num_envs=3)
     agent = shared.SharedRows(envs, hidden=8)

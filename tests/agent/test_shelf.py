@@ -302,6 +302,7 @@ def test_results_that_are_not_understood_are_refused(
     assert message in str(caught.value)
 
 
+@pytest.mark.long
 def test_index_is_current() -> None:
     cards = load_cards()
     readme = next(iter(cards.values())).path.parent / "README.md"

@@ -242,6 +242,7 @@ def test_agent_trained_before_is_judged_on_its_open_weeks_only(card_path: Path) 
         cross_validate(str(card_path), some.select("1-4"), progress=False)
 
 
+@pytest.mark.long
 def test_results_of_a_trained_agent_are_of_its_open_weeks(card_path: Path) -> None:
     cards = {"Mine": read_card(card_path), "SAF": load_card("SAF")}
     found = shelf_results(cards, SCENARIO, replicas=1, progress=False)

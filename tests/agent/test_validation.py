@@ -60,6 +60,7 @@ def test_the_gap_is_in_units_of_that_of_the_test_weeks():
     assert str(saf).startswith("1.000 [1.000, 1.000] of SAF, gap closed ")
 
 
+@pytest.mark.long
 def test_the_static_end_may_be_a_rule_under_the_mode_of_the_problem():
     windows = Episodes("windows-256").select("validation:3")
     keywords = {"action": "job", "backfill": "none"}

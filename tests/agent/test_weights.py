@@ -43,6 +43,7 @@ def test_cost_is_what_the_weeks_sum_to_under_the_vertices(weeks: Episodes) -> No
     assert both == pytest.approx([(sums[0] / sums[1] + third[0] / third[1]) / 2, 1.0])
 
 
+@pytest.mark.long
 def test_search_beats_saf_on_what_it_is_shown_and_depends_on_the_seed_alone(
     weeks: Episodes,
 ) -> None:
@@ -53,6 +54,7 @@ def test_search_beats_saf_on_what_it_is_shown_and_depends_on_the_seed_alone(
     assert cost(weeks, found[0]) < cost(weeks, np.eye(6)[5]) == 1.0
 
 
+@pytest.mark.long
 def test_search_is_never_worse_than_the_best_pure_policy(weeks: Episodes) -> None:
     found = w_train(1).search([weeks], np.random.default_rng(0))
     pure = [cost(weeks, sign * vertex) for vertex in np.eye(6) for sign in (1, -1)]
@@ -70,6 +72,7 @@ def test_trained_agent_is_a_rule_whose_runs_come_to_the_cost(weeks: Episodes) ->
     assert ratio == pytest.approx(cost(weeks, weights))
 
 
+@pytest.mark.long
 def test_weights_for_logs_of_several_scales_are_played_through_the_environment(
     weeks: Episodes,
 ) -> None:

@@ -40,6 +40,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
+@pytest.mark.long
 def test_agents_stand_side_by_side_with_saf_among_them(run: Command) -> None:
     printed = run("evaluate", "--scenario", "tiny", "--agents", "FCFS,EASY-SJBF")
     assert all(name in printed for name in ("FCFS", "EASY-SJBF", "SAF"))
@@ -48,6 +49,7 @@ def test_agents_stand_side_by_side_with_saf_among_them(run: Command) -> None:
     assert "4.68" in run("evaluate", "--all", "--scenario", "tiny", "--agents", "FCFS,EASY-SJBF")
 
 
+@pytest.mark.long
 def test_a_machine_of_nodes_has_a_second_table(run: Command, tmp_path: Path) -> None:
     command = ("evaluate", "-s", "hetero-64-weeks", "--weeks", "4", "-a", "FCFS", "-o", tmp_path)
     printed = run(*command, "--all")
@@ -119,6 +121,7 @@ def test_own_log_of_less_than_two_weeks_is_one_episode(run: Command) -> None:
     assert "tiny: 1 episode" in run("evaluate", "--log", "tiny", "--agents", "FCFS")
 
 
+@pytest.mark.long
 def test_malformed_lines_of_an_own_log_are_refused_unless_dropped_and_counted(
     run: Command, refuse: Command, log: Path, tmp_path: Path
 ) -> None:
@@ -133,6 +136,7 @@ def test_malformed_lines_of_an_own_log_are_refused_unless_dropped_and_counted(
     assert "dropped      1  malformed line" in printed
 
 
+@pytest.mark.long
 def test_scenario_whose_log_loses_jobs_says_which(
     run: Command, refuse: Command, tmp_path: Path
 ) -> None:
@@ -193,6 +197,7 @@ def test_wrong_options_are_one_clear_line(
     assert all(word in message for word in words), message
 
 
+@pytest.mark.long
 def test_wrong_logs_and_scenarios_are_one_clear_line(refuse: Command, log: Path) -> None:
     assert "did you mean 'tiny'" in refuse("evaluate", "--scenario", "tinny")
     assert "no such file" in refuse("evaluate", "--log", "no/such.swf")

@@ -137,6 +137,7 @@ def test_what_comes_of_slurm_is_answered_with_the_command_that_prints_what_is_re
     assert COMMAND in said_of(name)
 
 
+@pytest.mark.long
 def test_a_table_of_jobs_and_swf_are_known_by_their_content(run: Command, refuse: Command) -> None:
     swf = "1 0 0 100 1 -1 -1 1 100 -1 1 1 1 1 1 1 -1 0\n"
     table = "job_id,submit_time,run_time,requested_time,chunks\n1,0,100,100,1\n"

@@ -49,6 +49,7 @@ def test_a_log_is_not_replaced_by_its_schedule(
     assert log.read_bytes() == before
 
 
+@pytest.mark.long
 def test_no_other_input_is_replaced_either(log: Path, refuse: Command, run: Command) -> None:
     shutil.copy(log, "machine.csv")
     Path("machine.csv").write_text(MACHINE)

@@ -104,6 +104,7 @@ def test_a_run_killed_while_it_writes_or_draws_goes_on(
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
 
 
+@pytest.mark.long
 def test_the_journal_of_a_killed_process_goes_with_its_store(run: Command, tmp_path: Path) -> None:
     interrupt(*COMMAND, "--output", tmp_path, stop_at=4)
     (tmp_path / f"{UNFINISHED}-journal").touch()

@@ -109,6 +109,7 @@ SCHEDULER = ("--no-kill", "--backfill", "conservative", "--estimates", "doubled"
 SAME = "backfill conservative, threshold 60, kill no, estimates doubled"
 
 
+@pytest.mark.long
 def test_commands_share_options_and_say_what_they_ran_under(run: Command, weeks: Path) -> None:
     words = (*SCHEDULER, "--threshold", 60)
     assert f"settings: policy SAF, {SAME}" in run("simulate", weeks, "-p", "SAF", *words)
@@ -137,6 +138,7 @@ def test_the_scheduler_of_an_own_log_reaches_the_runs(
     assert found[1] == (99 + 297) / 2
 
 
+@pytest.mark.long
 def test_work_lost_by_killing_is_a_warning_and_not_kept(run: Command, log: Path) -> None:
     """Job 2 loses 10 s of the 40 s of both, on as many processors."""
     said = "1 jobs ran longer than they requested; killing them at the request takes 25.0%"
@@ -167,6 +169,7 @@ def test_a_log_comes_from_standard_input(pack: Callable[[bytes], bytes]) -> None
         assert result.exit_code == 0 and "stdin: 2 of 2 jobs kept" in result.stdout
 
 
+@pytest.mark.long
 def test_a_log_comes_through_a_pipe(tmp_path: Path) -> None:
     rows = ["JobID|State|Submit|Start|End|NCPUS", "1|COMPLETED|10|20|90|4"]
     for words in (

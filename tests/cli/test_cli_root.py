@@ -168,6 +168,7 @@ print([name for name in {heavy} if name in sys.modules])
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.long
 def test_package_runs_as_a_module() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hpcgym", "--version"], capture_output=True, text=True, check=True

@@ -253,6 +253,7 @@ def test_folder_in_place_of_a_log_is_called_one(refuse: Command, tmp_path: Path)
     assert f"{tmp_path}: is a folder" in refuse("evaluate", "--log", tmp_path)
 
 
+@pytest.mark.long
 def test_broken_logs_are_refused_by_name_and_line(refuse: Command, tmp_path: Path) -> None:
     whole = gzip.compress(LOG.encode() * 50)
     broken = {

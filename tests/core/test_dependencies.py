@@ -586,6 +586,7 @@ def test_an_environment_shows_a_held_job_when_its_hold_ends(tmp_path):
     assert env.metrics()["max_wait_time"] == 0
 
 
+@pytest.mark.long
 def test_the_command_reads_and_simulates_dependencies(tmp_path):
     path = tmp_path / "log.swf"
     path.write_text(SWF)

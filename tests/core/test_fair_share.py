@@ -258,6 +258,7 @@ def test_jobs_that_an_outage_takes_off_are_charged_until_then():
     assert charged.tolist() == [60 + 40, 60 + 30, 0]
 
 
+@pytest.mark.long
 def test_holds_and_dependencies_keep_users_with_their_jobs():
     """Rows change places where jobs wait out of sight; the same jobs as if they came then."""
     drawn = hpcgym.load_workload("synthetic-256")

@@ -59,6 +59,7 @@ def test_crowded_jobs_start_as_the_reference_says(data):
     assert not first_difference(workload, policy=data.draw(policies), **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:delay=20000,batch=20"])
 @pytest.mark.parametrize("policy", ["FCFS", "SAF", "WFP3"])
 def test_long_queues_start_as_the_reference_says(mode, policy):

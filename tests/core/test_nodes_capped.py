@@ -228,6 +228,7 @@ def test_a_component_under_a_cap_starts_as_a_machine_alone(random):
 # --- Outages, and what is refused -----------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_outages_that_take_nothing_change_no_start_under_a_cap():
     for seed in range(20):
         drawn = draw_capped(Random(seed))

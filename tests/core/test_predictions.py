@@ -374,6 +374,7 @@ def test_copies_restored_and_pickled_simulations_go_on_with_their_own_prediction
     assert finish(simulator) == again
 
 
+@pytest.mark.long
 def test_batch_predicts_and_corrects_as_single_simulations_do():
     tiny, log = hpcgym.load_workload("tiny"), hpcgym.load_workload("synthetic-256")
     half = log.select(np.arange(len(log)) < 3_000)

@@ -103,6 +103,7 @@ def test_larger_drawn_machines_are_scheduled_as_by_the_reference(random):
     assert not difference(draw_crowded(random, 20, 60), draw_mode(random))
 
 
+@pytest.mark.long
 def test_drawn_cases_have_what_the_two_steps_are_about():
     """Blocked partitions beside others, with nodes in common; jobs that cycles start."""
     several = shared = by_cycles = 0
@@ -251,6 +252,7 @@ IN_MODES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @IN_MODES
 def test_half_a_day_of_the_bundled_log_starts_as_in_the_reference(mode, settings):
     week = hetero_week(0)
@@ -289,6 +291,7 @@ def test_a_job_beyond_a_limit_is_left_out_and_blocks_nothing(data):
     assert not first_difference(expected, result_of(ours))
 
 
+@pytest.mark.long
 def test_it_stands_beside_priorities_dependencies_and_decisions():
     """Orders that change with time are made at the instants of cycles, too."""
     week = hetero_week(0)
@@ -310,6 +313,7 @@ def test_it_stands_beside_priorities_dependencies_and_decisions():
     )
 
 
+@pytest.mark.long
 def test_copies_go_on_alike_and_nothing_is_read_before_it_is_written():
     for seed in range(10):
         random = Random(seed)

@@ -92,6 +92,7 @@ def test_no_job_on_trial_is_promoted():
     assert_attempts(jobs, "limit=10,restart=5", *others, *restarted)
 
 
+@pytest.mark.long
 def test_the_first_jobs_of_a_log_have_the_attempts_of_the_reference():
     workload = whole(find_trace("synthetic-256"))
     workload = workload.select(np.arange(len(workload)) < 2_000)

@@ -171,6 +171,7 @@ def test_ppo_learns_a_few_steps(action: str) -> None:
     assert env.action_space.contains(np.int64(chosen) if np.ndim(chosen) == 0 else chosen)
 
 
+@pytest.mark.long
 def test_maskable_ppo_never_picks_an_empty_slot() -> None:
     contrib = pytest.importorskip("sb3_contrib")
     from sb3_contrib.common.maskable.evaluation import evaluate_policy

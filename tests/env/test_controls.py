@@ -100,6 +100,7 @@ def test_starts_and_fields_are_those_of_the_reference(workload, mode, threshold,
     check_beside_the_reference(workload, mode, threshold, decide, seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [SHORT, OPEN])
 def test_a_long_queue_starts_as_the_reference_says(mode):
     check_beside_the_reference(burst(3, n=120), mode, 10_000, "contested", 5)
@@ -168,6 +169,7 @@ def test_every_control_moves_a_start():
 # --- Vectors, forms and refusals ------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["dict", "flat"])
 @pytest.mark.parametrize("decide", ["contested", "event", 300])
 def test_vectors_are_equal_to_scalars_to_the_bit(form, decide):
@@ -220,6 +222,7 @@ def test_other_modes_are_refused(backfill):
         SchedulingEnv("tiny", action="controls", backfill=backfill)
 
 
+@pytest.mark.long
 def test_machines_of_nodes_are_refused():
     with pytest.raises(hpcgym.HpcgymError, match="counts processors"):
         SchedulingEnv("hetero-64-weeks", action="controls").reset()

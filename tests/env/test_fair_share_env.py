@@ -275,6 +275,7 @@ def env_rules(action):
     return rules_for(busy_workload(5, n=5), action=action)
 
 
+@pytest.mark.long
 def test_scenarios_that_go_by_usage_play_alike_alone_and_in_vectors():
     loaded = hpcgym.load_scenario("tiny")
     for policy in ("fair-share", "multifactor:age=10,fairshare=1000"):

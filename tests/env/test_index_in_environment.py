@@ -62,6 +62,7 @@ def test_what_ended_before_the_episode_is_known_to_it() -> None:
     assert not np.array_equal(hpcgym.simulate(BUSY, LEARNED, **RULES).start_time, expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", [1, 2])
 def test_every_copy_of_a_vector_makes_the_schedule_of_its_own_choice(threads: int) -> None:
     """Those that choose by a network stand beside those that read no records at all."""

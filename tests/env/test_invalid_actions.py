@@ -101,6 +101,7 @@ def test_an_empty_slot_is_what_the_count_and_the_penalty_say(case: Case) -> None
     assert info["invalid_actions"] == n_empty
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
 @pytest.mark.parametrize("invalid", ["first", "penalty"])
 def test_vectors_treat_them_as_single_environments_do(invalid: str, mode: str) -> None:
@@ -137,6 +138,7 @@ def test_vectors_treat_them_as_single_environments_do(invalid: str, mode: str) -
                     over[k] = False
 
 
+@pytest.mark.long
 def test_vectors_refuse_them_all_or_none() -> None:
     keywords = keywords_of("error")
     envs, twin = (SchedulingVectorEnv(num_envs=3, **keywords) for _ in range(2))

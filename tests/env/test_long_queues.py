@@ -88,6 +88,7 @@ def play_and_compare(env: SchedulingEnv, rules: Any, steps: int = 1_500) -> None
     assert n_long > steps // 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_slots", [1, 3, 4, 12, 100])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_what_is_shown_is_that_of_a_walk_over_the_queue(action: str, n_slots: int) -> None:

@@ -31,6 +31,7 @@ def played(env: Any, actions: list[Any]) -> tuple[list[float], Any]:
     return rewards, env.unwrapped.schedule()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("backfill", "action"), PAIRS)
 def test_vector_steps_as_the_scalar_environment_does(backfill: str, action: str) -> None:
     keywords = {"scenario": BUSY, "backfill": backfill, "action": action, "n_slots": 12}

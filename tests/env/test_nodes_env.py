@@ -110,6 +110,7 @@ def test_every_step_on_drawn_nodes_is_that_of_the_twin(action: str, random: Rand
     play_both(case)
 
 
+@pytest.mark.long
 def test_drawn_episodes_have_decisions_in_several_components_and_on_exclusive_nodes() -> None:
     """So that the test above compares what it says."""
     cases = [drawn(Random(seed), decide="contested") for seed in range(60)]
@@ -238,6 +239,7 @@ def test_a_fixed_policy_starts_jobs_when_and_where_simulate_does(
     assert total == pytest.approx(0, abs=1e-9)  # it is its own baseline
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_vector_on_nodes_is_its_environments_side_by_side(action: str) -> None:
     keywords = {"scenario": HETERO, "action": action, "n_slots": 16, "baseline": "SAF"}
@@ -262,6 +264,7 @@ def test_a_vector_on_nodes_is_its_environments_side_by_side(action: str) -> None
             assert reward == rewards[k]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_a_copy_made_in_an_episode_goes_on_alike(duplicate: Any) -> None:
     env = plain_env(HETERO, action="job", n_slots=8, baseline="SAF")

@@ -72,6 +72,7 @@ def play_beside_a_vector(case: Case) -> int:
     return int(env._state.n_attempts[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_vector_plays_as_the_scalar_environment_does(action: str) -> None:
     assert play_beside_a_vector(tried_case(action=action)) > 0

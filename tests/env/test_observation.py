@@ -72,6 +72,7 @@ def same(one: Observation, other: Observation) -> bool:
 # --- In one array ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", ["synthetic-256-weeks", "hetero-64-weeks"])
 @pytest.mark.parametrize("num_envs", [None, 2])
 def test_flat_observation_is_the_parts_of_the_dict_in_order(
@@ -137,6 +138,7 @@ def change_the_future(env: SchedulingEnv, generator: np.random.Generator) -> int
     return len(least)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("decide", ["contested", "event", 900])
 def test_run_times_of_unfinished_jobs_changed_in_a_copy_change_nothing_seen(

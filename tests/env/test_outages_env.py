@@ -40,6 +40,7 @@ def run(env, act):
     return rewards, env.unwrapped.schedule(), info
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["policy", "order", "job", "weights"])
 def test_vector_equals_the_scalar_environment_where_processors_are_down(action):
     assert_vector_plays_alike(scenario=scenario(), action=action)
@@ -161,5 +162,6 @@ def test_an_agent_that_repeats_a_policy_makes_its_schedule_beside_trials():
     assert made.start_time.tolist() == plain.start_time.tolist()
 
 
+@pytest.mark.long
 def test_vector_equals_the_scalar_environment_beside_trials():
     assert_vector_plays_alike(scenario=scenario(backfill=LIVES), action="policy")

@@ -88,6 +88,7 @@ def test_ids_with_a_price_draw_their_weeks_and_decide_by_the_hour(name: str) -> 
     assert base.now == 3600
 
 
+@pytest.mark.long
 def test_windows_of_pick_are_apart_and_choose_one_job_at_a_time() -> None:
     envs = [gymnasium.make(name).unwrapped for name in PICK]
     numbers = [env.episodes.numbers for env in envs]

@@ -83,6 +83,7 @@ def test_the_mean_over_the_test_weeks_is_the_gap_closed(folder: Path) -> None:
     assert infos[0]["gap_closed"] == pytest.approx(20 * (0.9 - 1.0) / mean_gap)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
 def test_vectors_say_it_as_single_environments_do(folder: Path, mode: str) -> None:
     written(folder)

@@ -209,6 +209,7 @@ def test_time_limit_serves_vectors_of_environments() -> None:
     assert (info["final_info"]["n_jobs"] > 0).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reward", ACCRUING)
 def test_every_limit_pays_the_same_and_so_does_the_vector(reward: str) -> None:
     keywords: dict[str, Any] = {"reward": reward, "baseline": "SAF"}

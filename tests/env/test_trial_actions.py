@@ -220,6 +220,7 @@ def drawn(generator: np.random.Generator, *n_envs: int) -> Any:
     return generator.choice(VALUES, (*n_envs, len(NUMBERS))).astype(np.float32)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["dict", "flat"])
 def test_vectors_are_equal_to_scalars_to_the_bit(form):
     keywords = keywords_of(observation=form, reward="bsld")

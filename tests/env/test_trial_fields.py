@@ -190,6 +190,7 @@ def test_a_user_counts_the_more_the_more_jobs_have_ended():
     assert reference.chance([100] * 4, [], 300, 300) == 0
 
 
+@pytest.mark.long
 def test_a_vector_shows_the_same():
     assert_vector_plays_alike(scenario=episodes_of(busy_workload(1, n=60)), action="trials")
 

@@ -14,6 +14,7 @@ MODES = [
 SCENARIO = "synthetic-256-weeks"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("action", ["policy", "order"])
 def test_vector_equals_the_scalar_environment_where_jobs_go_on_trial(action, mode):

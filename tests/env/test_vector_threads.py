@@ -42,6 +42,7 @@ def run(program: str, *arguments: str, **variables: str) -> str:
     return made.stdout
 
 
+@pytest.mark.long
 def test_number_of_threads_changes_nothing() -> None:
     assert played(1) == played(2) == played(64)
 
@@ -67,6 +68,7 @@ def test_any_number_of_threads_shares_any_number_of_environments() -> None:
     assert run(SHARED, NUMBA_NUM_THREADS="5").split() == ["1"] * 5
 
 
+@pytest.mark.long
 def test_python_threads_step_vectors_of_their_own() -> None:
     with ThreadPoolExecutor(3) as pool:
         together = list(pool.map(lambda seed: played(2, seed), range(3)))

@@ -210,6 +210,7 @@ def test_growing_windows_follow_the_progress_up_to_whole_weeks() -> None:
         episodes.progress = 1.5
 
 
+@pytest.mark.long
 def test_resampled_and_generated_weeks_come_in_their_shares() -> None:
     episodes, generator = augmented(resampled=0.5, generated=0.25), np.random.default_rng(0)
     labels = [episodes.draw(generator)[0] for _ in range(300)]
@@ -228,6 +229,7 @@ def test_resampled_weeks_mix_the_weeks_at_hand_and_carry_their_work() -> None:
     assert abs(np.mean([len(part) for part in parts]) / mean_jobs - 1) < 0.1
 
 
+@pytest.mark.long
 def test_generated_weeks_fit_machine_requests_users_and_load() -> None:
     episodes, generator = augmented(generated=1.0), np.random.default_rng(0)
     parts = [episodes.draw(generator)[1] for _ in range(100)]
@@ -265,6 +267,7 @@ def test_run_times_of_generated_weeks_stay_below_the_largest_request() -> None:
     assert episodes.draw(np.random.default_rng(0))[1].largest_request <= 7200
 
 
+@pytest.mark.long
 def test_the_filter_leaves_out_what_is_trivial_or_hopeless_for_saf() -> None:
     settings = {"threshold": WEEKS.settings.threshold}
     episodes = augmented(window=(DAY_S, DAY_S), easiest=2.0, hardest=50.0)
@@ -311,6 +314,7 @@ def test_weeks_set_apart_are_augmented_without_their_log() -> None:
         assert label == copy.draw(np.random.default_rng(seed))[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("growing", [False, True])
 def test_environments_seeded_alike_play_the_same_episodes_whatever_they_do(growing: bool) -> None:
     """Seeds make the groups; members act differently, and so end their episodes apart."""

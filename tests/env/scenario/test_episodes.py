@@ -209,6 +209,7 @@ def _first_jobs(episodes: Episodes) -> list[int]:
     return [int(value) for value in episodes.draw(np.random.default_rng(1))[1].job_id[:5]]
 
 
+@pytest.mark.long
 def test_a_spawned_process_draws_the_same():
     episodes = Episodes("synthetic-256-weeks")
     context = multiprocessing.get_context("spawn")
@@ -300,6 +301,7 @@ GENERATED = {"many-weeks", "price-weeks", "windows-256"}
 """Scenarios of logs that are made at first use."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(GENERATED))
 def test_scenarios_of_generated_logs_state_the_machine_and_a_largest_request(name: str):
     scenario = load_scenario(name)

@@ -113,6 +113,7 @@ def test_parts_are_of_different_users_and_as_many_as_stated():
     assert every.labels[-1] == "week 20300"
 
 
+@pytest.mark.long
 def test_first_and_last_log_are_those_on_record():
     """`python scripts/digest_weeks.py` writes all digests; each is checked where a log is used."""
     made = generated_weeks(load_scenario(MANY)).populations
@@ -187,6 +188,7 @@ def test_weeks_before_are_those_of_the_same_log(weeks):
     assert names == [["small week 61", "small week 62"], [], ["small week 64"]]
 
 
+@pytest.mark.long
 def test_weeks_set_apart_are_the_same_jobs_and_know_no_held_out_ones(weeks):
     apart = weeks.set_apart([1, 3, 4], held_out=[2, 61])
     assert apart.numbers == (1, 3, 4)

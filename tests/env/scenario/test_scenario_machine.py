@@ -252,6 +252,7 @@ def ran(*arguments: object, exit_code: int = 0) -> str:
     return result.output
 
 
+@pytest.mark.long
 def test_a_table_is_simulated_on_the_machine_of_a_file(folder: Path):
     machine = ("--machine", folder / "m" / "mine.toml")
     printed = ran("simulate", folder / "jobs.csv", *machine, "--placement", "local")

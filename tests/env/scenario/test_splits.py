@@ -100,6 +100,7 @@ def test_specs_with_weeks_go_through_json(weeks):
 # --- Days of the training weeks -------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_days_hold_jobs_of_training_weeks_alone(marked_weeks, marked_log):
     """Each job asks for a number of seconds that tells where in the log it is."""
     env = SchedulingEnv(marked_weeks, weeks="short")
@@ -119,6 +120,7 @@ def test_days_hold_jobs_of_training_weeks_alone(marked_weeks, marked_log):
     assert seen == train
 
 
+@pytest.mark.long
 def test_days_on_which_saf_waits_little_are_drawn_again():
     days = chosen_episodes(Episodes(BUSY), "short")
     settings = vars(days.scenario.scheduler.settings) | {"policy": "SAF"}

@@ -99,6 +99,7 @@ def told(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["index", "trials"])
 def test_a_network_begins_at_the_constant_that_the_search_came_to(
     action: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

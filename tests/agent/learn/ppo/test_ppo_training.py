@@ -114,6 +114,7 @@ def same_weights(one: NetworkAgent, other: NetworkAgent) -> bool:
     return all(np.array_equal(one.weights[name], other.weights[name]) for name in one.weights)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("network", ["kernel", "attention"])
 def test_networks_of_a_price_agree_too_and_see_no_jobs(network: str) -> None:
     spec = ppo.preset("price", network=network).spec
@@ -131,6 +132,7 @@ def test_networks_of_a_price_agree_too_and_see_no_jobs(network: str) -> None:
     assert networks.Critic(spec)(packed).shape == (5, 1)
 
 
+@pytest.mark.long
 def test_a_training_at_a_price_is_validated_by_j() -> None:
     weeks = Episodes("price-weeks")
     small = SMALL | {"n_slots": 2, "steps": 256}
@@ -250,6 +252,7 @@ def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
 
 
+@pytest.mark.long
 def test_controls_begin_at_the_shelfs_agent_learn_and_are_written(
     training: list[Episodes], validation: list[Episodes], tmp_path: Path
 ) -> None:
@@ -268,6 +271,7 @@ def test_controls_begin_at_the_shelfs_agent_learn_and_are_written(
     assert same_weights(agent.agent, trained.agent)
 
 
+@pytest.mark.long
 def test_tensorboard_is_told_of_schedules(tmp_path: Path) -> None:
     tiny = [Episodes("tiny")]
     config = ppo.preset("order", **SMALL | {"steps": 256})
@@ -438,6 +442,7 @@ def test_a_training_begins_at_the_start_that_is_best_on_the_weeks_of_validation(
     assert (same.starts, same.choice) == ({}, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ratios", "given", "found"),
     [
@@ -497,6 +502,7 @@ def test_a_training_of_no_time_ends_where_it_began(
     assert trained.found.endswith("times SAF's sum, and no later network was")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["order", "job"])
 def test_training_stops_when_validation_gets_no_better(
     action: str, training: list[Episodes], validation: list[Episodes]
@@ -508,6 +514,7 @@ def test_training_stops_when_validation_gets_no_better(
     assert ppo.train(late, training, validation=validation).steps == 0
 
 
+@pytest.mark.long
 def test_scenarios_are_dealt_out_to_groups_that_play_the_same_weeks(
     training: list[Episodes], validation: list[Episodes]
 ) -> None:

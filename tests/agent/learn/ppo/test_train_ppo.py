@@ -114,6 +114,7 @@ def test_a_training_goes_on_as_it_began_and_its_card_says_how(
     assert played.values("TRAINED") > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -266,6 +267,7 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     assert found.values("TRAINED") == pytest.approx(found.values(told[3]), rel=1e-3)
 
 
+@pytest.mark.long
 def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +288,7 @@ def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(
     assert own.to_numpy().tolist() == saf.to_numpy().tolist()
 
 
+@pytest.mark.long
 def test_a_training_that_improved_does_not_say_that_it_ended_where_it_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,6 +326,7 @@ def test_the_shelf_of_an_installed_package_is_not_written_to(
             write(load_card("SAF").path)
 
 
+@pytest.mark.long
 def test_an_agent_goes_to_the_shelf_unless_one_of_its_name_is_there(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -334,6 +334,7 @@ def test_a_disk_without_any_room_ends_a_training_in_one_line_that_names_the_fold
     assert "--resume" not in said.stderr
 
 
+@pytest.mark.long
 def test_a_training_that_cannot_remove_an_earlier_one_ends_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
