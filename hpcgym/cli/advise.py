@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +20,7 @@ from hpcgym.cli.show import Format, echo_prose, show, show_rows
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.site.live.advice import Advice, AdvisedJob
+    from hpcgym.site.live.ranges import Range
     from hpcgym.site.live.readings import Reading
     from hpcgym.site.live.run_times import Past
 
@@ -56,8 +60,16 @@ def advise_queue(
         ),
     ] = None,
     days: Annotated[
-        int, typer.Option(help="Days of accounting that tell run times; 0 = run times are limits.")
+        int, typer.Option(help="Days of accounting that tell run times and ranges; 0 = none.")
     ] = 14,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SHAPE",
+            help="Say when a job would start if it were submitted now, such as cpus=64,"
+            "time=4:00:00; further keys nodes, gres and partition. Several are compared.",
+        ),
+    ] = None,
     squeue: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help=_printed_by("squeue"), rich_help_panel=_FILES),
@@ -87,6 +99,7 @@ def advise_queue(
     """
     from hpcgym.site.live.advice import advise
     from hpcgym.site.live.last_reading import check_against_last
+    from hpcgym.site.live.replay import replay_of
     from hpcgym.site.live.snapshot import snapshots_of
     from hpcgym.site.live.stage import Stage
 
@@ -99,9 +112,19 @@ def advise_queue(
     idle = {"days": "beside files; give --sacct FILE" if from_files else None}
     idle["sacct"] = None if from_files else "without --squeue, --sprio and --sinfo; give --days"
     idle["top"] = None if how == "table" else "with this --format, which has all"
+    if job:
+        beside = {*idle, "policy", "backfill", "partition", "top", "apply", "restore"}
+        beside |= {"compare_days"}
+        beside -= {"days", "sacct"}
+        idle |= dict.fromkeys(beside, "beside --job")
     options.refuse_idle(context, idle)
     given = applying.applying(context)
     if applying.done_without_reading(given):
+        return
+    if job:
+        reading = _read(files if from_files else {})
+        check_against_last(reading)
+        _show_shapes(job, reading, _past(sacct, 0 if from_files else days, reading.now), how)
         return
     name, settings = _order_of(policy)
     applying.refuse_before_reading(given)
@@ -116,8 +139,11 @@ def advise_queue(
         plan = applying.plan(given, partition or (), reading, wanted, journal)
         if plan is not None:  # what bounds leave of the order is what will be
             orders = [stage.slurm_order(plan.priority) for stage in stages]
-        pairs = zip(stages, orders, strict=True)
-        advices = [advise(stage, order, name, backfill) for stage, order in pairs]
+        known = [None if given.apply else replay_of(stage) for stage in stages]
+        each = zip(stages, orders, known, strict=True)
+        advices = [
+            advise(stage, order, name, backfill, forecasts) for stage, order, forecasts in each
+        ]
         _show_all(advices, name, top, how)
         if journal is not None:
             applying.carry_out(given, plan, journal, reading.waiting, beside=how != "table")
@@ -129,7 +155,7 @@ def _show_all(advices: Sequence[Advice], name: str, top: int, how: Format) -> No
         for advice in advices:
             _show(advice, name, top)
         return
-    show_rows([job.row() for advice in advices for job in advice.jobs], how, kinds={})
+    show_rows([job.row(advice.now) for advice in advices for job in advice.jobs], how, kinds={})
     for advice in advices:
         for sentence in (*advice.notes, *advice.totals):
             echo_prose(sentence, err=True)
@@ -194,6 +220,49 @@ def _past(sacct: Path | None, days: int, now: int) -> Past:
         return read_past(path, now)
 
 
+def _show_shapes(texts: Sequence[str], reading: Reading, past: Past, how: Format) -> None:
+    """Print when jobs that are not submitted yet would start, side by side."""
+    from hpcgym.site.live.shapes import outlooks, shape_of, sooner
+
+    reading = replace(reading, now=reading.now or int(time.time()))  # an empty queue has no clock
+    made, notes = outlooks(reading, past, [shape_of(text, reading) for text in texts])
+    if how != "table":
+        show_rows([each.row(reading.now) for each in made], how, kinds={})
+    else:
+        show(
+            TextTable(
+                [
+                    Column("job", [each.shape.text for each in made], "name"),
+                    Column("starts in", [_wait(each.wait) for each in made]),
+                    Column("80 % range", [_range(each.range) for each in made], "word"),
+                    Column("why none", [each.why for each in made], "prose"),
+                ]
+            )
+        )
+    notes.append(sooner(made))
+    if any("gres=" in text for text in texts):
+        notes.append("What gres asks for is not simulated: such a job may start later.")
+    for sentence in filter(None, notes):
+        echo_prose(sentence, err=how != "table")
+
+
+def _wait(wait: float | None) -> str:
+    """Return a wait for a person."""
+    if wait is None or wait == math.inf:
+        return "-"
+    return duration(wait) if wait else "now"
+
+
+def _range(known: Range | None) -> str:
+    """Return a range for a person."""
+    if known is None:
+        return "-"
+    if not known.tells:
+        return "cannot tell"
+    ends = [_wait(known.low), _wait(known.high)]
+    return " to ".join(dict.fromkeys(ends))
+
+
 def _show(advice: Advice, name: str, top: int) -> None:
     """Print advice for a person: times from now on."""
     for note in advice.notes:
@@ -219,6 +288,7 @@ def _columns(advice: Advice, jobs: Sequence[AdvisedJob], name: str) -> list[Colu
             return "-"
         return "now" if start == advice.now else duration(start - advice.now)
 
+    ranges = Column("80 % range\nSlurm", [_range(each.range_now) for each in jobs], "word", 1)
     return [
         Column("job", [each.job.array_id for each in jobs], "name"),
         Column("user", [each.job.user for each in jobs], "name", 5),
@@ -227,6 +297,7 @@ def _columns(advice: Advice, jobs: Sequence[AdvisedJob], name: str) -> list[Colu
         Column("rank\nSlurm", [cell(each.rank_now) for each in jobs]),
         Column(f"rank\n{name}", [cell(each.rank) for each in jobs]),
         Column("starts in\nSlurm", [after(each.start_now) for each in jobs], rank=1),
+        *([ranges] if any(each.range_now for each in advice.jobs) else []),
         Column(f"starts in\n{name}", [after(each.start) for each in jobs]),
         Column("why", [each.why for each in jobs], "prose"),
     ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 
 from hpcgym.base.text_table import duration
 from hpcgym.core.metrics import bsld
+from hpcgym.site.live.ranges import Range, in_words, ranges
 from hpcgym.site.live.readings import UNLIMITED_S, WaitingJob
+from hpcgym.site.live.replay import Forecasts
+from hpcgym.site.live.run_times import no_past
 from hpcgym.site.live.stage import BACKFILL, Stage
 
 IntArray = NDArray[np.int64]
@@ -30,9 +34,10 @@ class AdvisedJob:
     start_now: int | None
     start: int | None  # the same under the advised order
     why: str  # in words
+    range_now: Range | None = None  # of the start as things are; None where none is known
 
-    def row(self) -> dict[str, Any]:
-        """Return it as a row of a table for programs."""
+    def row(self, now: int) -> dict[str, Any]:
+        """Return it as a row of a table for programs; `now` is Unix s."""
         job = self.job
         return {
             "job": job.array_id,
@@ -49,6 +54,7 @@ class AdvisedJob:
             "start_now": self.start_now,
             "start": self.start,
             "slurm_start": job.start_time,
+            **range_columns(self.range_now, now),
             "why": self.why,
         }
 
@@ -64,13 +70,20 @@ class Advice:
     totals: tuple[str, ...]  # what changes over all, in sentences
 
 
-def advise(stage: Stage, order: Sequence[int], name: str, backfill: str = BACKFILL) -> Advice:
+def advise(
+    stage: Stage,
+    order: Sequence[int],
+    name: str,
+    backfill: str = BACKFILL,
+    known: Forecasts | None = None,
+) -> Advice:
     """Compare a live queue in Slurm's order with the same queue in another.
 
     Args:
         order: Positions in `stage.snapshot.waiting`, best first.
         name: What the order is called.
         backfill: Slurm's backfilling, as of `hpcgym.simulate`.
+        known: Past forecasts, of which ranges are made; None = no ranges.
 
     Raises:
         LiveError: A mode that would not run the jobs that are running.
@@ -81,9 +94,16 @@ def advise(stage: Stage, order: Sequence[int], name: str, backfill: str = BACKFI
     ranks_now, ranks = _ranks(stage, now_order), _ranks(stage, order)
     why = _Reasons(stage, ranks_now, order, starts)
     waiting = stage.snapshot.waiting
+    likely = dict(enumerate(ranges_now(stage, known))) if known else {}
     jobs = [
         AdvisedJob(
-            waiting[at], ranks_now.get(at), ranks.get(at), first_now[at], first[at], why.of(at)
+            waiting[at],
+            ranks_now.get(at),
+            ranks.get(at),
+            first_now[at],
+            first[at],
+            why.of(at),
+            likely.get(at),
         )
         for at in order
     ]
@@ -94,6 +114,7 @@ def advise(stage: Stage, order: Sequence[int], name: str, backfill: str = BACKFI
     notes = (
         *stage.snapshot.notes,
         f"{stage.idle} cpus are idle; {stage.past.says}",
+        *([in_words(known)] if known else []),
         *_no_limit(stage),
     )
     return Advice(
@@ -102,6 +123,27 @@ def advise(stage: Stage, order: Sequence[int], name: str, backfill: str = BACKFI
         notes,
         tuple(_totals(stage, starts_now, starts, name)),
     )
+
+
+def ranges_now(stage: Stage, known: Forecasts, *, is_new: bool = False) -> list[Range | None]:
+    """Return the range of each waiting job, of starts that limits and Slurm's order forecast.
+
+    Args:
+        is_new: Whether the jobs are submitted now.
+    """
+    by_limits = replace(stage, past=no_past())
+    starts = _first_starts(stage, by_limits.starts(stage.slurm_order()))
+    return list(ranges(known, [start - stage.snapshot.now for start in starts], is_new))
+
+
+def range_columns(known: Range | None, now: int) -> dict[str, Any]:
+    """Return a range as columns of a table for programs: Unix s, and whether it tells anything."""
+    low, high = (math.inf, math.inf) if known is None else (known.low, known.high)
+    return {
+        "range_from": None if math.isinf(low) else now + int(low),
+        "range_to": None if math.isinf(high) else now + int(high),
+        "range_tells": None if known is None else known.tells,
+    }
 
 
 def _first_starts(stage: Stage, starts: IntArray) -> list[int]:

@@ -119,7 +119,7 @@ def _whole(text: str) -> int:
     return -_count(text[1:]) if text.startswith("-") else _count(text)
 
 
-def _span(text: str) -> int:
+def span(text: str) -> int:
     """Read [D-][HH:]MM:SS."""
     days, dash, clock = text.rpartition("-")
     parts = clock.split(":")
@@ -132,7 +132,7 @@ def _span(text: str) -> int:
 
 
 def _limit(text: str) -> int:
-    return UNLIMITED_S if text in ("UNLIMITED", "NOT_SET", "INVALID") else max(_span(text), 1)
+    return UNLIMITED_S if text in ("UNLIMITED", "NOT_SET", "INVALID") else max(span(text), 1)
 
 
 def _required(text: str) -> str:
@@ -170,7 +170,7 @@ SQUEUE = (
     Column("EligibleTime", "eligible_time", _time),
     Column("StartTime", "start_time", _time),
     Column("PendingTime", "pending_s", _count),
-    Column("TimeUsed", "elapsed_s", _span),
+    Column("TimeUsed", "elapsed_s", span),
     Column("TimeLimit", "limit_s", _limit),
     Column("NumCPUs", "cpus", _count),
     Column("NumNodes", "nodes", _count),

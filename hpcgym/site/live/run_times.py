@@ -35,6 +35,8 @@ class Past:
     requested_time: IntArray
     processors: IntArray
     end_time: IntArray  # Unix s
+    partition: NDArray[np.object_]  # names, "" = not stated
+    row: IntArray  # their order by submission and id
     predicts: bool  # whether users' last jobs are nearer to run times than limits are
     says: str  # where expected run times come from, in a sentence
 
@@ -68,7 +70,8 @@ def no_past() -> Past:
     """Return what is known without accounting: jobs run until their limits."""
     none = np.zeros(0, dtype=np.int64)
     says = "run times are the limits, as no accounting was read; so expected starts are late ones"
-    return Past(np.zeros(0, dtype=object), none, none, none, none, none, False, says)
+    names = np.zeros(0, dtype=object)
+    return Past(names, none, none, none, none, none, names, none, False, says)
 
 
 def ask_accounting(days: int, now: int) -> str:
@@ -94,13 +97,15 @@ def read_past(path: str | Path, now: int) -> Past:
         key: ended[key].to_numpy(dtype=np.int64)
         for key in ("submit_time", "run_time", "requested_time", "processors", "end_time")
     }
+    columns["row"] = ended.index.to_numpy(dtype=np.int64)
+    partition = ended["partition"].to_numpy(dtype=object)
     user = ended["user"].to_numpy(dtype=object)
     predicted = _predicted(user, columns)
     known = predicted > 0
     limits, run_times = columns["requested_time"][known], columns["run_time"][known]
     if not known.any():
         says = "run times are the limits, as the accounting has no user with two jobs after another"
-        return Past(user, **columns, predicts=False, says=says)
+        return Past(user, **columns, partition=partition, predicts=False, says=says)
     by_users = float(np.mean(np.abs(np.minimum(predicted[known], limits) - run_times)))
     by_limits = float(np.mean(np.abs(limits - run_times)))
     which = "each user's last two jobs" if by_users < by_limits else "the limits"
@@ -108,7 +113,7 @@ def read_past(path: str | Path, now: int) -> Past:
         f"run times by {which}: over {known.sum():,} jobs of the accounting, users' last jobs were "
         f"off by {duration(by_users)} in the mean and limits by {duration(by_limits)}"
     )
-    return Past(user, **columns, predicts=by_users < by_limits, says=says)
+    return Past(user, **columns, partition=partition, predicts=by_users < by_limits, says=says)
 
 
 def _predicted(user: NDArray[np.object_], columns: dict[str, IntArray]) -> NDArray[np.float64]:

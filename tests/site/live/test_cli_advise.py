@@ -133,6 +133,45 @@ def test_idle_cluster_has_nothing_to_advise(run: Command, files: Path, kept: Pat
     assert not kept.exists()
 
 
+def test_ranges_are_columns_and_the_accounting_says_how_often_they_held(
+    run: Command, files: Path
+) -> None:
+    path = files / "sacct.txt"
+    assert "no ranges" not in run("advise", *options(files, *TEXTS, "sacct"))  # too few like ones
+    head, first, *rest = path.read_text(encoding="utf-8").splitlines()
+    begin = int(first.split("|")[8]) - 100_000
+    threes = [
+        f"{9000 + k}|{9000 + k}|ana|phys|batch|normal|COMPLETED|None|{submit}|{submit}|{start}"
+        f"|{start + 300}|300|10|2|32|2|32|||wrap"
+        for k in range(120)  # of three, each starts when the one before it has ended
+        for submit in [begin + 1_000 * (k // 3) + 10 * (k % 3)]
+        for start in [begin + 1_000 * (k // 3) + 300 * (k % 3)]
+    ]
+    path.write_text("\n".join([head, *threes, first, *rest, ""]), encoding="utf-8")
+    rows = json.loads(run("advise", *options(files, *TEXTS, "sacct"), "--format", "json"))
+    known = [row for row in rows if row["range_from"] is not None]
+    assert known
+    assert all(row["range_to"] is None or row["range_from"] <= row["range_to"] for row in known)
+    assert all(row["range_tells"] in (True, False) for row in known)
+    shown = run("advise", *options(files, *TEXTS, "sacct"))
+    assert "80 % range" in shown
+    assert "held in the second" in " ".join(shown.split())
+    assert "no ranges: the accounting shows 0 past waits" in run("advise", *options(files))
+
+
+def test_jobs_not_yet_submitted_stand_side_by_side(run: Command, files: Path) -> None:
+    shapes = ("cpus=16,time=30:00,partition=batch", "cpus=64,time=5:00,partition=debug,gres=gpu:1")
+    words = [word for shape in shapes for word in ("--job", shape)]
+    asked = [*options(files, *TEXTS, "sacct"), *words]
+    rows = json.loads(run("advise", *asked, "--format", "json"))
+    assert [row["job"] for row in rows] == list(shapes)
+    assert rows[0]["start"] > 0
+    assert (rows[1]["start"], rows[1]["why"]) == (None, "asks 64 cpus; up: 32")
+    shown = " ".join(run("advise", *asked).split())
+    assert "asks 64 cpus" in shown
+    assert "What gres asks for is not simulated" in shown
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -144,6 +183,8 @@ def test_idle_cluster_has_nothing_to_advise(run: Command, files: Path, kept: Pat
         (["--days", "3"], "--days has no effect beside files; give --sacct FILE"),
         (["--top", "3", "--format", "csv"], "--top has no effect with this --format"),
         (["--backfill", "esy"], "esy"),
+        (["--job", "cpus=1,time=1:00", "--top", "3"], "--top has no effect beside --job"),
+        (["--job", "cpus=1,time=1:00"], "say which partition; there are batch, debug"),
         (["--top", "-1"], "--top and --days must be 0 or more, got -1"),
         (["--days", "1000000"], "--days must be at most 3650, got 1000000"),
     ],

@@ -1,0 +1,53 @@
+"""Print how often ranges of starts hold what came: the table of docs/advise.md.
+
+    python scripts/range_coverage.py
+    python scripts/range_coverage.py --toy FOLDER
+
+Logs are looked up in HPCGYM_TRACES. They are simulated under FCFS with EASY, or taken as recorded:
+LOG:recorded. With --toy a real Slurm is asked, which must be as scripts/live_advice.py says; its
+answers are kept in the folder, and runs that are there are not run again.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hpcgym.base.errors import HpcgymError
+from research.range_coverage import of_log, rows_of_log, rows_of_readings
+from research.recorded_queues import record
+
+LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
+HEAD = (
+    "jobs | forecasts | with a range, % | held, % | tell, % | of these held, % | median error, h "
+    "| median width, h"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("logs", nargs="*", metavar="LOG[:recorded]", default=LOGS)
+    parser.add_argument("--queues", type=int, default=6_000, help="of each log; default 6000")
+    parser.add_argument("--toy", type=Path, metavar="FOLDER")
+    parser.add_argument("--runs", type=int, default=5, help="beside one before; default 5")
+    parser.add_argument("--jobs", type=int, default=60, help="of each run; default 60")
+    given = parser.parse_args()
+    print(f"| {HEAD} |\n|{'---|' * (HEAD.count('|') + 1)}")
+    try:
+        if given.toy:
+            record(given.toy, given.runs + 1, given.jobs)
+            for cells in rows_of_readings(given.toy):
+                print(f"| {' | '.join(cells)} |")
+            return
+        for log in given.logs:
+            name, _, setting = log.partition(":")
+            forecasts = of_log(name, setting or "easy", given.queues)
+            for cells in rows_of_log(log, forecasts):
+                print(f"| {' | '.join(cells)} |", flush=True)
+    except HpcgymError as error:
+        sys.exit(f"range_coverage: {error}")
+
+
+if __name__ == "__main__":
+    main()
