@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import LiveError
 from hpcgym.evaluation.statistics import ratio_of_sums
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.site.live.advice import ranges_now
 from hpcgym.site.live.ranges import Backtest, Range, as_backtest, backtest, ranges
 from hpcgym.site.live.readings import read_queue, text_of

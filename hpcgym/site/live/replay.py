@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.base.progress import steps
 from hpcgym.core.workload import Workload
-from hpcgym.schedule.schedule import simulate
+from hpcgym.schedule.simulate import simulate
 from hpcgym.site.live.readings import UNLIMITED_S
 from hpcgym.site.live.run_times import Past
 from hpcgym.site.live.snapshot import Snapshot
