@@ -127,6 +127,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         "same_class": float((classes[0] == classes[1]).mean()),
         "fixed_share": log.ineligible_share,
         "limited_share": log.limited_share,
+        "held_share": _held_share(log, fidelity),
         "overfull_jobs": overfull(simulate(log.workload, "recorded", kill_at_limit=False)).n_jobs,
         "partitions": [
             {
@@ -165,6 +166,16 @@ def verdict(misfit_h: float, mean_h: float) -> str:
 
 def _both(recorded: FloatArray, simulated: FloatArray) -> dict[str, dict[str, float]]:
     return {"recorded": wait_summary(recorded), "simulated": wait_summary(simulated)}
+
+
+def _held_share(log: SiteLog, fidelity: Fidelity) -> float | None:
+    """Return the share of judged waiting in which jobs are held as recorded; None: none is."""
+    jobs, judged = fidelity.simulated.workload, log.is_judged
+    waited = int(jobs.wait_time[judged].sum())
+    if not fidelity.fit.nearest.candidate.is_held or jobs.eligible is None or not waited:
+        return None
+    held = np.maximum(jobs.eligible - jobs.submit_time, 0)
+    return float(held[judged].sum() / waited)
 
 
 def _without_holds(log: SiteLog, fidelity: Fidelity) -> dict[str, Any] | None:

@@ -124,6 +124,8 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
             share(trust["limited_share"]) if is_known(trust.get("limited_share")) else "not known",
         ),
     ]
+    if is_known(trust.get("held_share")):
+        facts.append(("Waiting of jobs held as recorded", share(trust["held_share"])))
     if n := trust.get("overfull_jobs"):
         facts.append(("Start on a full machine, whole log", f"{number(n)} jobs"))
     listed = [

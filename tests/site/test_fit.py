@@ -14,6 +14,7 @@ from hpcgym.core.events import as_events
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.site import fit
+from hpcgym.site.fidelity import find_setting, trust
 from hpcgym.site.log import read_site_log
 from hpcgym.site.told import Told
 
@@ -107,3 +108,19 @@ def test_what_is_told_is_tried_first_and_limits_are_in_every_candidate(
     assert all(limits[0] in trial.candidate.settings.events for trial in found.tried)
     modes = {str(trial.candidate.settings.backfill).partition(":")[0] for trial in found.tried}
     assert modes == {"easy", "none", "slurm"}
+
+
+def test_a_hold_that_no_setting_explains_is_found_and_its_share_is_told(fcfs_log: Path) -> None:
+    jobs = read_site_log(fcfs_log).workload
+    late = np.zeros(len(jobs), dtype=np.int64)
+    late[::3] = 400_000
+    log = read_site_log(fcfs_log)
+    log = replace(log, workload=replace(jobs, wait_time=jobs.wait_time + late))
+    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False))
+    trusted = trust(log, fidelity)
+    assert trusted["setting"].endswith("jobs held as recorded")
+    held = fit.held_until(log.workload, log.names["partition"].astype(str), 2**62)
+    judged = log.is_judged
+    share = (held - log.workload.submit_time)[judged].sum() / log.workload.wait_time[judged].sum()
+    assert trusted["held_share"] == pytest.approx(share) and 0.3 < share < 1
+    assert not trusted["without_holds"]["setting"].endswith("held as recorded")
