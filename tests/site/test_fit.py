@@ -124,3 +124,12 @@ def test_a_hold_that_no_setting_explains_is_found_and_its_share_is_told(fcfs_log
     share = (held - log.workload.submit_time)[judged].sum() / log.workload.wait_time[judged].sum()
     assert trusted["held_share"] == pytest.approx(share) and 0.3 < share < 1
     assert not trusted["without_holds"]["setting"].endswith("held as recorded")
+    # Holds are read off what is judged, so they make no simulation nearer.
+    plain, judged = (
+        fidelity.fit.without_holds.outcome.wait_h[judged],
+        log.workload.wait_time[judged],
+    )
+    assert trusted["misfit_h"] == pytest.approx(
+        np.abs(np.sort(plain) - np.sort(judged / 3600)).mean()
+    )
+    assert trusted["verdict"] == "far"
