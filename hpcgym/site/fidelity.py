@@ -13,10 +13,13 @@ import numpy as np
 
 from hpcgym.base.progress import steps
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store
 from hpcgym.schedule.recorded import overfull
 from hpcgym.schedule.simulate import simulate
 from hpcgym.site.fit import Fit
+from hpcgym.site.live.ranges import in_words
+from hpcgym.site.live.replay import Jobs, replay
 from hpcgym.site.log import SiteLog
 from hpcgym.site.outcome import (
     HOUR_S,
@@ -129,6 +132,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         "noise_h": float(np.abs(fidelity.noise_h[:, judged].mean(axis=1)).max()),
         "correlation": _correlation(log, fidelity.recorded, fidelity.simulated),
         "without_holds": _without_holds(log, fidelity),
+        "forecasts": _forecasts(log.workload),
         "same_class": float((classes[0] == classes[1]).mean()),
         "fixed_share": log.ineligible_share,
         "limited_share": log.limited_share,
@@ -193,6 +197,14 @@ def _without_holds(log: SiteLog, fidelity: Fidelity) -> dict[str, Any] | None:
         "simulated": wait_summary(plain.outcome.wait_h[log.is_judged]),
         "correlation": _correlation(log, fidelity.recorded, plain.outcome),
     }
+
+
+def _forecasts(jobs: Workload) -> str:
+    """Say how often ranges of starts, as `hpcgym advise` gives them, would have held."""
+    start = jobs.submit_time + jobs.wait_time
+    end = start + jobs.run_time
+    past = Jobs(jobs.submit_time, start, end, jobs.requested_time, jobs.processors)
+    return in_words(replay(past, jobs.machine_processors))
 
 
 def _correlation(log: SiteLog, *outcomes: Outcome) -> float | None:

@@ -295,14 +295,8 @@ def _trust(report: Report) -> Markup | None:
             tag("h3", "The nearest settings that were tried"),
             _candidates(trust["candidates"]),
         ]
-    if n := trust.get("overfull_jobs"):
-        parts.append(
-            tag(
-                "p",
-                f"In the log, {number(n)} jobs start where the machine, as known here, is full.",
-                class_="aside",
-            )
-        )
+    if said := trust.get("forecasts"):
+        parts += [tag("h3", "Starts, as hpcgym advise tells them"), tag("p", said, class_="aside")]
     return join(parts) if parts else None
 
 
