@@ -709,7 +709,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 73_111
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 73_119
 
 
 def test_the_house_plan_names_every_room():

@@ -4,7 +4,7 @@ Where the log is long all candidates are simulated on its first jobs, and those 
 recorded on the whole log. What counts is what the jobs of the first half waited. Where no setting
 comes near, jobs are held as the log shows it.
 
-Source: Successive halving as in Jamieson and Talwalkar, AISTATS 2016.
+Source: Jamieson, Talwalkar 2016, successive halving.
 """
 
 from __future__ import annotations

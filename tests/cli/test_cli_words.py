@@ -296,6 +296,9 @@ OPTIONS = options_by_command()
 OTHERS = {"sinfo", "sacct", "scontrol", "squeue", "install.py", "git"}
 """Programs whose options messages name too."""
 
+OF_ALL = ("--help", "--processes", "--version", "--verbose")
+"""Options of hpcgym itself, and of scripts."""
+
 HINT = re.compile(r"(?:(?<![\w-])([\w.-]+(?: [a-z]+)?) )?(--[a-z][a-z-]+)(?:[ =]([\w.:'{<]+))?")
 
 
@@ -307,7 +310,7 @@ def wrong_hints(text: str, own: str | None) -> list[str]:
     wrong = []
     for before, flag, value in HINT.findall(text):
         words = before.split()
-        if OTHERS & set(re.findall(r"[\w.]+", text)) or flag in ("--help", "--processes"):
+        if OTHERS & set(re.findall(r"[\w.]+", text)) or flag in OF_ALL:
             continue
         named = next((one for one in (before, *words[::-1]) if one in OPTIONS), None)
         among = [OPTIONS[named]] if named else [OPTIONS[own]] if own else list(OPTIONS.values())

@@ -179,7 +179,8 @@ def attempts_of(schedule: hpcgym.Schedule) -> list[tuple[int, int, int, int, str
     frame = schedule.attempts_frame()
     row = {job: at for at, job in enumerate(schedule.workload.job_id.tolist())}
     ends = frame["reason"].replace(KILLED, COMPLETED).tolist()
-    times = (frame[key].tolist() for key in ("taken_time", "start_time", "end_time"))
+    begin = schedule.workload.time_offset
+    times = ((frame[key] - begin).tolist() for key in ("taken_time", "start_time", "end_time"))
     return sorted(zip([row[job] for job in frame["job_id"]], *times, ends, strict=True))
 
 

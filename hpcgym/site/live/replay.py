@@ -100,13 +100,15 @@ def replay(jobs: Jobs, processors: int, most: int = INSTANTS) -> Forecasts:
         for row in instants:
             now = jobs.submit_time[row]
             runs, waits = _queue_at(jobs, row)
+            progress.advance()
+            if not len(waits):  # the job itself took no time
+                continue
             starts = _starts(jobs, processors, now, runs, waits)
             came = jobs.start_time[waits] - now
             is_new = waits == row
             counts = is_new | (came > 0)
             columns = (np.full(len(waits), now), is_new, starts, came)
             made.append(np.column_stack(columns)[counts])
-            progress.advance()
     instant, is_new, expected, came = np.concatenate([np.zeros((0, 4), np.int64), *made]).T
     return Forecasts(instant, is_new == 1, expected, came)
 

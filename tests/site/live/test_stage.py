@@ -30,9 +30,9 @@ def past_of(**seconds):
     users = [user for user in seconds for _ in range(2)]
     column = np.array([seconds[user] for user in users])
     ends = np.full(len(users), NOW - 5000)
-    return Past(
-        np.array(users, dtype=object), ends - column, column, column, column * 0 + 1, ends, True, ""
-    )
+    ones, names = np.ones_like(column), np.array(users, dtype=object)
+    rows = np.arange(len(users))
+    return Past(names, ends - column, column, column, ones, ends, names, rows, True, "")
 
 
 def drawn(seed):
