@@ -113,10 +113,8 @@ def advise_queue(
     idle["sacct"] = None if from_files else "without --squeue, --sprio and --sinfo; give --days"
     idle["top"] = None if how == "table" else "with this --format, which has all"
     if job:
-        beside = {*idle, "policy", "backfill", "partition", "top", "apply", "restore"}
-        beside |= {"compare_days"}
-        beside -= {"days", "sacct"}
-        idle |= dict.fromkeys(beside, "beside --job")
+        others = ("policy", "backfill", "partition", "top", "apply", "restore", "compare_days")
+        idle |= dict.fromkeys(others, "beside --job")
     options.refuse_idle(context, idle)
     given = applying.applying(context)
     if applying.done_without_reading(given):

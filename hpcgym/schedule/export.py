@@ -93,8 +93,8 @@ def table_of(schedule: Any, columns: Columns = "default") -> pd.DataFrame:
     """Return the columns of the CSV file, with -1 = not yet."""
     frame = schedule.to_frame()
     eligible = () if schedule.eligible_time is None else ("eligible_time",)
-    for key in eligible:
-        frame[key] = np.where(schedule.start_time >= 0, frame[key], -1)
+    if eligible:
+        frame["eligible_time"] = frame["eligible_time"].where(schedule.start_time >= 0, -1)
     if columns == "all":
         return frame
     further = () if schedule.placement is None else PLACEMENT_COLUMNS

@@ -147,7 +147,7 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
 
 
 def _plain(trust: Mapping[str, Any]) -> str:
-    """Say what the nearest setting without holds comes to."""
+    """Say which setting without holds is nearest, and its waits."""
     plain = trust.get("without_holds")
     if not plain:
         return ""
