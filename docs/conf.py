@@ -16,6 +16,7 @@ from pathlib import Path
 import typer
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.directives.patches import CSVTable
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
@@ -77,6 +78,19 @@ class DataSheet(SphinxDirective):
         module, _, name = self.arguments[0].rpartition(".")
         text = inspect.getdoc(getattr(importlib.import_module(module), name))
         return self.parse_text_to_nodes(as_markdown(text), allow_section_headings=True)
+
+
+class Figures(CSVTable):
+    """Show a CSV file, whose first row is the head, below a link to it."""
+
+    required_arguments = 1
+
+    def run(self):
+        """Take what is the same for all."""
+        path = self.arguments[0]
+        self.options |= {"file": path, "header-rows": 1}
+        self.arguments = [f"[{Path(path).name}]({path})"]
+        return super().run()
 
 
 class Commands(SphinxDirective):
@@ -219,6 +233,7 @@ def setup(app):
     """Register what this page defines; tables come before napoleon sorts the sections."""
     app.add_directive("data-sheet", DataSheet)
     app.add_directive("commands", Commands)
+    app.add_directive("figures", Figures)
     app.add_transform(IndexEntries)
     app.connect("source-read", resolve_links)
     app.connect("include-read", resolve_included)

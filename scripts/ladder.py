@@ -49,7 +49,7 @@ def main() -> int:
         if "classes" in options.parts:
             agents = ("SMITH-REG", ladder.GUARDED, ladder.OPEN, ladder.HEADLINE)
             for name, table in ladder.class_tables(logs, agents, options.replicas):
-                print(f"\n{name}\n\n{machine_text(table, 'markdown')}", flush=True)
+                print(f"\n{name}\n\n{machine_text(table, 'csv')}", flush=True)
     except HpcgymError as error:
         sys.exit(f"ladder: {error}")
     return 0
@@ -64,7 +64,7 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
     summary = ladder.summary_of(every, means)
     summary.to_csv(folder / "summary.csv", index=False)
     show(summary, "all logs")
-    print(f"\nsteps\n\n{machine_text(ladder.steps(every[: len(logs)]), 'markdown')}", flush=True)
+    print(f"\nsteps\n\n{machine_text(ladder.steps(every[: len(logs)]), 'csv')}", flush=True)
     for scenario in (*logs, *beside):
         show(summary, scenario)
     curve = [ladder.saf_under(one) for one in ladder.THRESHOLDS_S]
@@ -99,14 +99,14 @@ def show(summary: pd.DataFrame, scenario: str) -> None:
         | {"ratio": [ladder.cell(*ratio) for ratio in rows[[*RATIO]].itertuples(index=False)]}
         | {name: list(map(ratio_text, rows[name])) for name in RATIOS}
     )
-    print(f"\n{scenario}\n\n{machine_text(table, 'markdown')}", flush=True)
+    print(f"\n{scenario}\n\n{machine_text(table, 'csv')}", flush=True)
 
 
 def show_weeks(logs: list[Evaluation], agent: str) -> None:
     """Print by weight of the weeks, and the weeks that cost an agent most."""
-    print(f"\n{agent} by weight\n\n{machine_text(ladder.by_weight(logs, agent), 'markdown')}")
+    print(f"\n{agent} by weight\n\n{machine_text(ladder.by_weight(logs, agent), 'csv')}")
     lost = [ladder.lost_weeks(one, agent, 3) for one in logs]
-    print(f"\n{agent}, lost\n\n{machine_text(pd.concat(lost), 'markdown')}", flush=True)
+    print(f"\n{agent}, lost\n\n{machine_text(pd.concat(lost), 'csv')}", flush=True)
 
 
 if __name__ == "__main__":
