@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import reference_nodes
-import reference_nodes_trials
 from reference_nodes import (
     ConservativePass,
     DepthPass,
@@ -20,29 +19,10 @@ from reference_nodes import (
     Job,
     Machine,
     Pass,
-    Placement,
     Result,
     least,
 )
-
-
-class Outage(NamedTuple):
-    """Nodes that are down from an instant until another, and since when that is known."""
-
-    begin: int
-    end: int
-    nodes: frozenset[int]
-    announced: int = 0
-
-
-class Attempt(NamedTuple):
-    """A start and an end of a job, with the reason of the end and its nodes."""
-
-    job: int
-    start: int
-    end: int
-    reason: str
-    nodes: Placement
+from reference_nodes_lives import Attempt, Outage
 
 
 class WithOutages(reference_nodes.Simulation):
@@ -93,7 +73,8 @@ class WithOutages(reference_nodes.Simulation):
 
     def note(self, j: int, t: int, reason: str) -> None:
         """Note that the attempt of job j ends at t."""
-        self.attempts.append(Attempt(j, self.result.starts[j], t, reason, self.running[j]))
+        began = self.result.starts[j]
+        self.attempts.append(Attempt(j, began, began, t, reason, self.running[j]))
 
     def down(self, t: int) -> set[int]:
         """Return the nodes that are down at t."""
@@ -172,84 +153,6 @@ class ConservativeAhead(Ahead, ConservativePass):
     """Conservative backfilling beside outages."""
 
 
-class TrialAhead(Ahead, reference_nodes_trials.TrialPass):
-    """EASY's pass beside trials and outages."""
-
-    def until(self, j: int) -> int:
-        """Return when job j would end by its estimate if the pass started it, or let it run on."""
-        return self.end(j) if j in self.sim.on_trial else super().until(j)
-
-
-class LivesWithOutages(reference_nodes_trials.Lives):
-    """Jobs that are tried on idle nodes, some of which go down; a subclass lists the outages."""
-
-    outages: Sequence[Outage] = ()
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        """Begin with all outages to come."""
-        super().__init__(*given, **more)
-        instants = {at for o in self.outages for at in (o.begin, o.end, o.announced)}
-        self.instants = sorted(instants)
-
-    def run(self) -> Result:
-        """Handle instants until every job has ended."""
-        while self.to_come or self.running or self.waiting:
-            instants = [self.jobs[j].submit_time for j in islice(self.to_come, 1)]
-            instants += [self.end(j) for j in (*self.running, *self.on_trial)]
-            instants += [trial.taken + self.limit for trial in self.on_trial.values()]
-            self.round(min([*instants, *self.instants[:1]]))
-        return self.result
-
-    def between(self, t: int) -> set[int]:
-        """Let outages end and begin."""
-        if self.instants[:1] != [t]:
-            return set()
-        del self.instants[0]
-        down = {v for o in self.outages if o.begin <= t < o.end for v in o.nodes}
-        touched = set()
-        for j in [j for j, trial in self.on_trial.items() if down & trial.nodes.keys()]:
-            self.kill(j, t, "node down")
-            self.tried[j] -= 1  # not in vain
-            touched.add(self.component_of(j))
-        for j in [j for j, nodes in self.running.items() if down & nodes.keys()]:
-            begun = self.result.starts[j]
-            nodes = self.running[j]
-            self.attempts.append(reference_nodes_trials.Attempt(j, begun, t, "node down", nodes))
-            self.ran[j] = max(self.ran[j], t - begun)
-            self.killed_at[j] = t
-            self.finish(j)
-            self.result.starts[j] = None
-            self.result.placements[j] = {}
-            self.result.backfilled[j] = self.result.thresholded[j] = False
-            if self.requeue is None or j in self.requeue:
-                self.waiting.add(j)
-            touched.add(self.component_of(j))
-        for outage in self.outages:
-            if t in (outage.begin, outage.end, outage.announced):
-                parts = enumerate(self.machine.partitions)
-                touched |= {self.component[at] for at, part in parts if part.nodes & outage.nodes}
-        return touched
-
-    def new_pass(self, component: int, t: int) -> Any:
-        """Return a pass to make."""
-        return TrialAhead(self, component, t)
-
-    def idle(self, v: int, t: int) -> Free:
-        """Return what a trial that begins at t can have of node v, which stays up until its end."""
-        for o in self.outages:
-            if o.announced <= t < o.end and o.begin < t + self.limit and v in o.nodes:
-                return Free(0, 0, 0, False)
-        return super().idle(v, t)
-
-
-def simulate_with_trials(
-    machine: Machine, jobs: Iterable[Sequence[int]], *, outages: Sequence[Outage], **settings: Any
-) -> tuple[Result, list[reference_nodes_trials.Attempt]]:
-    """Schedule as `reference_nodes_trials.simulate` does, with outages."""
-    kind = type("Listed", (LivesWithOutages,), {"outages": tuple(outages)})
-    return reference_nodes_trials.simulate(machine, jobs, kind=kind, **settings)
-
-
 def simulate(
     machine: Machine,
     jobs: Iterable[Sequence[int]],
@@ -268,4 +171,4 @@ def simulate(
 
     Noting.outages, Noting.requeue = tuple(outages), requeue
     result = reference_nodes.simulate(machine, jobs, kind=Noting, **settings)
-    return result, sorted(made[0].attempts, key=lambda one: one[:4])
+    return result, sorted(made[0].attempts, key=lambda one: one[:5])

@@ -1,4 +1,4 @@
-"""A cap, costs, young jobs and overhead beside trials on nodes: against the reference.
+"""Trials, young jobs, a cap, costs, overhead and outages on nodes: against the reference.
 
 After every pass it is checked that no node gives more than it has, to trials either.
 """
@@ -6,25 +6,35 @@ After every pass it is checked that no node gives more than it has, to trials ei
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import hpcgym
 import reference_nodes
 import reference_nodes_lives
-import reference_nodes_trials
-from drawn_machines import Case, draw_case, draw_plain_case
-from engines import simulator_of
+from drawn_machines import Case, draw_plain_case
+from engines import simulator_of, starts_again
+from hpcgym.base.errors import HpcgymError
 from hpcgym.core.backfill import as_backfill
-from hpcgym.core.parts.outages import Outage
 from hpcgym.core.workload import Workload
-from hpcgym.schedule.attempts import COMPLETED, KILLED
+from hpcgym.schedule.attempts import COMPLETED
+from nodes_lived import (
+    CHANCES,
+    SLOW_KILLS,
+    YOUNG,
+    Lived,
+    attempts_of,
+    attempts_on,
+    check,
+    draw_hit,
+    draw_lived,
+    draw_trial,
+    draws,
+)
 from nodes_of_kernels import (
     by_reference,
     first_difference,
@@ -34,182 +44,15 @@ from nodes_of_kernels import (
     workload_of,
 )
 from reference_nodes import Job, Node
-from reference_nodes_lives import Outage as Down
 
-draws = st.integers(0, 2**40).map(Random)
-CHANCES = {"young": 0.0, "overhead": 0.0}
-"""Share of drawn modes in which young jobs give way, or that have an overhead."""
-
-
-class Lived(NamedTuple):
-    """A case, its mode, estimates, the jobs that may be killed (None = all), and what goes down."""
-
-    case: Case
-    mode: str
-    estimates: list[int]
-    requeue: list[bool] | None = None
-    outages: tuple[Down, ...] = ()
-
-    @property
-    def workload(self) -> Workload:
-        """The jobs as the package holds them."""
-        jobs = workload_of(self.case.machine, self.case.jobs)
-        return jobs if self.requeue is None else replace(jobs, requeue=np.array(self.requeue))
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """Keywords of `hpcgym.simulate`."""
-        settings = settings_of(**self.case.settings, mode=self.mode)
-        offset = self.workload.time_offset
-        events = [
-            Outage(*(at + offset for at in down[:2]), 0, down.announced + offset, [*down.nodes])
-            for down in self.outages
-        ]
-        return settings | {"estimates": self.estimates, "events": events}
-
-    def by_reference(self) -> tuple[reference_nodes.Result, Any]:
-        """Return starts and nodes, and all attempts, by the reference."""
-        allowed = None
-        if self.requeue is not None:
-            allowed = [j for j, may_be_killed in enumerate(self.requeue) if may_be_killed]
-        given = {"mode": self.mode, "requeue": allowed, "again": allowed}
-        given |= {"outages": self.outages, "estimates": self.estimates}
-        return reference_nodes_lives.simulate(*self.case[:2], **given, **self.case.settings)
-
-
-def draw_trial(random: Random, chances: dict[str, float]) -> str:
-    """Draw how jobs are tried, in times like those of the drawn jobs."""
-    stated = {"limit": random.choice((1, 2, 3, 5, 10, 20, 40)), "kills": random.choice((1, 2, 3))}
-    if random.random() < chances["young"]:
-        stated |= {
-            "young": random.choice((2, 10, 60, 200)),
-            "request": random.choice((0, 0, 5, 10)),
-            "times": random.choice((1, 2)),
-            "share": random.choice((0.25, 0.5, 1)),
-            "guarantee": random.choice((1, 2, 5, 10, 20)),
-            "victim": random.choice((0.25, 0.5, "inf", "inf")),
-        }
-    if random.random() < chances["overhead"]:
-        stated["overhead"] = random.choice((1, 1, 2, 5, 10))
-    return "trial:" + ",".join(f"{key}={value}" for key, value in stated.items())
-
-
-def draw_mode(random: Random, chances: dict[str, float]) -> str:
-    """Draw a mode with trials, of which most have a cap or costs."""
-    name = random.choice(("easy", "easy", "cost-benefit"))
-    stated: dict[str, object] = {}
-    if name == "cost-benefit":
-        stated["kappa"] = random.choice((0, 0.25, 0.25, 1, 5))
-    if random.random() < 0.6:
-        stated["cap"] = random.choice((0, 0.3, 0.5, 0.8, 0.97))
-        stated["long"] = random.choice((0, 5, 9, 12, 20))
-        some = {"by": "request", "widest": 0.4, "pressed": random.choice((0.25, 1))}
-        stated |= {key: value for key, value in some.items() if random.random() < 0.35}
-    if stated and random.random() < 0.4:
-        stated |= {"overdue": "open"} if name == "cost-benefit" or "cap" in stated else {}
-    text = ",".join(f"{key}={value}" for key, value in stated.items())
-    return f"{name}{':' * bool(text)}{text}+{draw_trial(random, chances)}"
-
-
-def draw_crowd(random: Random, *most: int) -> Case:
-    """Draw a case of a few users in which many jobs wait at once."""
-    case = draw_case(random, *most)
-    while not case.jobs:
-        case = draw_case(random, *most)
-    sooner, longer = random.choice((1, 2, 8)), random.choice((1, 1, 3))
-    jobs = []
-    for job in case.jobs:
-        limited = case.machine.partitions[job.partition].max_time_s
-        asked = job.requested_time * (1 if limited else longer)
-        begins, user = job.submit_time // sooner, random.choice((-1, 0, 1))
-        jobs.append(job._replace(submit_time=begins, requested_time=asked, user=user))
-    return case._replace(jobs=jobs)
-
-
-def draw_roomy(random: Random) -> Case:
-    """Draw narrow jobs, alike but for their times, and wide ones for few of the nodes."""
-    nodes = [Node(random.choice((2, 4, 8)), memory_mb=9) for _ in range(random.randint(2, 4))]
-    machine = reference_nodes.one_partition(nodes)
-    settings = draw_case(random).settings
-    jobs, submit_time = [], 0
-    for _ in range(random.randint(10, 40)):
-        submit_time += random.choice((0, 0, 1, 2))
-        times = submit_time, random.choice((0, 1, 3, 8, 30)), random.choice((3, 10, 60, 60))
-        chunks, cpus = random.choice((1, 1, 1, 2)), 1
-        if random.random() < 0.2:
-            cpus = max(node.cpus for node in nodes)
-        memory_mb = random.choice((0, 0, 0, 3)) if cpus == 1 else 0
-        job = Job(*times, chunks, cpus, memory_mb=memory_mb, user=random.choice((0, 1)))
-        if not reference_nodes.is_refused(machine, job, settings["placement"]):
-            jobs.append(job)
-    return Case(machine, jobs, settings)
-
-
-def draw_lived(random: Random, chances: dict[str, float] = CHANCES) -> Lived:
-    """Draw a case, and how its jobs are tried."""
-    case = draw_roomy(random) if random.random() < 0.5 else draw_crowd(random, 6, 40)
-    order = random.choice(("SMITH-URGENT", "SMITH-REG", "FCFS", case.settings["order"]))
-    kept = {key: case.settings[key] for key in ("placement", "threshold", "kill")}
-    backfill_order = random.choice((None, None, "SMITH-URGENT", "SPF"))
-    chosen = {"depth": 1, "order": order, "backfill_order": backfill_order}
-    estimates = [job.requested_time for job in case.jobs]
-    if random.random() < 0.3:
-        estimates = [random.choice((e, e, 5, 10, 20, 60)) for e in estimates]
-    flags = [random.random() < 0.8 for _ in case.jobs] if random.random() < 0.3 else None
-    case = case._replace(settings=kept | chosen)
-    return Lived(case, draw_mode(random, chances), estimates, flags)
-
-
-def draw_hit(random: Random, chances: dict[str, float] = CHANCES) -> Lived:
-    """Draw a case with outages that overlap, tie and follow each other, with trials or a cap."""
-    lived = draw_lived(random, chances)
-    nodes = range(len(lived.case.machine.nodes))
-    outages = []
-    for _ in range(random.randint(1, 5)):
-        begin = random.choice((0, 2, 5, 5, 10, 20, 20, 40, 61, 100))
-        end = begin + random.choice((1, 3, 5, 10, 20, 60))
-        down = frozenset(random.sample(nodes, random.randint(1, len(nodes))))
-        outages.append(Down(begin, end, down, random.choice((0, 0, begin // 2, begin, begin))))
-    mode = lived.mode if random.random() < 0.75 else lived.mode.partition("+")[0]
-    return lived._replace(outages=tuple(outages), mode=mode)
-
-
-def attempts_of(schedule: hpcgym.Schedule) -> list[tuple[int, int, int, int, str]]:
-    """Return attempts as rows: job, when it was placed, ran usefully and ended, and why."""
-    frame = schedule.attempts_frame()
-    row = {job: at for at, job in enumerate(schedule.workload.job_id.tolist())}
-    ends = frame["reason"].replace(KILLED, COMPLETED).tolist()
-    begin = schedule.workload.time_offset
-    times = ((frame[key] - begin).tolist() for key in ("taken_time", "start_time", "end_time"))
-    return sorted(zip([row[job] for job in frame["job_id"]], *times, ends, strict=True))
-
-
-def check(lived: Lived) -> list[tuple[int, int, int, int, str]]:
-    """Check a case against the reference; return the attempts."""
-    if not lived.case.jobs:
-        return []
-    expected, attempts = lived.by_reference()
-    lost = [-1 if start is None else start for start in expected.starts]
-    expected = expected._replace(starts=lost)
-    simulator = simulator_of(lived.workload, **lived.given)
-    assert not simulator.run()
-    assert first_difference(expected, result_of(simulator)) == ""
-    schedule = hpcgym.simulate(lived.workload, **lived.given)
-    got = attempts_of(schedule)
-    assert got == sorted(attempt[:5] for attempt in attempts)
-    return got
+KTH = "KTH-SP2-1996-2.1-cln"
+H_YOUNG = "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
+"""The mode of the agent URGENT-YOUNG."""
 
 
 @given(draws)
 def test_every_attempt_is_that_of_the_reference(random):
     check(draw_lived(random))
-
-
-YOUNG = {"young": 0.7, "overhead": 0.0}
-SLOW_KILLS = {"young": 0.6, "overhead": 1.0}
-KTH = "KTH-SP2-1996-2.1-cln"
-H_YOUNG = "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
-"""The mode of the agent URGENT-YOUNG."""
 
 
 @given(draws)
@@ -242,22 +85,6 @@ def test_drawn_cases_end_attempts_in_every_way():
     reasons = Counter(row[4] for seed in range(60) for row in check(draw_hit(Random(seed), YOUNG)))
     assert set(reasons) == {COMPLETED, "evicted", "trial over", "gave way", "node down"}
     assert min(reasons.values()) > 20
-
-
-@given(draws)
-def test_the_reference_of_plain_trials_is_this_one(random):
-    lived = draw_lived(random)
-    mode = lived.mode.partition("+")[2]
-    limit, kills = (int(part.partition("=")[2]) for part in mode.split(",")[:2])
-    settings = lived.case.settings | {"order": "SAF", "backfill_order": None}
-    allowed = None if lived.requeue is None else np.flatnonzero(lived.requeue).tolist()
-    given = {"requeue": allowed, "estimates": lived.estimates, **settings}
-    plain, attempts = reference_nodes_trials.simulate(
-        *lived.case[:2], limit=limit, kills=kills, **given
-    )
-    result, lives = reference_nodes_lives.simulate(*lived.case[:2], mode=f"easy+{mode}", **given)
-    assert plain[:4] == result[:4]
-    assert attempts == sorted((row.job, row.taken, *row[3:]) for row in lives)
 
 
 @given(draws)
@@ -317,14 +144,6 @@ def test_identical_cpus_on_one_node_give_way_as_counted_processors_do(random):
 
 
 # --- Worked by hand -------------------------------------------------------------------------------
-
-
-def attempts_on(nodes: list[Node], jobs: list[Job], mode: str, **more: Any) -> list[Any]:
-    """Return the attempts on nodes of one partition under FCFS, which are the reference's, too."""
-    settings = {"placement": "lowest", "order": "FCFS", "threshold": None, "kill": True, "depth": 1}
-    machine = reference_nodes.one_partition(nodes)
-    estimates = [job.requested_time for job in jobs]
-    return check(Lived(Case(machine, jobs, settings), mode, estimates, **more))
 
 
 GIVES_WAY = "easy+trial:young=60,request=50,share=1,guarantee=20"
@@ -425,3 +244,143 @@ def test_part_of_a_log_on_nodes_has_the_attempts_of_the_reference(real_log):
 def test_a_whole_log_on_nodes_has_the_attempts_of_the_reference(real_log):
     expected, got = attempts_on_log(log_on_nodes(real_log(KTH)), mode=H_YOUNG, order="SMITH-URGENT")
     assert got == expected
+
+
+CROSSED = [
+    Job(0, 100, 100, 1),
+    Job(1, 100, 100, 4),  # the head, from 100 on
+    Job(2, 200, 200, 1, 2),  # node 1
+    Job(3, 200, 200, 1),  # node 0
+    Job(50, 40, 40, 1, 2),
+]
+"""Jobs 2 and 3 go on trial beside job 0; at 50 job 4 backfills on node 1, where job 2 is."""
+
+
+def test_only_trials_on_the_nodes_of_a_start_end():
+    assert attempts_on([Node(2), Node(2)], CROSSED, "easy+trial")[1:] == [
+        (1, 100, 100, 200, COMPLETED),
+        (2, 2, 2, 50, "evicted"),
+        (2, 90, 90, 100, "evicted"),  # on trial again once job 4 has ended
+        (2, 200, 200, 400, COMPLETED),
+        (3, 3, 3, 100, "evicted"),
+        (3, 200, 200, 400, COMPLETED),
+        (4, 50, 50, 90, COMPLETED),
+    ]
+
+
+def test_a_job_on_trial_starts_on_its_own_nodes_and_on_no_others():
+    """At 50 job 2 takes node 1, where job 3 is on trial; the cpu left is for the pass at 60."""
+    jobs = [Job(0, 50, 1000, 1), Job(0, 50, 100, 1), Job(1, 100, 100, 5), Job(2, 200, 2000, 1)]
+    assert attempts_on([Node(2)] * 3, [*jobs, Job(60, 1, 1, 6)], "easy+trial")[3:5] == [
+        (3, 2, 2, 50, "evicted"),
+        (3, 60, 60, 260, COMPLETED),
+    ]
+
+
+def test_a_job_on_trial_that_a_pass_starts_runs_on_where_it_is():
+    """At 50 job 1 ends, so that a cpu is extra at 100, when job 2 is to start."""
+    jobs = [Job(0, 100, 100, 2), Job(0, 50, 1000, 1), Job(1, 100, 100, 5), Job(2, 200, 2000, 1)]
+    assert attempts_on([Node(2)] * 3, jobs, "easy+trial:limit=100")[2:] == [
+        (2, 100, 100, 200, COMPLETED),
+        (3, 2, 2, 202, COMPLETED),
+    ]
+
+
+def test_a_promoted_job_takes_nothing_extra_if_it_ends_in_time_by_its_trial():
+    """At 10 SAF's head is job 4, from 100 on. Job 3 ends at 97, so that job 5 may start."""
+    jobs = [
+        *(Job(0, 50, 50, 5), Job(0, 100, 100, 3), Job(1, 10, 10, 7), Job(2, 90, 95, 1)),
+        *(Job(10, 1, 1, 9), Job(10, 1000, 1000, 1)),
+    ]
+    requeue = [True] * 5 + [False]  # job 5 is not tried
+    attempts = attempts_on([Node(10)], jobs, "easy+trial:limit=20", order="SAF", requeue=requeue)
+    assert attempts[3:] == [
+        (3, 2, 2, 92, COMPLETED),
+        (4, 100, 100, 101, COMPLETED),
+        (5, 10, 10, 1010, COMPLETED),
+    ]
+
+
+def test_users_who_do_not_take_part_are_not_tried():
+    jobs = [Job(0, 100, 100, 1), Job(1, 100, 100, 4), Job(2, 20, 200, 1)]
+    workload = workload_of(reference_nodes.one_partition([Node(2), Node(2)]), jobs)
+    for mode, start in (("easy+trial", 2), ("easy+trial:users=0", 200)):
+        assert hpcgym.simulate(workload, backfill=mode).start_time[2] == start
+
+
+# --- Properties of trials -------------------------------------------------------------------------
+
+
+def draw_tried(random: Random) -> Lived:
+    """Draw a case with plain trials, in an order that each component goes by alone."""
+    lived = draw_lived(random)
+    chosen = {"order": random.choice(("FCFS", "SAF", "WFP3")), "backfill_order": None}
+    case = lived.case._replace(settings=lived.case.settings | chosen)
+    return lived._replace(case=case, mode=f"easy+{draw_trial(random, CHANCES)}")
+
+
+@given(draws)
+def test_a_component_tries_jobs_as_a_machine_alone_does(random):
+    lived = draw_tried(random)
+    attempts = check(lived)
+    component = reference_nodes.components(lived.case.machine)
+    for one in set(component):
+        rows = [j for j, job in enumerate(lived.case.jobs) if component[job.partition] == one]
+        if not rows:
+            continue
+        flags = None if lived.requeue is None else [lived.requeue[j] for j in rows]
+        case = lived.case._replace(jobs=[lived.case.jobs[j] for j in rows])
+        alone = Lived(case, lived.mode, [lived.estimates[j] for j in rows], flags)
+        rows_of = {j: at for at, j in enumerate(rows)}
+        own = [(rows_of[job], *rest) for job, *rest in attempts if job in rows_of]
+        assert attempts_of(hpcgym.simulate(alone.workload, **alone.given)) == sorted(own)
+
+
+@given(draws)
+def test_where_no_job_may_be_killed_jobs_start_as_under_easy(random):
+    lived = draw_tried(random)
+    if not lived.case.jobs:
+        return
+    lived = lived._replace(requeue=[False] * len(lived.case.jobs))
+    with_trials = hpcgym.simulate(lived.workload, **lived.given)
+    easy = hpcgym.simulate(lived.workload, **lived.given | {"backfill": "easy"})
+    assert first_difference(result_of(easy), result_of(with_trials)) == ""
+
+
+@given(draws)
+def test_invariants_hold_where_jobs_are_picked_and_nothing_is_read_before_it_is_written(random):
+    lived = draw_tried(random)
+    if not lived.case.jobs:
+        return
+    simulator = simulator_of(lived.workload, **lived.given, decide="event")
+    while simulator.run():
+        if random.random() < 0.7:
+            simulator.pick(random.choice(simulator.waiting.tolist()))
+    assert (simulator.start_time >= lived.workload.submit_time).all()
+    simulator = simulator_of(lived.workload, **lived.given)
+    simulator.run()
+    starts = simulator.start_time.tolist()
+    assert starts_again(simulator) == starts
+
+
+@pytest.mark.parametrize("resource", [0, 1, 2])
+def test_a_node_that_counts_something_else_as_lent_is_found_broken(resource):
+    jobs = [Job(0, 100, 100, 1), Job(1, 100, 100, 4), Job(2, 200, 200, 1), Job(50, 40, 400, 1, 2)]
+    workload = workload_of(reference_nodes.one_partition([Node(2), Node(2)]), jobs)
+    simulator = simulator_of(workload, decide="event", backfill="easy+trial")
+    while simulator.run() and simulator.now < 50:
+        pass
+    assert simulator.state.lent_on[0].sum() == 1
+    simulator.state.lent_on[0, 0, resource] += 1
+    with pytest.raises(HpcgymError, match="jobs use more of a node than it has"):
+        simulator.run()
+
+
+def test_many_policies_at_once_measure_what_each_simulation_does():
+    workload = workload_of(reference_nodes.one_partition([Node(2), Node(2)]), CROSSED)
+    assert hpcgym.simulate(workload, backfill="easy+trial").metrics()["kills_per_job"] > 0
+    many = hpcgym.simulate_many([workload], ["FCFS", "SAF"], backfill="easy+trial")
+    for column, policy in enumerate(("FCFS", "SAF")):
+        alone = hpcgym.simulate(workload, policy, backfill="easy+trial").metrics()
+        for key in ("mean_bsld", "n_backfilled", "makespan"):
+            assert many[key][0, column] == pytest.approx(alone[key], rel=1e-12)
