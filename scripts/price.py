@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from hpcgym.agent.price import PriceNet, PriceRule
+from hpcgym.evaluation.gap import gap_closed
 from hpcgym.evaluation.statistics import mean_of
 from research.price import (
     BEST,
@@ -37,7 +38,7 @@ from research.price import (
     rules_of_the_shelf,
 )
 
-EACH = 25
+EACH = 5
 """One week in so many gets a plan that is played at other run times."""
 
 FEW = 100
@@ -84,11 +85,11 @@ def plan(part: str) -> None:
     for week in Weeks(part).numbers[::EACH]:
         found.append(other_run_times(week, agents, begins_of(rules)))
         print(week, " ".join(f"{value:+.3f}" for value in found[-1]), flush=True)
-    names = [
-        f"{name}{where}" for where in ("", " at other run times") for name in (*agents, "plan")
-    ]
-    for name, values in zip(names, np.transpose(found), strict=True):
-        print(f"{name}: {mean_of(values)}")
+    wheres = ("", " at other run times")
+    for where, values in zip(wheres, np.split(np.transpose(found), len(wheres)), strict=True):
+        for name, column in zip((*agents, "plan"), values, strict=True):
+            print(f"{name}{where}: {mean_of(column)}")
+        print(f"gap closed{where}: {gap_closed(*values, np.ones(len(found)))}")
 
 
 def main() -> None:
