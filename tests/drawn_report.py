@@ -48,7 +48,7 @@ def drawn_report(seed=7, *, hours=YEAR_HOURS, users=300, days=12, jobs=1_000):
             "users": users,
             "utilisation": 0.81,
             "notes": ["left out: gang scheduling, no nodes"],
-            "read": ["acct.txt: sacct", "rows 290000, of which 284760 are runs of jobs"],
+            "read": ["acct.txt: sacct", "rows 290000, of which 284760 are attempts"],
         },
         "answer": [
             "From 2 July 2025 to 31 December 2025, 142,380 jobs waited 4.2 h in the mean; the "

@@ -12,43 +12,25 @@ from hpcgym.cli import options
 from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.show import echo, echo_prose
 
-TOLD: dict[str, tuple[Any, Any]] = {
+_TOLD = {
     "scheduler": (
-        Annotated[
-            str | None,
-            typer.Option(
-                metavar="FILE|POLICY",
-                help="What orders and backfills: a slurm.conf, what scontrol show config prints, "
-                "or a policy, such as fair-share.",
-            ),
-        ],
-        None,
+        *(
+            str,
+            "FILE|POLICY",
+            "What orders and backfills: a slurm.conf, what scontrol show config ",
+        ),
+        "prints, or a policy, such as fair-share.",
     ),
-    "shares": (
-        Annotated[
-            Path | None,
-            typer.Option(metavar="FILE", help="With a --scheduler file: sshare -l -a -P."),
-        ],
-        None,
-    ),
-    "limits": (
-        Annotated[
-            str | None,
-            typer.Option(metavar="FILES", help="assoc.txt,qos.txt, which sacctmgr show prints."),
-        ],
-        None,
-    ),
+    "shares": (Path, "FILE", "With a --scheduler file: sshare -l -a -P."),
+    "limits": (str, "FILES", "assoc.txt,qos.txt, which sacctmgr show prints."),
     "outages": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                metavar="FILE",
-                help="What scontrol show reservation or show node prints, or a table: from, to, "
-                "processors or nodes, announced.",
-            ),
-        ],
-        None,
+        *(Path, "FILE", "What scontrol show reservation or show node prints, or a table: "),
+        "from, to, processors or nodes, announced.",
     ),
+}
+TOLD: dict[str, tuple[Any, Any]] = {
+    name: (Annotated[kind | None, typer.Option(metavar=metavar, help="".join(text))], None)
+    for name, (kind, metavar, *text) in _TOLD.items()
 }
 """What a site says of its scheduler: type and default of each option."""
 
@@ -71,6 +53,15 @@ def write_report(
         str,
         typer.Option(metavar="KIND", help="What replaces limits that are missing: max, tsafrir."),
     ] = "max",
+    machine2: Annotated[
+        Path | None,
+        typer.Option(
+            "--machine2",
+            rich_help_panel=options.LOG,
+            metavar="FILE",
+            help="Another machine or layout of partitions, as --machine takes it, to be tried.",
+        ),
+    ] = None,
     names: Annotated[
         bool,
         typer.Option("--names", help="Show users, accounts and job names; default hashes of them."),
@@ -107,7 +98,13 @@ def write_report(
     if machine is None and processors is None and options.lists_nodes(scheduler):
         machine = Path(str(scheduler))
     how = Reading(
-        options.read_machine(machine), processors, timezone, counted_from, missing_request, names
+        options.read_machine(machine),
+        processors,
+        timezone,
+        counted_from,
+        missing_request,
+        names,
+        options.read_machine(machine2),
     )
     in_files = scheduler is not None and Path(scheduler).is_file()
     idle = {"processors": options.idle_on_machine(machine)["processors"]}

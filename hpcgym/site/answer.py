@@ -17,8 +17,17 @@ from hpcgym.base.text_table import duration
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.evaluation.store import Store
 from hpcgym.site import details
-from hpcgym.site.comparison import RECORDED, TODAY, UNTOLD, Comparison, compare, option_rows
+from hpcgym.site.comparison import (
+    RECORDED,
+    TODAY,
+    UNTOLD,
+    Comparison,
+    compare,
+    most_helpful,
+    option_rows,
+)
 from hpcgym.site.fidelity import JITTER_S, find_setting, trust
+from hpcgym.site.groups import group_text
 from hpcgym.site.log import Reading, SiteLog, read_site_log
 from hpcgym.site.markup import hours
 from hpcgym.site.option_table import span
@@ -109,6 +118,7 @@ def _settings(today: str, how: Reading, told: Told) -> dict[str, str]:
     return {
         "today's scheduler": today,
         "told of the scheduler": ", ".join([*told.files, *told.notes]) or "nothing",
+        "jobs": "each attempt is one: what was put back and started anew is several",
         "run times": "as recorded, also beyond the limit",
         "waits count from": how.counted_from,
         "time zone": how.timezone or "as the machine that read it",
@@ -121,7 +131,7 @@ def _settings(today: str, how: Reading, told: Told) -> dict[str, str]:
 
 
 def sentences(
-    log: SiteLog, rows: Sequence[Mapping[str, Any]], trusted: Mapping[str, Any], best: str | None
+    log: SiteLog, rows: Sequence[dict[str, Any]], trusted: Mapping[str, Any], best: str | None
 ) -> list[str]:
     """Return what would help most, who would lose by it, and what happened, in three sentences."""
     by_id = {row["id"]: row for row in rows}
@@ -131,11 +141,11 @@ def sentences(
         f"{_span(log)}, {n} waited {hours(recorded)} in the mean; the simulation nearest to it "
         f"({trusted['setting']}) says {hours(today)}."
     )
-    better = [row for row in rows if row["told"] == "better" and row["group"] != "simulated only"]
-    row = max(better, key=lambda row: row["gain_h"], default=by_id.get(best or ""))
+    row = most_helpful(rows) or by_id.get(best or "")
     if row is None:
         return ["No other order could be simulated.", "", happened]
-    helps = "" if any(row["group"] == "order" for row in better) else "No order is told to help. "
+    orders = [each["told"] for each in rows if each["group"] == "order"]
+    helps = "" if "better" in orders else "No order is told to help. "
     first = helps + _of_best(row, today, trusted)
     group = row["worst_group"]
     if row["told"] == UNTOLD:
@@ -144,7 +154,7 @@ def sentences(
         third = "No group of 30 jobs or more would wait longer by more than the simulation misses."
     else:
         third = (
-            f"Those who lose most are jobs of {_group(group)}: {group['n']:,} jobs, "
+            f"Those who lose most are jobs of {group_text(group)}: {group['n']:,} jobs, "
             f"{hours(group['change_h'])} longer in the mean; {row['losers']:.0%} of all jobs would "
             "wait over 10 minutes longer."
         )
@@ -157,18 +167,14 @@ def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any])
     misfit, noise = trusted["misfit_h"], trusted["noise_h"]
     what = f"misses {hours(misfit)}" if misfit >= noise else f"has a noise of {hours(noise)}"
     least = f"the simulation {what}"
-    between = (
-        ""
-        if interval is None
-        else f" (95% interval {_signed(interval, gain)} for weeks like these)"
-    )
-    change = (
-        f"{hours(row['wait']['mean'])}, {hours(abs(gain))} {_less(gain)} than the simulated "
-        f"{hours(today_h)}"
-    )
+    ends = () if interval is None else sorted(end if gain >= 0 else -end for end in interval)
+    between = f" (95% interval {span(*ends)} for weeks like these)" if ends else ""
+    less = f"{hours(abs(gain))} {'less' if gain >= 0 else 'longer'}"
+    change = f"{hours(row['wait']['mean'])}, {less} than the simulated {hours(today_h)}"
     if row["told"] != UNTOLD:
         name = row["name"] if row["group"] == "order" else f"{row['name']} ({row['what']})"
-        return f"Under {name} jobs would wait {change}{between}; {least}."
+        under = "On" if row["group"] == "machine" else "Under"
+        return f"{under} {name} jobs would wait {change}{between}; {least}."
     if trusted["verdict"] == "far":
         why = f"but {least}, and is far from what was recorded"
     elif abs(gain) <= max(misfit, noise):
@@ -183,10 +189,6 @@ def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any])
     )
 
 
-def _signed(interval: Sequence[float], gain: float) -> str:
-    return span(*sorted(end if gain >= 0 else -end for end in interval))
-
-
 def _span(log: SiteLog) -> str:
     """Say which time the judged half is."""
     begin, end = log.begin + log.split, log.begin + int(log.workload.submit_time[-1])
@@ -194,12 +196,3 @@ def _span(log: SiteLog) -> str:
         return f"In the last {duration(end - begin)} of the log"
     first, last = (datetime.fromtimestamp(second, UTC) for second in (begin, end))
     return f"From {first:%-d %B %Y} to {last:%-d %B %Y}"
-
-
-def _less(gain: float) -> str:
-    return "less" if gain >= 0 else "longer"
-
-
-def _group(group: Mapping[str, Any]) -> str:
-    by, name = str(group["by"]), str(group["name"])
-    return {"cpus": f"{name} cpus", "limit": f"a limit of {name}"}.get(by, f"{by} {name}")

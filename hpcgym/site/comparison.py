@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from hpcgym.site.groups import Grouping, groupings_of
 from hpcgym.site.log import SiteLog
 from hpcgym.site.options import Option, options_beside, setting_text
 from hpcgym.site.outcome import BoolArray, FloatArray, Outcome
+from hpcgym.site.rules import rules_beside
 
 TOLD_H = 1 / 6  # a job whose wait changes by less than this neither wins nor loses, h
 FEWEST_OF_GROUP = 30  # smaller groups of jobs are not named as those that lose most
@@ -37,7 +39,7 @@ class Comparison:
     fidelity: Fidelity
     outcomes: dict[str, Outcome]
     options: dict[str, Option]
-    left_out: tuple[str, ...]  # options that this machine refuses, and why
+    left_out: tuple[str, ...]  # options that cannot be simulated, and why
 
     def gain_h(self, option: str, jobs: BoolArray) -> float:
         """Return how much less some jobs wait than today, in the mean, h."""
@@ -88,9 +90,14 @@ class Comparison:
 def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Comparison:
     """Simulate every option."""
     is_known, held = not log.machine_is_guess, fidelity.simulated.workload
-    tried = list(options_beside(fidelity.settings, held, is_machine_known=is_known))
+    every: list[Option | str] = [
+        *options_beside(fidelity.settings, held, is_machine_known=is_known),
+        *rules_beside(fidelity.settings, log),
+    ]
+    tried = [option for option in every if isinstance(option, Option)]
+    left_out = [said for said in every if isinstance(said, str)]
     outcomes = {RECORDED: fidelity.recorded, TODAY: fidelity.simulated}
-    options, left_out = {}, []
+    options = {}
     with steps(len(tried), "trying what might be", "options") as progress:
         for option in tried:
             jobs = held if option.change is None else option.change(held)
@@ -120,11 +127,19 @@ def option_rows(comparison: Comparison) -> list[dict[str, Any]]:
     best = {comparison.best(simulated_only=False), comparison.best(simulated_only=True)}
     rows = []
     for key, (name, group, what, settings) in heads.items():
-        first = group in ("today", "order") or key in best
+        first = group in ("today", "order") or key in best or key == "machine2"
         row = {"id": key, "name": name, "group": group, "first": first, "what": what}
         row |= {"settings": settings, **comparison.outcomes[key].summary(judged)}
         rows.append(row | (_change(comparison, key) if group != "today" else _NO_CHANGE))
+    if helps := most_helpful(rows):
+        helps["first"] = True
     return rows
+
+
+def most_helpful(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the row of what a site can set that is told to help most; None: none is."""
+    better = [row for row in rows if row["told"] == "better" and row["group"] != "simulated only"]
+    return max(better, key=lambda row: float(row["gain_h"]), default=None)
 
 
 _NO_CHANGE = dict.fromkeys(("gain_h", "interval_h", "told", "losers", "winners", "worst_group"))

@@ -88,7 +88,7 @@ def find_setting(
     recorded = Outcome.recorded(log.workload)
     fit = Fit(log, basis, told or Told(), store)
     noise = []
-    with steps(COPIES, "measuring the noise", "runs") as progress:
+    with steps(COPIES, "measuring the noise", "simulations") as progress:
         for copy in range(COPIES):
             noise.append(_moved(fit.nearest.outcome, fit.nearest.candidate.settings, copy, store))
             progress.advance()

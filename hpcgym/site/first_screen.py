@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hpcgym.site.groups import group_text
 from hpcgym.site.markup import (
     Cell,
     Markup,
@@ -19,7 +20,7 @@ from hpcgym.site.markup import (
     table,
     tag,
 )
-from hpcgym.site.option_table import gain, row_class, told, waits
+from hpcgym.site.option_table import FIRST_HEADS, gain, row_class, told, waits
 from hpcgym.site.pictures import IntervalScale, pair
 
 VERDICTS = {
@@ -31,34 +32,18 @@ VERDICTS = {
 UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|d)\b)")
 """What stands between a number and its unit, and must not break."""
 
-HEADS = (
-    "option",
-    "mean wait",
-    "median",
-    "9 in 10\nwait less",
-    "gain a job\n95% interval",
-    "less wait →",
-    "told",
-    "who loses most",
-)
-
 
 def first_screen(report: Mapping[str, Any]) -> Markup:
     """Return the head of the page."""
-    return tag(
-        "header",
-        _masthead(report),
-        _answer(report.get("answer") or []),
-        _trust_strip(report.get("trust"), report.get("log") or {}),
-        _first_table(report),
-        class_="first",
-    )
+    strip = _trust_strip(report.get("trust"), report.get("log") or {})
+    parts = (_masthead(report), _answer(report.get("answer") or []), strip, _first_table(report))
+    return tag("header", *parts, class_="first")
 
 
 def _masthead(report: Mapping[str, Any]) -> Markup:
     log = report.get("log") or {}
     facts = [
-        f"{number(log.get('n_jobs'))} jobs",
+        f"Whole log: {number(log.get('n_jobs'))} jobs",
         f"{number(log['users'])} users" if log.get("users") else None,
         f"{log['machine']}{', a guess' if log.get('machine_is_guess') else ''}"
         if log.get("machine")
@@ -67,63 +52,43 @@ def _masthead(report: Mapping[str, Any]) -> Markup:
         " to ".join(date(log.get(end), log.get("utc", False)) for end in ("begin", "end")),
         f"report of {report['made']}" if report.get("made") else None,
     ]
-    return tag(
-        "div",
-        tag("h1", str(report["title"])),
-        tag("ul", *[tag("li", fact) for fact in facts if fact], class_="facts"),
-        class_="masthead",
-    )
+    listed = tag("ul", *[tag("li", fact) for fact in facts if fact], class_="facts")
+    return tag("div", tag("h1", str(report["title"])), listed, class_="masthead")
 
 
 def _answer(sentences: Sequence[str]) -> Markup:
     lines = [tag("p", UNIT.sub("\u00a0", sentence)) for sentence in sentences if sentence]
-    return tag(
-        "div", *(lines or [tag("p", "The report has no answer.")]), id="answer", class_="answer"
-    )
+    shown = lines or [tag("p", "The report has no answer.")]
+    return tag("div", *shown, id="answer", class_="answer")
 
 
 def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Markup:
     """Return how near the simulation comes to the log."""
     if not trust:
         words = "How near the simulation comes is not known: the log has no starts to compare with."
-        return tag(
-            "section", tag("p", words), class_="trust none", aria_label="How far to trust it"
-        )
+        label = "How far to trust it"
+        return tag("section", tag("p", words), class_="trust none", aria_label=label)
     verdict = str(trust.get("verdict"))
     word, means = VERDICTS.get(verdict, (verdict, ""))
     recorded, simulated = trust.get("recorded") or {}, trust.get("simulated") or {}
-    cells = [
-        tag(
-            "div",
-            tag("dt", "How near the simulation comes"),
-            tag("dd", tag("b", word, class_="verdict"), _meter(verdict)),
-            tag("dd", f"It misses {hours(trust.get('misfit_h'))}. {means}", class_="note"),
-            class_=f"cell lead {verdict if verdict in VERDICTS else ''}".strip(),
-        )
-    ]
-    for title, key in (
-        ("Mean wait", "mean"),
-        ("Median wait", "median"),
-        ("9 in 10 wait less than", "p90"),
-    ):
+    note = f"It misses {hours(trust.get('misfit_h'))}. {means}"
+    meter = tag("dd", tag("b", word, class_="verdict"), _meter(verdict))
+    lead = f"cell lead {verdict if verdict in VERDICTS else ''}".strip()
+    near = (tag("dt", "How near the simulation comes"), meter, tag("dd", note, class_="note"))
+    cells = [tag("div", *near, class_=lead)]
+    titles = {"mean": "Mean wait", "median": "Median wait", "p90": "9 in 10 wait less than"}
+    for key, title in titles.items():
         cells.append(_cell(title, pair(recorded.get(key), simulated.get(key))))
     correlation = trust.get("correlation")
     facts = [
-        (
-            "Correlation of queues",
-            number(correlation, 2) if is_known(correlation) else "not known",
-        ),
+        ("Correlation of queues", number(correlation, 2) if is_known(correlation) else "not known"),
         ("Same class of waits", share(trust.get("same_class"))),
         ("Noise of simulation", hours(trust.get("noise_h"))),
-        (
-            "Waiting no order changes",
-            share(trust["fixed_share"]) if is_known(trust.get("fixed_share")) else "not known",
-        ),
-        (
-            "Waiting of jobs at limits",
-            share(trust["limited_share"]) if is_known(trust.get("limited_share")) else "not known",
-        ),
     ]
+    of_whole = {"fixed_share": "Waiting no order changes", "limited_share": "Waiting at limits"}
+    for key, title in of_whole.items():
+        value = share(trust[key]) if is_known(trust.get(key)) else "not known"
+        facts.append((f"{title}, whole log", value))
     if is_known(trust.get("held_share")):
         facts.append(("Waiting of jobs held as recorded", share(trust["held_share"])))
     if n := trust.get("overfull_jobs"):
@@ -186,40 +151,21 @@ def _first_table(report: Mapping[str, Any]) -> Markup:
     misfit = (report.get("trust") or {}).get("misfit_h")
     scale = IntervalScale(rows, misfit)
     lines = [
-        [
-            _name(row),
-            *waits(row),
-            gain(row),
-            Cell(scale.picture(row) or "", class_="picture"),
-            told(row),
-            _loser(row),
-        ]
+        [*(_name(row), *waits(row), gain(row), scale.cell(row), told(row), _loser(row))]
         for row in rows
     ]
     classes = [row_class(row, report.get("best")) for row in rows]
-    key = tag(
-        "p",
-        tag("span", class_="swatch band"),
-        f"within {hours(misfit)}, what the simulation misses: not distinguishable. "
-        if is_known(misfit)
-        else "",
-        "Gains are against simulated today.",
-        class_="key",
-    )
-    return join(
-        [
-            table("Options, in short", HEADS, [Rows(lines, classes=classes)], class_="scroll main"),
-            key,
-        ]
-    )
+    within = f"within {hours(misfit)}, what the simulation misses: not distinguishable. "
+    said = (within if is_known(misfit) else "", "Gains are against simulated today.")
+    drawn = Rows(lines, classes=classes)
+    whole = table("Options, in short", FIRST_HEADS, [drawn], class_="scroll main")
+    return join([whole, tag("p", tag("span", class_="swatch band"), *said, class_="key")])
 
 
 def _name(row: Mapping[str, Any]) -> Cell:
     kind = tag("em", "simulated only") if row.get("group") == "simulated only" else None
-    what = tag("small", row.get("what"))
-    return Cell(
-        join([tag("span", row["name"], class_="option"), kind, what]), str(row["name"]), "name"
-    )
+    shown = join([tag("span", row["name"], class_="option"), kind, tag("small", row.get("what"))])
+    return Cell(shown, str(row["name"]), "name")
 
 
 def _loser(row: Mapping[str, Any]) -> Cell:
@@ -227,7 +173,5 @@ def _loser(row: Mapping[str, Any]) -> Cell:
     group = row.get("worst_group")
     if not group:
         return Cell("nobody told" if row.get("told") else "", None, "loser")
-    names = {"cpus": f"{group['name']} cpus", "limit": f"limit {group['name']}"}
-    name = names.get(group["by"], f"{group['by']} {group['name']}")
     small = tag("small", f"{number(group['n'])} jobs, {hours(group['change_h'])} more")
-    return Cell(join([tag("span", name), small]), group["change_h"], "loser")
+    return Cell(join([tag("span", group_text(group)), small]), group["change_h"], "loser")

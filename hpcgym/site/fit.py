@@ -76,7 +76,9 @@ class Fit:
 
     def __post_init__(self) -> None:
         every = list(candidates(self.log, self.basis, self.told))
-        with steps(2 * len(every), "looking for the site's setting", "runs") as self._progress:
+        with steps(
+            2 * len(every), "looking for the site's setting", "simulations"
+        ) as self._progress:
             self._search(every, self.log.workload)
             self.without_holds = self.nearest
             if self.nearest.apart > ENOUGH:

@@ -18,6 +18,7 @@ from hpcgym.site.markup import (
     tag,
 )
 from hpcgym.site.option_table import Report, names_of
+from hpcgym.site.option_table import told as _told
 from hpcgym.site.pictures import told_class
 
 WAIT_CLASSES = (1 / 60, 5 / 60, 0.25, 1, 4, 12, 24, 72)
@@ -36,19 +37,14 @@ def heat_maps(report: Report) -> Markup | None:
     names = names_of(report)
     maps = [_heat_map(names.get(key, key), key, heat, grid) for key, grid in heat["waits"].items()]
     keys = [tag("span", name, class_=f"h{i}") for i, name in enumerate(WAIT_CLASS_NAMES)]
-    return join(
-        [
-            tag(
-                "p",
-                "Mean wait of jobs by how many cpus they ask for (down) and for how long (across). "
-                f"Cells of fewer than {FEW} jobs are hatched.",
-                class_="lede",
-            ),
-            tag("div", id="heat-choice", class_="controls js-only"),
-            tag("div", *maps, class_="maps", id="heat-maps"),
-            tag("p", "wait up to", *keys, class_="legend heat-key"),
-        ]
+    words = (
+        "Mean wait of jobs by how many cpus they ask for (down) and for how long (across). "
+        f"Cells of fewer than {FEW} jobs are hatched."
     )
+    choice = tag("div", id="heat-choice", class_="controls js-only")
+    drawn = tag("div", *maps, class_="maps", id="heat-maps")
+    key = tag("p", "wait up to", *keys, class_="legend heat-key")
+    return join([tag("p", words, class_="lede"), choice, drawn, key])
 
 
 def _heat_map(name: str, key: str, heat: Report, grid: Sequence[Sequence[float | None]]) -> Markup:
@@ -88,46 +84,29 @@ def groups(report: Report) -> Markup | None:
         return None
     whole = tables.get("cpus") or next(iter(tables.values()))  # every job has a size
     total = sum(row.get("core_hours") or 0.0 for row in whole)
-    panels = [
-        tag(
-            "div",
-            tag("h3", GROUPS[by]),
-            _group_table(report, by, rows, total),
-            class_="panel",
-            id=f"group-{by}",
-            data_title=f"{GROUPS[by]} ({len(rows)})",
-        )
-        for by, rows in tables.items()
-    ]
+    panels = []
+    for by, rows in tables.items():
+        shown = (tag("h3", GROUPS[by]), _group_table(report, by, rows, total))
+        title = f"{GROUPS[by]} ({len(rows)})"
+        panels.append(tag("div", *shown, class_="panel", id=f"group-{by}", data_title=title))
     words = "Mean waits. What cannot be told from what the simulation misses is grey."
-    return join(
-        [
-            tag("p", words, class_="lede"),
-            tag("div", *panels, class_="tabs", data_label="Groups of jobs"),
-        ]
-    )
+    tabs = tag("div", *panels, class_="tabs", data_label="Groups of jobs")
+    return join([tag("p", words, class_="lede"), tabs])
 
 
 def _group_table(report: Report, by: str, rows: Sequence[Report], total: float) -> Markup:
     """Return a table of groups, those with most cpu-hours first; all jobs have `total`."""
-    names, others = (
-        names_of(report),
-        [key for key in (report.get("best"), report.get("best_any")) if key],
-    )
-    others = list(dict.fromkeys(others))
+    names, best = names_of(report), (report.get("best"), report.get("best_any"))
+    others = list(dict.fromkeys(key for key in best if key))
     heads = [by, "jobs", "cpu-hours", "of all", "recorded", names.get("today", "today")]
     for key in others:
         heads += [names.get(key, key), "gain", "told"]
-    ranked = (
-        rows
-        if by in ("cpus", "limit")
-        else sorted(rows, key=lambda row: -(row.get("core_hours") or 0.0))
-    )
+    ranked = list(rows)
+    if by not in ("cpus", "limit"):
+        ranked.sort(key=lambda row: -(row.get("core_hours") or 0.0))
     lines = [_group_row(row, others, total) for row in ranked]
-    dim = [
-        "dim" if others and (row.get("told") or {}).get(others[0]) == "not distinguishable" else ""
-        for row in ranked
-    ]
+    told = [others and (row.get("told") or {}).get(others[0]) for row in ranked]
+    dim = ["dim" if word == "not distinguishable" else "" for word in told]
     return table(GROUPS[by], heads, [Rows(lines, classes=dim)], class_="scroll tall filtered")
 
 
@@ -146,11 +125,6 @@ def _group_row(row: Report, others: Sequence[str], total: float) -> list[Cell]:
     for key in others:
         wait, word = means.get(key), (row.get("told") or {}).get(key)
         less = today - wait if today is not None and wait is not None else None
-        cells += [
-            Cell(hours(wait), wait, "n"),
-            Cell(change(less), less, f"n {told_class(word)}"),
-            Cell(
-                tag("span", word, class_=f"pill {told_class(word)}") if word else "", word, "told"
-            ),
-        ]
+        cells += [Cell(hours(wait), wait, "n"), Cell(change(less), less, f"n {told_class(word)}")]
+        cells.append(_told({"told": word}))
     return cells

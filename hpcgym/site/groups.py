@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +60,12 @@ class Grouping:
         apart = np.abs(first[orders[0]] - second[orders[1]])
         sums = np.bincount(self.codes[orders[0]], apart, minlength=len(self.names))
         return sums / self.n
+
+
+def group_text(group: Mapping[str, Any]) -> str:
+    """Name a group of jobs, by what groups them and its own name."""
+    by, name = str(group["by"]), str(group["name"])
+    return {"cpus": f"{name} cpus", "limit": f"a limit of {name}"}.get(by, f"{by} {name}")
 
 
 def groupings_of(log: SiteLog) -> list[Grouping]:

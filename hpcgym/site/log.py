@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.base.errors import TraceError
+from hpcgym.core.columns import NODE_COLUMNS
 from hpcgym.core.workload import Workload
 from hpcgym.machine import Machine
 from hpcgym.trace.accounting import anonymise, read_accounting
@@ -47,6 +49,7 @@ class SiteLog:
     limited_share: float | None
     # Share that each used of the memory it asked for, at most 1; NaN = not stated.
     memory_use: NDArray[np.float64]
+    elsewhere: Workload | None = None  # the jobs on the machine of `Reading.machine2`
 
     @property
     def split(self) -> int:
@@ -77,6 +80,7 @@ class Reading:
         missing_request: What replaces limits that are not recorded, as of `hpcgym.trace.clean`.
         keep_names: Whether users, accounts and job names stay; else hashes replace them, by a key
             that is not kept.
+        machine2: Another machine or layout of partitions, to be tried beside today's.
     """
 
     machine: Machine | None = None
@@ -85,6 +89,7 @@ class Reading:
     counted_from: str = "eligible"
     missing_request: str = "max"
     keep_names: bool = False
+    machine2: Machine | None = None
 
 
 def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None = None) -> SiteLog:
@@ -132,7 +137,42 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
         GUESSED_SIZE in report.machine_source,
         *shares,
         memory_use[jobs.source_row],
+        None if how.machine2 is None else _elsewhere(paths, how, jobs),
     )
+
+
+_OF_MACHINES = ("processors", "machine", "machine_processors", *NODE_COLUMNS)
+
+
+def _elsewhere(paths: Sequence[Path], how: Reading, jobs: Workload) -> Workload:
+    """Return jobs on the other machine, which must have room for all of them.
+
+    Raises:
+        TraceError: A job cannot run there.
+    """
+    log, lines, *_ = _read(paths, replace(how, machine=how.machine2))
+    kind = cast(MissingRequest, how.missing_request)
+    there, report = clean(log, missing_request=kind, machine=how.machine2)
+    rows: dict[tuple[int, int], list[int]] = {}
+    for row, key in enumerate(_keys(there)):
+        rows.setdefault(key, []).append(row)
+    found = [rows[key].pop(0) if rows.get(key) else -1 for key in _keys(jobs)]
+    if lacks := found.count(-1):
+        said = (line.strip() for line in (*lines, *str(report).splitlines()))
+        whys = [line for line in said if re.search("not of the machine|cannot run|larger", line)]
+        raise TraceError(
+            f"{paths[0]}: {lacks} of {len(jobs)} jobs cannot run on {how.machine2}, the first job "
+            f"{jobs.job_id[found.index(-1)]}: {'; '.join(whys)}"
+        )
+    told = {key: getattr(there, key) for key in _OF_MACHINES}
+    arrays = {key: value[found] for key, value in told.items() if isinstance(value, np.ndarray)}
+    return replace(jobs, **told | arrays)
+
+
+def _keys(jobs: Workload) -> list[tuple[int, int]]:
+    """Return each job's id and its submission, by which two readings of a log share it."""
+    begin = jobs.time_offset if jobs.unix_start is None else jobs.unix_start
+    return list(zip(jobs.job_id.tolist(), (begin + jobs.submit_time).tolist(), strict=True))
 
 
 def _memory_use(log: SwfLog) -> tuple[NDArray[np.float64], list[str]]:

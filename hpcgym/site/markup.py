@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -194,8 +193,3 @@ def date(seconds: float | None, utc: bool) -> str:
     if not utc:
         return f"day {int(seconds // 86400) + 1:,}"
     return f"{datetime.fromtimestamp(seconds, UTC):%-d %B %Y}"
-
-
-def slug(text: str) -> str:
-    """Return a text as a part of an element's id."""
-    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")

@@ -36,17 +36,9 @@ class IntervalScale:
             return None
         band = self.x(self.misfit) - self.x(-self.misfit)
         middle = HEIGHT / 2
-        parts = [
-            tag(
-                "rect",
-                x=self.x(-self.misfit),
-                y=0,
-                width=round(band, 1),
-                height=HEIGHT,
-                class_="band",
-            ),
-            tag("line", x1=self.x(0), x2=self.x(0), y1=0, y2=HEIGHT, class_="zero"),
-        ]
+        sides: Any = {"x": self.x(-self.misfit), "y": 0, "width": round(band, 1)}
+        zero = tag("line", x1=self.x(0), x2=self.x(0), y1=0, y2=HEIGHT, class_="zero")
+        parts = [tag("rect", **sides, height=HEIGHT, class_="band"), zero]
         if row.get("interval_h"):
             low, high = (self.x(end) for end in row["interval_h"])
             parts.append(tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="whisker"))
@@ -55,15 +47,13 @@ class IntervalScale:
         else:
             tip, back = (2, 9) if gain < 0 else (WIDTH - 2, WIDTH - 9)
             parts.append(tag("path", d=f"M{tip} {middle}L{back} 4V{HEIGHT - 4}Z"))
-        return tag(
-            "svg",
-            *parts,
-            viewBox=f"0 0 {WIDTH} {HEIGHT}",
-            width=WIDTH,
-            height=HEIGHT,
-            class_=f"interval {told_class(row.get('told'))}",
-            aria_hidden="true",
-        )
+        looks: Any = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH, "height": HEIGHT}
+        looks["class_"] = f"interval {told_class(row.get('told'))}"
+        return tag("svg", *parts, **looks, aria_hidden="true")
+
+    def cell(self, row: Mapping[str, Any]) -> Cell:
+        """Return a cell with the picture, if there is one."""
+        return Cell(self.picture(row) or "", row.get("gain_h"), "picture")
 
 
 def _ends(row: Mapping[str, Any]) -> list[float]:
@@ -90,14 +80,10 @@ def bar_table(
         rows: Name, value, the value as text, the class of the bar.
     """
     most = max((value for _, value, _, _ in rows if value is not None), default=0.0)
-    cells = [
-        [
-            Cell(name, name, "name"),
-            Cell(text, value, "n"),
-            Cell(bar(value, most, kind) or "", value, "wide"),
-        ]
-        for name, value, text, kind in rows
-    ]
+    cells = []
+    for name, value, text, kind in rows:
+        drawn = Cell(bar(value, most, kind) or "", value, "wide")
+        cells.append([Cell(name, name, "name"), Cell(text, value, "n"), drawn])
     return table(caption, [*heads, ""], [Rows(cells)], sortable=False, class_="scroll bars")
 
 
@@ -114,37 +100,22 @@ def histogram(caption: str, edges: Sequence[float], shares: Sequence[float]) -> 
 
 def stacked(name: str, labels: Sequence[str], shares: Sequence[float]) -> Markup:
     """Return one bar of shares that sum to 1."""
-    parts = [
-        tag(
-            "span",
-            share(part) if part >= 0.06 else "",
-            class_=f"k{i}",
-            style=f"width:{100 * part:.2f}%",
-            title=f"{label}: {share(part)}",
-        )
-        for i, (label, part) in enumerate(zip(labels, shares, strict=False))
-    ]
-    text = ", ".join(f"{label}: {share(part)}" for label, part in zip(labels, shares, strict=False))
-    return tag(
-        "div",
-        tag("span", name, class_="label"),
-        tag("div", *parts, class_="stack", role="img", aria_label=f"{name}: {text}"),
-        class_="stacked",
-    )
+    parts, texts = [], []
+    for i, (label, part) in enumerate(zip(labels, shares, strict=False)):
+        texts.append(f"{label}: {share(part)}")
+        shown, width = share(part) if part >= 0.06 else "", f"width:{100 * part:.2f}%"
+        parts.append(tag("span", shown, class_=f"k{i}", style=width, title=texts[-1]))
+    said = f"{name}: {', '.join(texts)}"
+    stack = tag("div", *parts, class_="stack", role="img", aria_label=said)
+    return tag("div", tag("span", name, class_="label"), stack, class_="stacked")
 
 
 def pair(recorded: float | None, simulated: float | None) -> Markup:
     """Return a recorded and a simulated wait, one below the other."""
     known = [value for value in (recorded, simulated) if value is not None]
     most = max(known, default=0.0)
-    lines = [
-        tag(
-            "span",
-            tag("b", hours(value)),
-            tag("span", kind, class_="kind"),
-            bar(value, most, kind),
-            class_="line",
-        )
-        for kind, value in (("recorded", recorded), ("simulated", simulated))
-    ]
+    lines = []
+    for kind, value in (("recorded", recorded), ("simulated", simulated)):
+        told = (tag("b", hours(value)), tag("span", kind, class_="kind"), bar(value, most, kind))
+        lines.append(tag("span", *told, class_="line"))
     return tag("span", *lines, class_="pair")

@@ -20,7 +20,16 @@ from hpcgym.site.markup import (
     table,
     tag,
 )
-from hpcgym.site.option_table import Report, all_options, gain, names_of, row_class, told, waits
+from hpcgym.site.option_table import (
+    FIRST_HEADS,
+    Report,
+    all_options,
+    gain,
+    names_of,
+    row_class,
+    told,
+    waits,
+)
 from hpcgym.site.pictures import bar_table, histogram, stacked
 
 
@@ -35,15 +44,13 @@ class Section:
 
 def sections(report: Report) -> list[Section]:
     """Return the sections that the report has something for."""
-    made = ((name, title, make(report)) for name, title, make in SECTIONS)
-    return [_section(name, title, html) for name, title, html in made if html]
-
-
-def _section(name: str, title: str, html: Markup) -> Section:
-    heading = tag("h2", HEADINGS.get(name, title), id=f"{name}-title")
-    return Section(
-        name, title, tag("section", heading, html, id=name, aria_labelledby=f"{name}-title")
-    )
+    shown = []
+    for name, title, heading, make in SECTIONS:
+        if html := make(report):
+            head, label = tag("h2", heading, id=f"{name}-title"), f"{name}-title"
+            whole = tag("section", head, html, id=name, aria_labelledby=label)
+            shown.append(Section(name, title, whole))
+    return shown
 
 
 def _queue(report: Report) -> Markup | None:
@@ -51,19 +58,21 @@ def _queue(report: Report) -> Markup | None:
     queue = report.get("queue")
     if not queue or not queue.get("series"):
         return None
-    return join(
-        [
-            tag(
-                "p",
-                "Jobs that wait, and processors that are busy. Drag to look closer; "
-                "arrow keys move, plus and minus zoom.",
-                class_="lede js-only",
-            ),
-            tag("p", "The chart needs scripts; the table has its means.", class_="lede no-js"),
-            tag("div", id="queue-chart", class_="js-only"),
-            tag("details", tag("summary", "The same as a table"), _queue_table(report, queue)),
-        ]
+    words = (
+        "Jobs that wait, and processors that are busy, over the whole log. Drag to look closer; "
+        "arrow keys move, plus and minus zoom."
     )
+    means = tag("details", tag("summary", "The same as a table"), _queue_table(report, queue))
+    return join([*_chart("queue-chart", words, "; the table has its means"), means])
+
+
+def _chart(id_: str, words: str, without: str = "") -> list[Markup]:
+    """Return what a script draws a chart in, and what stands there without scripts."""
+    return [
+        tag("p", words, class_="lede js-only"),
+        tag("p", f"The chart needs scripts{without}.", class_="lede no-js"),
+        tag("div", id=id_, class_="js-only"),
+    ]
 
 
 def _queue_table(report: Report, queue: Report) -> Markup:
@@ -107,18 +116,11 @@ def _days(report: Report) -> Markup | None:
     """Return a day's chart of who held which processors."""
     if not report.get("days"):
         return None
-    return join(
-        [
-            tag(
-                "p",
-                "Who held which processors, a box for each job. Point at a job, and both schedules "
-                "show it; click to keep it. Arrow keys go from job to job.",
-                class_="lede js-only",
-            ),
-            tag("p", "The chart needs scripts.", class_="lede no-js"),
-            tag("div", id="day-chart", class_="js-only"),
-        ]
+    words = (
+        "Who held which processors, a box for each job. Point at a job, and both schedules "
+        "show it; click to keep it. Arrow keys go from job to job."
     )
+    return join(_chart("day-chart", words))
 
 
 def _idle(report: Report) -> Markup | None:
@@ -126,25 +128,18 @@ def _idle(report: Report) -> Markup | None:
     rows = [row for row in report.get("options") or [] if is_known(row.get("idle_while_waiting"))]
     if not rows:
         return None
+    kinds = ("recorded" if row["id"] == "recorded" else "simulated" for row in rows)
+    shares = [row["idle_while_waiting"] for row in rows]
     bars = [
-        (
-            str(row["name"]),
-            row["idle_while_waiting"],
-            share(row["idle_while_waiting"]),
-            "recorded" if row["id"] == "recorded" else "simulated",
-        )
-        for row in rows
+        (str(row["name"]), idle, share(idle), kind)
+        for row, idle, kind in zip(rows, shares, kinds, strict=True)
     ]
     words = (
         "Share of the capacity that was idle while a job waited: no waiting job fitted it, "
         "or it was kept for one."
     )
-    return join(
-        [
-            tag("p", words, class_="lede"),
-            bar_table("Idle while jobs waited", ["option", "idle"], bars),
-        ]
-    )
+    drawn = bar_table("Idle while jobs waited", ["option", "idle"], bars)
+    return join([tag("p", words, class_="lede"), drawn])
 
 
 def _requests(report: Report) -> Markup | None:
@@ -155,44 +150,26 @@ def _requests(report: Report) -> Markup | None:
     used, median = asked.get("used_share"), asked.get("median_used")
     said = []
     if is_known(used):
-        said.append(f"Jobs used {share(used)} of the cpu-hours that they asked for.")
+        said.append(f"Over the whole log jobs used {share(used)} of the cpu-hours they asked for.")
     if is_known(median):
         said.append(f"Half of them used less than {share(median)} of their time limit.")
     parts: list[Markup] = [tag("p", " ".join(said), class_="lede")] if said else []
-    if asked.get("histogram"):
-        drawn = asked["histogram"]
-        parts.append(
-            histogram(
-                "Share of jobs by per cent of the time limit used", drawn["edges"], drawn["shares"]
-            )
-        )
+    if drawn := asked.get("histogram"):
+        words = "Share of jobs of the whole log by per cent of the time limit used"
+        parts.append(histogram(words, drawn["edges"], drawn["shares"]))
     limits = [row for row in report.get("options") or [] if row.get("group") == "limits"]
     if limits:
-        heads = (
-            "option",
-            "mean wait",
-            "median",
-            "9 in 10\nwait less",
-            "gain a job\n95% interval",
-            "told",
-        )
+        heads = (*FIRST_HEADS[:5], "told")
         rows = [
             [
                 Cell(join([row["name"], tag("small", row.get("what"))]), None, "name"),
-                *waits(row),
-                gain(row),
-                told(row),
+                *(*waits(row), gain(row), told(row)),
             ]
             for row in limits
         ]
-        parts.append(
-            table(
-                "With limits nearer to the use",
-                heads,
-                [Rows(rows, classes=[row_class(row, None) for row in limits])],
-                sortable=False,
-            )
-        )
+        lines = Rows(rows, classes=[row_class(row, None) for row in limits])
+        parts.append(tag("p", "With other limits, jobs of the second half:", class_="lede"))
+        parts.append(table("With other limits", heads, [lines], sortable=False))
     parts += [tag("h3", "Memory"), tag("p", _memory(report), class_="lede")]
     return join(parts)
 
@@ -202,12 +179,12 @@ def _memory(report: Report) -> str:
     use = report["requests"].get("memory")
     if not use:
         return "Not told: no job states what memory it asked for and, as measured, what it used."
-    n_jobs = (report.get("log") or {}).get("n_jobs")
+    n_jobs, n_known = (report.get("log") or {}).get("n_jobs"), use["n_jobs"]
     return (
-        f"Of {number(n_jobs)} jobs, {number(use['n_jobs'])} state both what memory they asked for "
-        f"and what they used. These used {share(use['mean_used'])} of it in the mean, and half of "
-        f"them at most {share(use['median_used'])}; {share(use['below_quarter'])} of them used "
-        "less than a quarter."
+        f"Of {number(n_jobs)} jobs of the whole log, {number(n_known)} state both what memory they "
+        f"asked for and what they used. These used {share(use['mean_used'])} of it in the mean, "
+        f"and half of them at most {share(use['median_used'])}; {share(use['below_quarter'])} of "
+        "them used less than a quarter."
     )
 
 
@@ -216,23 +193,19 @@ def _machine(report: Report) -> Markup | None:
     sizes = sorted(report.get("machine_sizes") or [], key=lambda size: size["processors"])
     if len(sizes) < 2:
         return None
-    today = next((size["processors"] for size in sizes if size["id"] == "today"), None)
+    which = {"today": ", today", "machine2": ", the other machine"}
     bars = [
         (
-            f"{number(size['processors'])}{', today' if size['processors'] == today else ''}",
+            f"{number(size['processors'])}{which.get(size['id'], '')}",
             size["wait_mean"],
             hours(size["wait_mean"]),
-            "recorded" if size["processors"] == today else "simulated",
+            "recorded" if size["id"] == "today" else "simulated",
         )
         for size in sizes
     ]
     words = "Mean wait of the same jobs, by processors of the machine."
-    return join(
-        [
-            tag("p", words, class_="lede"),
-            bar_table("Waits by processors of the machine", ["processors", "mean wait"], bars),
-        ]
-    )
+    drawn = bar_table("Waits by processors of the machine", ["processors", "mean wait"], bars)
+    return join([tag("p", words, class_="lede"), drawn])
 
 
 def _changed(report: Report) -> Markup | None:
@@ -251,23 +224,20 @@ def _changed(report: Report) -> Markup | None:
                 Cell(hours(row.get(key)), row.get(key), "n")
                 for key in ("limit_h", "run_h", "before_h", "after_h")
             ],
-            Cell(
-                change(_minus(row.get("change_h"))),
-                _minus(row.get("change_h")),
-                f"n {'better' if (row.get('change_h') or 0) < 0 else 'worse'}",
-            ),
+            _less(row.get("change_h")),
             Cell(str(row.get("why") or ""), None, "why"),
         ]
         for row in rows
     ]
     words = f"From simulated today to {best}."
-    return join(
-        [tag("p", words, class_="lede"), table("The jobs that changed most", heads, [Rows(lines)])]
-    )
+    drawn = table("The jobs that changed most", heads, [Rows(lines)])
+    return join([tag("p", words, class_="lede"), drawn])
 
 
-def _minus(value: float | None) -> float | None:
-    return -value if value is not None and is_known(value) else None
+def _less(more: float | None) -> Cell:
+    """Return a wait that grows by so much as one that gets less."""
+    less = -more if more is not None and is_known(more) else None
+    return Cell(change(less), less, f"n {'better' if (less or 0) > 0 else 'worse'}")
 
 
 def _trust(report: Report) -> Markup | None:
@@ -291,10 +261,8 @@ def _trust(report: Report) -> Markup | None:
     if trust.get("partitions"):
         parts += [tag("h3", "By partition"), _partitions(trust["partitions"])]
     if trust.get("candidates"):
-        parts += [
-            tag("h3", "The nearest settings that were tried"),
-            _candidates(trust["candidates"]),
-        ]
+        tried = _candidates(trust["candidates"])
+        parts += [tag("h3", "The nearest settings that were tried"), tried]
     if said := trust.get("forecasts"):
         parts += [tag("h3", "Starts, as hpcgym advise tells them"), tag("p", said, class_="aside")]
     return join(parts) if parts else None
@@ -367,43 +335,23 @@ def _settings(report: Report) -> Markup | None:
             tag("h3", "The command that makes it again"),
             tag("pre", tag("code", str(report["command"])), class_="scroll command", tabindex="0"),
         ]
-    parts.append(
-        tag(
-            "p",
-            f"Made by hpcgym {report.get('version') or ''} on {report.get('made') or ''}; "
-            f"schema {report.get('schema')}.",
-            class_="aside",
-        )
-    )
+    made = (report.get("version") or "", report.get("made") or "", report.get("schema"))
+    parts.append(tag("p", "Made by hpcgym {} on {}; schema {}.".format(*made), class_="aside"))
     return join(parts)
 
 
-SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup | None]], ...] = (
-    ("options", "Options", all_options),
-    ("heat", "Size and limit", heat_maps),
-    ("groups", "Who", groups),
-    ("queue", "Queue", _queue),
-    ("day", "A day", _days),
-    ("idle", "Idle", _idle),
-    ("requests", "Requests", _requests),
-    ("machine", "Machine", _machine),
-    ("changed", "Jobs", _changed),
-    ("trust", "Trust", _trust),
-    ("read", "Read", _read),
-    ("settings", "Settings", _settings),
+SECTIONS: tuple[tuple[str, str, str, Callable[[Report], Markup | None]], ...] = (
+    ("options", "Options", "All options", all_options),
+    ("heat", "Size and limit", "Waits by cpus and time limit", heat_maps),
+    ("groups", "Who", "Who waits", groups),
+    ("queue", "Queue", "The queue, on the calendar", _queue),
+    ("day", "A day", "A day on the machine", _days),
+    ("idle", "Idle", "Idle while jobs waited", _idle),
+    ("requests", "Requests", "Time and memory that were asked for and not used", _requests),
+    ("machine", "Machine", "Other machines", _machine),
+    ("changed", "Jobs", "The jobs that changed most", _changed),
+    ("trust", "Trust", "How near the simulation comes", _trust),
+    ("read", "Read", "What was read, and what was left out", _read),
+    ("settings", "Settings", "Every setting", _settings),
 )
-
-HEADINGS = {
-    "options": "All options",
-    "heat": "Waits by cpus and time limit",
-    "groups": "Who waits",
-    "queue": "The queue, on the calendar",
-    "day": "A day on the machine",
-    "idle": "Idle while jobs waited",
-    "requests": "Time and memory that were asked for and not used",
-    "machine": "More and fewer processors",
-    "changed": "The jobs that changed most",
-    "trust": "How near the simulation comes",
-    "read": "What was read, and what was left out",
-    "settings": "Every setting",
-}
+"""Id, title in the list of sections, heading, and what makes it."""

@@ -63,7 +63,7 @@ LARGEST_NUMBER = 2**53  # numbers in a log stay below this, so that float64 hold
 NAMED_BY: list[Callable[[str], str]] = []
 """Say what a text is that is no log in SWF, "" = not known; `accounting.formats` adds its own."""
 
-GUESSED_SIZE = "the fewest on which the runs fit as recorded"
+GUESSED_SIZE = "the fewest on which the jobs fit as recorded"
 """What a note in the header says of a MaxProcs that nobody stated."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -39,7 +39,7 @@ def test_accounting_is_imported_and_simulated_on_its_nodes(run: Command, tmp_pat
     (tmp_path / "machine.toml").write_text(MACHINE)
     text, jobs = SLURM / "sacct-allocations.txt", tmp_path / "jobs.csv"
     said = run("traces", "import", text, "-o", jobs, "--machine", tmp_path / "machine.toml")
-    assert "rows       123, of which 120 are runs of jobs" in said
+    assert "rows       123, of which 120 are attempts" in said
     assert "left out   2  cancelled before its start: line 116, 118" in said
     assert "machine    32 processors\n" in said
     shown = run("simulate", jobs, "--machine", tmp_path / "machine.toml")
@@ -66,7 +66,7 @@ def test_a_log_in_swf_explains_its_numbers_and_says_that_its_machine_is_a_guess(
     run("traces", "import", SLURM / "sacct.json.gz", "-o", path)
     log = read_swf(path)
     assert "2 gpu" in log.header_values("Partition")
-    assert log.header_values("Note") == ["MaxProcs is the fewest on which the runs fit as recorded"]
+    assert log.header_values("Note") == ["MaxProcs is the fewest on which the jobs fit as recorded"]
 
 
 @pytest.mark.long
@@ -88,7 +88,9 @@ def test_commands_that_take_a_log_take_accounting_and_nodes_as_slurm_prints_them
             assert figures.findall(shown) == figures.findall(imported)
         assert "120 of 120 jobs kept" in shown
     said = CliRunner().invoke(app, ["simulate", str(SLURM / name)]).stderr
-    assert "120 runs in 123 rows; left out 2 cancelled before its start, 1 still waiting;" in said
+    assert (
+        "120 attempts in 123 rows; left out 2 cancelled before its start, 1 still waiting;" in said
+    )
     assert "waits from eligible time" in said
 
 
@@ -108,7 +110,7 @@ def test_jobs_of_a_partition_that_the_machine_lacks_are_counted(
 
 @pytest.mark.long
 def test_a_machine_that_nobody_stated_is_called_a_guess(run: Command, tmp_path: Path) -> None:
-    guess = "a guess: the fewest on which the runs fit as recorded"
+    guess = "a guess: the fewest on which the jobs fit as recorded"
     text = SLURM / "sacct-allocations.txt"
     assert f"machine    32 processors ({guess})" in run("simulate", text)
     for command in (

@@ -104,7 +104,9 @@ def test_a_report_says_what_share_of_their_memory_jobs_of_slurm_used(tmp_path: P
         expected[key] = pytest.approx(expected[key].expected, rel=1e-4)  # to a KB a processor
     assert found == expected
     page = page_html(report)
-    assert f"Of 120 jobs, {len(shares)} state both what memory they asked for" in page
+    assert (
+        f"Of 120 jobs of the whole log, {len(shares)} state both what memory they asked for" in page
+    )
     assert f"{found['below_quarter']:.0%} of them used less than a quarter." in page
     assert NOT_TOLD not in page
     assert any("used memory: largest task" in line for line in report["log"]["read"])

@@ -53,9 +53,11 @@ def find_attempts(table: Block, ledger: Ledger) -> None:
         table["eligible"][row] = max(table["eligible"][row], table["submit"][row])
     table["is_unknown"] = table["run_count"] > table["attempt"] + 1
     ledger.note("further attempts of jobs", int(((table["attempt"] > 0) & ~table["goes_on"]).sum()))
-    ledger.note("jobs resized while they ran: what follows is a run", int(table["goes_on"].sum()))
     ledger.note(
-        "run before, as run_count or a record R says, and not when: this run's wait is not known",
+        "jobs resized while they ran: what follows is an attempt", int(table["goes_on"].sum())
+    )
+    ledger.note(
+        "attempted before, as run_count or a record R says, and not when: the wait is not known",
         int(table["is_unknown"].sum()),
     )
     for key in ("submit", "eligible"):

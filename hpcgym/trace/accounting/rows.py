@@ -188,8 +188,8 @@ class Ledger:
     @property
     def important(self) -> list[str]:
         """What every command says: what is told, and warnings."""
-        told = [f"{rows} runs {what}" for what, rows in self.told.items()]
-        return told + [f"warning: {rows} runs {what}" for what, rows in self.warnings.items()]
+        told = [f"{rows} attempts {what}" for what, rows in self.told.items()]
+        return told + [f"warning: {rows} attempts {what}" for what, rows in self.warnings.items()]
 
 
 def read_distinct(texts: Sequence[str], read: Callable[[str], Any]) -> tuple[list[Any], set[str]]:

@@ -84,7 +84,7 @@ class Accounting:
         """Say in one line what was read, left out and taken for granted."""
         formats = ", ".join(dict.fromkeys(name for _, name in self.formats))
         left = sorted(self.ledger.left_out.items(), key=lambda item: -item[1].rows)
-        parts = [f"{formats}: {len(self.runs)} runs in {self.ledger.rows} rows"]
+        parts = [f"{formats}: {len(self.runs)} attempts in {self.ledger.rows} rows"]
         if left:
             parts.append("left out " + ", ".join(f"{reason.rows} {why}" for why, reason in left))
         parts.append(f"times {f'local, of {self.zone}' if self.zone else 'since 1970, UTC'}")
@@ -93,7 +93,7 @@ class Accounting:
     def __str__(self) -> str:
         n_jobs = len(self.job_waits)
         lines = [f"{printable(path)}: {name}" for path, name in self.formats]
-        lines.append(f"rows       {self.ledger.rows}, of which {len(self.runs)} are runs of jobs")
+        lines.append(f"rows       {self.ledger.rows}, of which {len(self.runs)} are attempts")
         for reason, left_out in sorted(
             self.ledger.left_out.items(), key=lambda item: -item[1].rows
         ):
@@ -167,13 +167,13 @@ def read_accounting(
     _refuse_clusters(files, ledger)
     table = {key: np.concatenate([block[key] for block in blocks] or [[]]) for key in _KEYS}
     if not len(table["line"]):
-        raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
+        raise TraceError(f"{files[0]}: no row is an attempt: {_reasons(ledger)}")
     says_eligible = bool((table["eligible"] != UNKNOWN).any())
     table = _settle(table, files, ledger)
     if machine is not None and machine.has_partitions:
         table = _in_partitions(table, machine, files, ledger)
     if not len(table["line"]):
-        raise TraceError(f"{files[0]}: no row is a run: {_reasons(ledger)}")
+        raise TraceError(f"{files[0]}: no row is an attempt: {_reasons(ledger)}")
     waits = job_waits(table, counted_from)
     _find_predecessors(table, ledger)
     _fill_limits(table, machine, ledger)

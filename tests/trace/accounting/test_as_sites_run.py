@@ -183,7 +183,7 @@ def test_a_job_of_pbs_that_was_suspended_ran_for_its_used_walltime() -> None:
     assert found.runs["run_time"].tolist() == [1200, 6000]
     assert found.runs["suspended"].tolist() == [True, False]
     assert found.machine_processors == 4
-    assert "1 runs suspended for a time" in found.in_short
+    assert "1 attempts suspended for a time" in found.in_short
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_job_of_slurm_that_was_suspended_ran_for_its_elapsed_time(
     fields = f"JobID|State|Submit|Start|End|{field}|NCPUS"
     found = read(tmp_path, f"1|COMPLETED|1|10|7210|{value}|4", fields=fields)
     assert found.runs["run_time"].tolist() == [1200]
-    assert "1 runs suspended for a time" in found.in_short
+    assert "1 attempts suspended for a time" in found.in_short
 
 
 def test_json_says_for_how_long_a_job_was_suspended(tmp_path: Path) -> None:
@@ -344,14 +344,17 @@ def test_a_state_that_is_cut_is_read_where_one_alone_begins_so(
 def test_starts_at_the_begin_of_a_window_are_told() -> None:
     found = read_accounting(DATA / "truncated-window.txt", timezone="UTC")
     assert [rows for what, rows in found.ledger.warnings.items() if "sacct -T" in what] == [2]
-    assert "warning: 2 runs start in the first second of all" in found.in_short
+    assert "warning: 2 attempts start in the first second of all" in found.in_short
     assert "warning    2  start in the first second of all" in str(found)
 
 
 def test_ends_at_the_end_of_a_window_are_told(tmp_path: Path) -> None:
     cut = (f"{n}|u|a|COMPLETED|{n}|{10 * n}|900|{900 - 10 * n}|4" for n in (1, 2, 3))
     found = read(tmp_path, *cut, "4|u|a|COMPLETED|5|6|700|694|4")
-    assert "warning: 3 runs end in the last second of all, as where sacct -T cuts" in found.in_short
+    assert (
+        "warning: 3 attempts end in the last second of all, as where sacct -T cuts"
+        in found.in_short
+    )
     together = (f"{n}|u|a|COMPLETED|{n}|10|900|890|4" for n in (1, 2, 3))
     assert not read(tmp_path, *together, "4|u|a|COMPLETED|5|6|700|694|4").ledger.warnings
 

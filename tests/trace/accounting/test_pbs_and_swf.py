@@ -206,7 +206,7 @@ def test_a_log_in_swf_is_recognised_behind_a_long_header(tmp_path: Path) -> None
 def test_accounting_without_a_run_says_why(tmp_path: Path) -> None:
     file = tmp_path / "none.swf"
     file.write_text(" 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
-    with pytest.raises(TraceError, match="no row is a run: 1 no processors"):
+    with pytest.raises(TraceError, match="no row is an attempt: 1 no processors"):
         read_accounting(file)
 
 

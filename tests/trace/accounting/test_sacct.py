@@ -93,7 +93,7 @@ def check(path: Path, rows: list[dict[str, str]], delimiter: str = "") -> int:
     """
     said = {int(row["JobIDRaw"]): run_of(row) for row in rows}
     if not any(one_is_run(one) for one in said.values()):
-        with pytest.raises(TraceError, match="no row is a run"):
+        with pytest.raises(TraceError, match="no row is an attempt"):
             read_accounting(path)
         return 0
     odd = {int(row["JobIDRaw"]) for row in rows if delimiter and delimiter in row["JobName"]}

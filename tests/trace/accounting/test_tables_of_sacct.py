@@ -245,5 +245,5 @@ def test_a_header_may_stand_below_comments_and_what_excel_says(read, plain, befo
 def test_a_header_is_quoted_as_the_file_has_it(read) -> None:
     with pytest.raises(TraceError, match=r"the header has JobID, AllocCPUS, MyOwn\. Print all by"):
         read('"","JobID","AllocCPUS","MyOwn"\n"1","2","3","4"\n')
-    with pytest.raises(TraceError, match="no row is a run: there is none"):
+    with pytest.raises(TraceError, match="no row is an attempt: there is none"):
         read("|".join(FIELDS))
