@@ -310,6 +310,9 @@ class Machine:
         """Return when the next running job ends."""
         return self.ends[0][0] if self.ends else math.inf
 
+    def come_to(self, t: int) -> None:
+        """Do what comes before the events of t and makes no pass."""
+
     def run_batch(self) -> None:
         """Handle all completions of an instant, all submissions, then make one pass.
 
@@ -317,6 +320,7 @@ class Machine:
         so the instant is handled again.
         """
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
+            self.come_to(t)
             while self.next_end() == t:
                 self.complete()
             while self.next_submission() == t:
@@ -338,6 +342,7 @@ class Machine:
         Terminations come in the order of the starts.
         """
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
+            self.come_to(t)
             if self.next_submission() == t:
                 self.submit()
             else:

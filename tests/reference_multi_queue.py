@@ -119,11 +119,8 @@ class MultiQueue(reference.Machine):
         self.size = [share + (c < over) for c in range(self.classes)]
         self.idle = list(self.size)
         self.delay = Delay(self.settings)
+        self.class_of: dict[int, int] = {}  # of submitted jobs, 0 for the shortest
         self.eligible_at: dict[int, float] = {}  # of jobs that are held, until they are admitted
-
-    def class_of(self, j: int) -> int:
-        """Return the class of job j, 0 for the shortest."""
-        return sum(self.estimate[j] > bound for bound in self.settings.bounds)
 
     # --- Partitions and the delay -----------------------------------------------------------------
 
@@ -131,7 +128,8 @@ class MultiQueue(reference.Machine):
         """Add the next job to the queue, held if it is of the last class and there is a delay."""
         j = self.arrived
         super().submit()
-        if self.class_of(j) == self.classes - 1 and self.delay.now[-1] > 0:
+        self.class_of[j] = sum(self.estimate[j] > bound for bound in self.settings.bounds)
+        if self.class_of[j] == self.classes - 1 and self.delay.now[-1] > 0:
             # whole seconds first: a submission added to a fraction may round the fraction away
             self.eligible_at[j] = self.jobs[j].submit_time + math.ceil(self.delay.now[-1])
 
@@ -146,7 +144,7 @@ class MultiQueue(reference.Machine):
     def start(self, j: int, t: int, *, backfilled: bool) -> None:
         """Give job j its processors at t, out of its class's partition."""
         super().start(j, t, backfilled=backfilled)
-        c, q = self.class_of(j), self.jobs[j].processors
+        c, q = self.class_of[j], self.jobs[j].processors
         while self.idle[c] < q:
             others = [other for other in range(self.classes) if other != c]
             giver = max(others, key=lambda other: (self.idle[other], -other))
@@ -162,9 +160,9 @@ class MultiQueue(reference.Machine):
         j = self.ends[0][2]
         before = self.free
         super().complete()
-        self.idle[self.class_of(j)] += self.free - before
+        self.idle[self.class_of[j]] += self.free - before
         wait = self.starts[j].start_time - self.jobs[j].submit_time
-        self.delay.complete(self.class_of(j) == 0, wait, self.executed[j])
+        self.delay.complete(self.class_of[j] == 0, wait, self.executed[j])
 
     # --- One pass ---------------------------------------------------------------------------------
 
@@ -172,7 +170,7 @@ class MultiQueue(reference.Machine):
         """Return the profile that holds the reservations of all pivots, the pivots, their times."""
         pivots: list[int] = []
         for j in queue:
-            if self.class_of(j) not in map(self.class_of, pivots):
+            if self.class_of[j] not in map(self.class_of.get, pivots):
                 pivots.append(j)
         running = [(end, self.jobs[j].processors) for end, j in self.releases]
         profile = Profile(t, self.free, running)
@@ -222,6 +220,7 @@ class MultiQueue(reference.Machine):
     def run_batch(self) -> None:
         """Handle completions, submissions and ends of delays, then make one pass."""
         while (t := min(self.next_submission(), self.next_end(), self.next_eligible())) < math.inf:
+            self.come_to(t)
             while self.next_end() == t:
                 self.complete()
             while self.next_submission() == t:
@@ -233,6 +232,7 @@ class MultiQueue(reference.Machine):
     def run_one_by_one(self) -> None:
         """Handle events one by one: submissions, ends of delays, terminations."""
         while (t := min(self.next_submission(), self.next_end(), self.next_eligible())) < math.inf:
+            self.come_to(t)
             if self.next_submission() == t:
                 self.submit()
             elif self.next_eligible() == t:
@@ -247,4 +247,4 @@ class MultiQueue(reference.Machine):
         while self.frees_by_estimate and self.releases and self.releases[0][0] <= t:
             _, j = self.releases.pop(0)
             self.free += self.jobs[j].processors
-            self.idle[self.class_of(j)] += self.jobs[j].processors
+            self.idle[self.class_of[j]] += self.jobs[j].processors

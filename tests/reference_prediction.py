@@ -112,32 +112,10 @@ class PredictingMachine(Machine):
                 insort(self.releases, (out - self.estimate[j] + following, j))
                 self.estimate[j] = following
 
-    def run_batch(self) -> None:
-        """Handle completions, corrections and submissions of an instant, then make one pass."""
-        while (event := min(self.next_submission(), self.next_end())) < math.inf:
-            t = min(event, self.next_correction())
-            while self.next_end() == t:
-                self.complete()
-            if self.next_correction() == t:
-                self.correct(t)
-            while self.next_submission() == t:
-                self.submit()
-            if t == event:
-                self.schedule(t)
-
-    def run_one_by_one(self) -> None:
-        """Handle the events of an instant one by one, corrections before submissions."""
-        while (event := min(self.next_submission(), self.next_end())) < math.inf:
-            t = min(event, self.next_correction())
-            if self.next_correction() == t:
-                self.correct(t)
-                continue
-            if self.next_submission() == t:
-                self.submit()
-            else:
-                self.complete()
-            self.free_by_estimate(t)
-            self.schedule(t)
+    def come_to(self, t: int) -> None:
+        """Correct each estimate that runs out by t, one after the other."""
+        while (out := self.next_correction()) <= t:
+            self.correct(out)
 
 
 def simulate(

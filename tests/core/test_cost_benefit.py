@@ -75,19 +75,6 @@ def test_urgency_under_easy_starts_every_job_as_the_reference_says(workload, giv
     assert not first_difference(workload, **(given | {"policy": order}))
 
 
-@given(
-    workload=busy_workloads(),
-    mode=modes(),
-    given=settings(),
-    correction=st.sampled_from(("reqtime", "doubling")),
-)
-def test_jobs_that_outlive_predictions_start_as_the_reference_says(
-    workload, mode, given, correction
-):
-    given |= {"estimates": "recent", "kill_at_limit": True, "correction": correction}
-    assert not first_difference(workload, backfill=str(mode), **given)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("policy", ["SAF", "SMITH-URGENT"])
 @pytest.mark.parametrize("mode", ["easy:cap=0.5,long=600", "cost-benefit:kappa=1,cap=0.7,long=600"])

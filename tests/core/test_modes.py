@@ -82,19 +82,26 @@ def test_kth_under_other_rules_starts_as_the_reference_says(real_log, n, setting
     assert not first_difference(first_jobs(real_log(KTH), n), **settings)
 
 
-@pytest.mark.parametrize("mode", ["conservative:compress=shift", "depth:k=2", *ONE_EACH])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "conservative:compress=shift",
+        "depth:k=2",
+        *ONE_EACH,
+        "multi-queue:bounds=3/10,delay=7,batch=2,tolerance=0",
+        "slurm:window=1,resolution=7,interval=2",
+        "easy:cap=0.5,long=8",
+        "cost-benefit:kappa=1,cap=0.5,long=8",
+    ],
+)
 @given(data=st.data(), correction=st.sampled_from(CORRECTIONS))
 def test_jobs_that_outlive_predictions_start_as_the_reference_says(mode, data, correction):
     """A correction moves what was planned, in modes that keep reservations, too."""
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = data.draw(settings_for(workload, mode)) | {
-        "estimates": "recent",
-        "kill_at_limit": True,
-        "event_semantics": data.draw(
-            st.sampled_from(("batch",) if correction == "none" else ("batch", "pyss"))
-        ),
-        "correction": correction,
-    }
+    settings = data.draw(settings_for(workload, mode)) | {"estimates": "recent"}
+    if correction == "none" and settings["event_semantics"] == "pyss":
+        settings["event_semantics"] = "one-by-one"
+    settings["correction"] = correction
     assert not first_difference(workload, policy=policy, **settings)
     simulator_of(workload, policy, **settings).run()
 

@@ -43,6 +43,11 @@ def modes(draw: st.DrawFn) -> str:
     cap = (
         f"cap={draw(st.sampled_from((0.2, 0.5, 0.7, 0.97)))},long={draw(st.sampled_from(TIMES_S))}"
     )
+    cycles = (
+        f"slurm:max_job_test={draw(st.integers(1, 9))},max_job_user={draw(st.integers(1, 9))},"
+        f"window={draw(st.integers(1, 2))},resolution={draw(st.sampled_from(TIMES_S))},"
+        f"interval={draw(st.sampled_from(TIMES_S))}"
+    )
     return draw(
         st.sampled_from(
             (
@@ -58,6 +63,7 @@ def modes(draw: st.DrawFn) -> str:
                 f"slack:c={draw(share)}",
                 queues,
                 queues + delay + tolerance,
+                cycles,
                 f"cost-benefit:kappa={draw(share)}",
                 f"cost-benefit:kappa={draw(share)},{cap}",
             )
@@ -80,7 +86,7 @@ def drawn(draw: st.DrawFn) -> Case:
     }
     if as_backfill(mode).TAKES_ORDER:
         settings["backfill_order"] = draw(st.none() | policies)
-    if mode == "easy" and draw(st.booleans()):
+    if draw(st.booleans()):
         settings["estimates"] = draw(st.sampled_from(("recent", "doubled", "f-model:f=3,seed=1")))
         settings["correction"] = draw(st.sampled_from(CORRECTIONS))
     elif mode in ("none", "easy", "conservative") and draw(st.booleans()):
