@@ -17,4 +17,5 @@ if __name__ == "__main__":
         tables=("runs", "weekly", "worst", "facts"),
         draw=figures.draw,
         page=page.page,
+        beside=page.beside,
     )

@@ -17,4 +17,5 @@ if __name__ == "__main__":
         tables=("runs", "batches", "delays", "facts"),
         draw=figures.draw,
         page=page.page,
+        beside=page.beside,
     )

@@ -22,7 +22,7 @@ def work(output: Output, options: argparse.Namespace) -> str:
     for path in output.pages:
         picture = path.with_suffix(".png")
         picture.write_bytes(drawn[0].read_bytes())
-        output.write_page(path, page.page(rerun, output.command, picture.name))
+        output.write_page(path, page.page(rerun, output.command, picture.name), page.beside(rerun))
         output.written.append(picture)
     return f"{output.seconds:.0f} s; {rerun.seconds:.0f} s of workers for the default reading"
 

@@ -28,7 +28,7 @@ def work(output: Output, options: argparse.Namespace) -> str:
     for path in output.pages:
         picture = path.with_suffix(".png")
         picture.write_bytes((output.folder / "readings.png").read_bytes())
-        output.write_page(path, page.page(tables, found, output.command, picture.name))
+        output.write_page(path, page.page(tables, found, output.command, picture.name), {})
         output.written.append(picture)
     return f"weights: {found.seconds:.0f} s, earlier runs included"
 

@@ -31,16 +31,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([body[0], f"|{'|'.join(rule)}|", *body[1:]])
 
 
-def beside(published: str, *ours: str) -> str:
-    """Return a cell with a published number and ours.
-
-    Example:
-        >>> beside("17.84", "24.39", "18.17")
-        '*17.84* / 24.39 / 18.17'
-    """
-    return " / ".join([f"*{published}*", *ours])
-
-
 def claims_table(readings: Mapping[str, Sequence[Claim]]) -> str:
     """Lay out the verdicts on the same claims, in the same order, by name of the reading.
 
@@ -61,9 +51,11 @@ def claims_table(readings: Mapping[str, Sequence[Claim]]) -> str:
 
 
 def prose(text: str) -> str:
-    """Remove the indentation and the line breaks of source code from paragraphs."""
+    """Remove the indentation and the line breaks of source code, but for lists and tables."""
     paragraphs = textwrap.dedent(text).strip().split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+    return "\n\n".join(
+        re.sub(r"\n(?![|]|- )", " ", re.sub(r"\n +", " ", paragraph)) for paragraph in paragraphs
+    )
 
 
 def document(sections: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -71,11 +71,15 @@ class Output:
             self.written.append(self.folder / f"{name}.csv")
             frame.to_csv(self.written[-1], index=False, lineterminator="\n")
 
-    def write_page(self, path: Path, text: str) -> None:
-        """Write the page to one of its places."""
-        with writing(path, force=True) as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
-        self.written.append(path)
+    def write_page(self, path: Path, text: str, beside: Mapping[str, pd.DataFrame]) -> None:
+        """Write the page to one of its places, and beside it the tables that it links to."""
+        texts = {path: text}
+        for name, frame in beside.items():
+            texts[path.with_name(f"{name}.csv")] = frame.to_csv(index=False, lineterminator="\n")
+        for place, content in texts.items():
+            with writing(place, force=True) as unfinished:
+                unfinished.write_text(content, encoding="utf-8")
+            self.written.append(place)
 
     def finish(self) -> None:
         """Remove the stores and print what was written."""
@@ -132,6 +136,7 @@ def reproduce(
     tables: Sequence[str],
     draw: Callable[[R, Path], list[Path]],
     page: Callable[[R, str, float], str],
+    beside: Callable[[R], Mapping[str, pd.DataFrame]],
 ) -> None:
     """Run the script of a rerun that has one stage.
 
@@ -143,6 +148,7 @@ def reproduce(
         tables: Data frames of the results to write as CSV.
         draw: Draws the results into a folder; returns the pictures.
         page: Returns the page, from results, command and wall time of the command (s).
+        beside: Returns the tables that the page links to, by name.
 
     Raises:
         SystemExit: As in `run_script`.
@@ -156,7 +162,7 @@ def reproduce(
         seconds = output.seconds
         text = page(results, output.command, seconds)
         for path in output.pages:
-            output.write_page(path, text)
+            output.write_page(path, text, beside(results))
         made = f"{results.seconds:.0f} s for all simulations, earlier runs included"
         return f"{seconds:.0f} s; {made}"
 

@@ -55,12 +55,12 @@ def claims(rerun: Rerun, reading: Reading) -> list[Claim]:
         *_aggregate(plain),
         *_transient(rerun, reading),
         _above(
-            "with variable delay, multiple queues are better overall",
+            "multiple queues are better with variable delay, too",
             "4.2, Fig. 7",
             delayed[[OVERALL]],
         ),
         counted(
-            "a delay on extra-long jobs helps the others: R above that without delay, overall",
+            "a delay on extra-long jobs helps the others (R larger than without)",
             "4.2, the aim",
             int((delayed[OVERALL] > plain[OVERALL]).sum()),
             len(plain),
@@ -79,15 +79,13 @@ def _aggregate(plain: pd.DataFrame) -> list[Claim]:
             "4.1, Fig. 5(a)",
             plain[[OVERALL]],
         ),
-        _above(
-            "they are also better for short, medium and long jobs", "4.1, Fig. 5(b)-(d)", shorter
-        ),
+        _above("also for short, medium and long jobs", "4.1, Fig. 5(b)-(d)", shorter),
         counted(
             "extra-long jobs lose",
             "4.1, Fig. 5(e)",
             int((longest < 0).sum()),
             len(longest),
-            f"R from {longest.min():.2f} to {longest.max():.2f}",
+            f"R {longest.min():.2f} to {longest.max():.2f}",
         ),
         counted(
             "they lose less than each other class gains",
@@ -96,7 +94,9 @@ def _aggregate(plain: pd.DataFrame) -> list[Claim]:
             int(shorter.notna().to_numpy().sum()),
         ),
         _above(
-            "the same is true of the bounded slowdown, overall", "4, footnote 6", plain[["bsld"]]
+            "multiple queues are better by the bounded slowdown, too",
+            "4, footnote 6",
+            plain[["bsld"]],
         ),
     ]
 
@@ -109,14 +109,14 @@ def _transient(rerun: Rerun, reading: Reading) -> list[Claim]:
     larger = [ratio[ratio > 0].mean() > -ratio[ratio < 0].mean() for ratio in by_log]
     return [
         counted(
-            "gains are more frequent among batches of 1000 jobs than losses",
+            "among batches of 1000 jobs gains are more frequent than losses",
             "4.1, Fig. 6",
             sum(int((ratio > 0).sum() > (ratio < 0).sum()) for ratio in by_log),
             len(logs),
-            f"{min(shares):.0f} to {max(shares):.0f} % of the batches gain",
+            f"{min(shares):.0f} to {max(shares):.0f} % gain",
         ),
         counted(
-            "gains of batches are larger than losses, on average",
+            "and larger, on average",
             "4.1, Fig. 6",
             sum(map(int, larger)),
             len(logs),
@@ -128,5 +128,5 @@ def _above(text: str, where: str, frame: pd.DataFrame) -> Claim:
     """Check a claim that every R of a frame is above 0."""
     values = frame.to_numpy().ravel()
     values = values[~np.isnan(values)]
-    span = f"R from {values.min():.2f} to {values.max():.2f}"
+    span = f"R {values.min():.2f} to {values.max():.2f}"
     return counted(text, where, int((values > 0).sum()), len(values), span)

@@ -37,8 +37,11 @@ def claims(rerun: Rerun, reading: Reading = PLAIN) -> list[Claim]:
     for kind, name in ((0, "true run times"), (USER, "users' estimates")):
         response, slowdown = F_TABLE[kind]
         found += [
-            near(f"response with {name}", of_f, response, kth["response"][kind], " s"),
-            near(f"slowdown with {name}", of_f, slowdown, kth["slowdown"][kind]),
+            near(
+                f"response with {name}: {response:,} s",
+                *(of_f, response, kth["response"][kind], " s"),
+            ),
+            near(f"slowdown with {name}: {slowdown}", of_f, slowdown, kth["slowdown"][kind]),
         ]
     return [
         *found,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from papers.common.claims import BY_CASES, BY_NUMBER
-from papers.common.page import beside, claims_table, document, prose, table
+from papers.common.page import claims_table, document, prose
 from papers.lecture.claims import claims
 from papers.lecture.run import (
     ANEW,
@@ -22,6 +24,8 @@ from papers.lecture.run import (
     moldable_choices,
 )
 
+WHOSE = ("published", "here")
+
 
 def page(rerun: Rerun, command: str, seconds: float) -> str:
     """Return the page in Markdown.
@@ -37,12 +41,6 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
             _what_was_run(rerun, command, seconds),
             "## Findings",
             _view(rerun),
-            "## Estimates f times the run time",
-            "Mean response (s) and mean bounded slowdown, KTH under EASY, *published* / here:",
-            _f_table(rerun),
-            "## Users' estimates doubled",
-            "Change (%), below 0 is better, *published* / here:",
-            _doubling(rerun),
             "## Worked examples",
             _examples(),
             "## Claims",
@@ -52,12 +50,17 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
     )
 
 
+def beside(rerun: Rerun) -> dict[str, pd.DataFrame]:
+    """Return the tables that the page links to, by name: factors, and doubling."""
+    return {"lecture_factors": _f_table(rerun), "lecture_doubling": _doubling(rerun)}
+
+
 def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
     """Say what was run."""
     n_jobs = rerun.runs["n_jobs"].sum() / 1e6
     return prose(
         f"""
-        "Batch Scheduling", lecture slides. Its tables go back to D. G. Feitelson and A. W. Mu'alem.
+        What do users' estimates do to backfilling? [The slides](../references.md) have two tables.
 
         Written by `{command}`, which took {seconds:.0f} s: {len(rerun.runs):,} simulations of
         {n_jobs:.1f} million jobs. It also writes every run as CSV, and two pictures.
@@ -65,38 +68,42 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         Jobs are served first come first served, without a threshold. An estimate f times the run
         time p is drawn evenly from p to (f + 1) p. Numbers are means of {len(SEEDS)} draws. Jobs
         are killed at the request, also where the scheduler sees it doubled. Response is the time
-        from submission to end; slowdown is bounded at 10 s. The lecture's conservative backfilling
-        (CBF) keeps reservations and moves them up when jobs end early (`"{KEPT}"`); the variant
-        makes them anew at each pass (`"{ANEW}"`).
+        from submission to end. The lecture's conservative backfilling (CBF) is `"{KEPT}"`; the
+        variant is `"{ANEW}"`.
+
+        - [lecture_factors.csv](lecture_factors.csv): mean response (s) and mean bounded slowdown on
+          KTH under EASY, by f.
+        - [lecture_doubling.csv](lecture_doubling.csv): change (%) where estimates are doubled;
+          below 0 is better.
         """
     )
 
 
-def _f_table(rerun: Rerun) -> str:
+def _f_table(rerun: Rerun) -> pd.DataFrame:
     """Lay out the table of factors."""
     kth = rerun.means().loc["KTH", EASY]
     rows = [
         [
             f"f = {kind}" if kind != USER else "users' estimates",
-            beside(f"{published[0]:,}", f"{kth['response'][kind]:,.0f}"),
-            beside(f"{published[1]:.1f}", f"{kth['slowdown'][kind]:.1f}"),
+            *(f"{published[0]:,}", f"{kth['response'][kind]:,.0f}"),
+            *(f"{published[1]:.1f}", f"{kth['slowdown'][kind]:.1f}"),
         ]
         for kind, published in F_TABLE.items()
     ]
-    return table(("estimates", "response", "slowdown"), rows)
+    numbers = [f"{what}, {whose}" for what in ("response", "slowdown") for whose in WHOSE]
+    return pd.DataFrame(rows, columns=["estimates", *numbers])
 
 
-def _doubling(rerun: Rerun) -> str:
+def _doubling(rerun: Rerun) -> pd.DataFrame:
     """Lay out the table of doubling."""
     rows = []
     for (column, log), published in DOUBLING.items():
-        easy, kept, anew = (rerun.change(mode, log, column) for mode in MODES)
-        shown = [
-            beside(f"{p:+.1f}", f"{ours:+.1f}")
-            for p, ours in zip(published, (easy, kept), strict=True)
-        ]
-        rows.append([column, log, *shown, f"{anew:+.1f}"])
-    return table(("", "log", *MODES.values()), rows)
+        ours = [rerun.change(mode, log, column) for mode in MODES]
+        numbers = published[0], ours[0], published[1], *ours[1:]
+        rows.append([column, log, *(f"{number:+.1f}" for number in numbers)])
+    easy, kept, anew = MODES.values()
+    changes = [f"{mode}, {whose}" for mode in (easy, kept) for whose in WHOSE]
+    return pd.DataFrame(rows, columns=["of", "log", *changes, f"{anew}, here"])
 
 
 def _examples() -> str:
@@ -107,8 +114,8 @@ def _examples() -> str:
         f"""
         Gang scheduling on 128 nodes, rows separated by |, uses {uses}. The lecture says 25 %, 75 %,
         and "pretty good". A moldable job of {len(OPTIONS)} shapes that need not wait gets {chosen}.
-        Tests have the jobs of the slides: `tests/core/test_golden_cases.py`,
-        `tests/schedule/test_gang.py`, `tests/schedule/test_moldable.py`.
+        Jobs: `tests/core/test_golden_cases.py`, `tests/schedule/test_gang.py`,
+        `tests/schedule/test_moldable.py`.
         """
     )
 
@@ -131,6 +138,6 @@ def _view(rerun: Rerun) -> str:
         KTH. A table of one draw, as on the slides, cannot rank neighbouring factors.
 
         **Doubling.** Doubled estimates open holes that close early. This helps a scheduler that
-        plans for all jobs more than one that plans for the head alone.
+        plans for all jobs more than one that plans for the head.
         """
     )

@@ -188,22 +188,22 @@ def claims(rerun: Rerun) -> list[Claim]:
             "over basic",
         ),
         _smaller(
-            "knowledge of locality is better than contiguity, strict and best-effort",
+            "locality is better than contiguity, strict and best-effort",
             "5.3, Figs. 1, 3",
             [ratio(rerun, name, *pair) for name in NAMES for pair in knowing],
             "local over contiguous",
         ),
         _smaller(
-            "strict variants are better than their best-effort counterparts",
+            "strict variants are better than best-effort ones",
             "5.3, 5.4, Figs. 1, 3",
             [ratio(rerun, name, *pair) for name in NAMES for pair in pairs],
             "strict over best-effort",
         ),
         _smaller(
-            "strict variants vary less than their best-effort counterparts",
+            "and vary less around the trend",
             "5.3, 5.4, Figs. 1, 3",
             [ratio_of_spreads(rerun, name, *pair) for name in NAMES for pair in pairs],
-            "deviation around the trend, strict over best-effort",
+            "strict over best-effort",
         ),
         _larger_gap(rerun),
         *_order(rerun),
@@ -221,8 +221,8 @@ def _larger_gap(rerun: Rerun) -> Claim:
     """Check what section 5.4 says of the gap between basic and the local variants."""
     found = [widening(rerun, name, one) for name in (HIGH, LOW) for one in (NEAR_CLUSTER, CLUSTER)]
     held = sum(one.low is not None and one.low > 1 for one in found)
-    finding = f"basic over local, against the same on the homogeneous platform: {span(found)}"
-    text = "the gap between basic and the local variants is larger when heterogeneous"
+    finding = f"{span(found)} times"
+    text = "basic over local variants is larger when heterogeneous"
     return counted(text, "5.4", held, len(found), finding)
 
 
@@ -234,9 +234,9 @@ def _order(rerun: Rerun) -> list[Claim]:
         for variant in VARIANTS
         for layout in REORDERED
     ]
-    what = f"{', '.join(REORDERED)} over o1: {span(found)}"
+    what = f"ratios {span(found)}"
     unnoticed, same = (sum(is_near(one, most) for one in found) for most in (None, SAME))
-    text = "the order of the clusters has no effect, with the same clusters:"
+    text = "the order of the clusters has no effect:"
     return [
         counted(f"{text} none is noticed", "5.4", unnoticed, len(found), what),
         counted(f"{text} none above {100 * SAME:.0f} %", "5.4", same, len(found), what),
@@ -251,7 +251,7 @@ def _alike(rerun: Rerun) -> list[Claim]:
         pd.Series({one: makespans(rerun, name, one).to_numpy().sum() for one in VARIANTS}).rank()
         for name in (HIGH, LOW)
     ]
-    text = "high and low heterogeneity look alike:"
+    text = "high and low heterogeneity are alike:"
     return [
         counted(
             f"{text} variants in the same order",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from papers.common.claims import BY_CASES
-from papers.common.page import claims_table, document, prose, table
+from papers.common.page import claims_table, document, prose
 from papers.locality.claims import (
     ALIKE,
     BASIC,
@@ -51,13 +53,27 @@ def page(rerun: Rerun, command: str, picture: str) -> str:
             f"![Makespans of every run by variant, with their linear trends]({picture})",
             "## Findings",
             _view(rerun),
-            "Makespans and residuals around the trend, over basic's:",
-            _ratios(rerun),
             "## Claims",
             _how_claims_are_judged(),
             claims_table({"here": claims(rerun)}),
         )
     )
+
+
+def beside(rerun: Rerun) -> dict[str, pd.DataFrame]:
+    """Return the table that the page links to: makespans and spreads over those of basic."""
+    rows = [
+        [
+            variant,
+            *(f"{ratio(rerun, name, variant, BASIC)}" for name in NAMES),
+            *(f"{ratio_of_spreads(rerun, name, variant, BASIC).value:.3f}" for name in NAMES),
+        ]
+        for variant in VARIANTS
+        if variant != BASIC
+    ]
+    spreads = [f"residuals, {name}" for name in NAMES]
+    columns = ["over basic", *(f"makespan, {name}" for name in NAMES), *spreads]
+    return {"locality_ratios": pd.DataFrame(rows, columns=columns)}
 
 
 def _what_was_run(rerun: Rerun, command: str) -> str:
@@ -68,22 +84,19 @@ def _what_was_run(rerun: Rerun, command: str) -> str:
     hosts = rerun.candidates.set_index("hosts")["jobs"]
     return prose(
         f"""
-        P.-F. Dutot, M. Poquet, D. Trystram: contiguity and locality in backfilling.
+        [The study](../references.md) asks which processors backfilled jobs are to take.
 
         Written by `{command}`: {len(main):,} runs of the default reading in
         {main["cpu_s"].sum():.0f} s of processor time, {len(others):,} of others in
         {others["cpu_s"].sum():.0f} s. It also writes every run as CSV, and three pictures.
 
         A platform has 8 clusters of 16 hosts. A run schedules {N_JOBS} jobs, all there from the
-        beginning, by conservative backfilling made anew at each event. Jobs are drawn from the
-        {hosts.sum():,} of `{LOG}` that have at most 16 processors and ran 1 to 4 hours.
-        F_comm says how much each host sends to each other. Completion times equal SimGrid's to
-        1e-9: `tests/scripts/papers/test_locality.py`.
+        beginning, by conservative backfilling. They are drawn from the {hosts.sum():,} of
+        `{LOG}` that have at most 16 processors and ran 1 to 4 hours. F_comm says how much each
+        host sends to each other. Completion times equal SimGrid's to 1e-9:
+        `tests/scripts/papers/test_locality.py`.
         [Rules of reruns](../appendices/reruns.md#contiguity-and-locality) has platforms, loads and
-        variants.
-
-        *contiguous* and *local* refuse holes without consecutive hosts, or without room in one
-        cluster; their *best-effort* counterparts then take the lowest hosts, as *basic* does.
+        the five variants.
         """
     )
 
@@ -112,11 +125,11 @@ def _view(rerun: Rerun) -> str:
         f"""
         **Why constraints pay.** On the homogeneous platform, basic has {inside[BASIC]:.0f} % of the
         jobs inside one cluster, best-effort contiguous {inside[NEAR_BLOCK]:.0f} %, best-effort
-        local {inside[NEAR_CLUSTER]:.0f} %, contiguous {inside[BLOCK]:.0f} %, local all. All other
-        jobs share the one backbone.
+        local {inside[NEAR_CLUSTER]:.0f} %, contiguous {inside[BLOCK]:.0f} %, local all. The others
+        share one backbone. [locality_ratios.csv](locality_ratios.csv) has makespans and residuals.
 
-        **What constraints cost.** Without communication, contiguous adds {cost[BLOCK]:.1f} % to
-        basic's makespan, local {cost[CLUSTER]:+.1f} %.
+        **What they cost.** Without communication, contiguous adds {cost[BLOCK]:.1f} % to basic's
+        makespan, local {cost[CLUSTER]:+.1f} %.
 
         **The gap is larger on heterogeneous platforms, but not by heterogeneity.** Basic / local is
         {wider[0]:.2f} times (high) and {wider[1]:.2f} times (low) that on the homogeneous platform.
@@ -124,25 +137,10 @@ def _view(rerun: Rerun) -> str:
         {levelled[1]}.
 
         **The order of clusters.** Of {len(reordered)} ratios of makespans to those in o1, {noticed}
-        {"has" if noticed == 1 else "have"} an interval without 1, where chance alone would give one
-        or two. The printed o2 has other clusters, so it is not compared.
+        {"has" if noticed == 1 else "have"} an interval without 1; chance alone would give one or
+        two. The printed o2 has other clusters, so it is not compared.
         """
     )
-
-
-def _ratios(rerun: Rerun) -> str:
-    """Lay out makespans and spreads over those of basic, with intervals."""
-    rows = [
-        [
-            variant,
-            *(f"{ratio(rerun, name, variant, BASIC)}" for name in NAMES),
-            *(f"{ratio_of_spreads(rerun, name, variant, BASIC).value:.3f}" for name in NAMES),
-        ]
-        for variant in VARIANTS
-        if variant != BASIC
-    ]
-    spreads = [f"residuals, {name}" for name in NAMES]
-    return table(("over basic", *(f"makespan, {name}" for name in NAMES), *spreads), rows)
 
 
 def _how_claims_are_judged() -> str:

@@ -34,42 +34,44 @@ def best(rerun: Rerun, log: str, rules: Rules) -> tuple[float, str]:
     return min((rerun.mean(log, rules, policy), policy) for policy in (*RULES, *MORE))
 
 
-def claims(rerun: Rerun) -> list[Claim]:
-    """Return verdicts on the table.
+def claims(rerun: Rerun) -> dict[str, list[Claim]]:
+    """Return verdicts on the table without and with backfilling.
 
     Source: Zhang et al. 2020; the README of DIR-LAB/deep-batch-scheduler.
     """
+    return {
+        "without backfilling": _claims(rerun, False),
+        "with backfilling": _claims(rerun, True),
+    }
+
+
+def _claims(rerun: Rerun, backfill: bool) -> list[Claim]:
+    """Return verdicts on half of the table."""
     found = []
-    for backfill, where in ((False, "without backfilling"), (True, "with backfilling")):
-        ways: dict[str, Rules | str] = {
-            "by the plain queue": QUEUE[backfill],
-            "by `simulate` with its scores": SCORED[backfill],
-            "by `simulate` with our orders": THERE[backfill],
-        }
-        for way, rules in ways.items():
-            cells = [(log, policy) for log in LOGS for policy in RULES]
-            equal = [is_published(rerun, *cell, backfill, rules) for cell in cells]
-            off = ", ".join(
-                f"{policy} on {log} is {rerun.mean(log, rules, policy):.2f}"
-                for (log, policy), same in zip(cells, equal, strict=True)
-                if not same
-            )
-            found.append(counted(f"figures to the last digit, {way}", where, sum(equal), 15, off))
-    for backfill, where in ((False, "without backfilling"), (True, "with backfilling")):
-        learned = {log: PUBLISHED[backfill, log][-1] for log in LOGS}
-        printed = sum(learned[log] < min(PUBLISHED[backfill, log][:-1]) for log in LOGS)
-        found.append(counted("RL is best, as printed", where, printed, len(LOGS)))
-        right = WAITS_FILLED if backfill else WAITS
-        own = {log: best(rerun, log, right) for log in LOGS}
-        free = {log: best(rerun, log, EASY if backfill else ANEW) for log in LOGS}
-        for text, least in (
-            ("RL is best beside right rules that wait for the chosen job too", own),
-            (f"RL is best beside right rules {'under EASY' if backfill else 'chosen anew'}", free),
-        ):
-            held = sum(learned[log] < least[log][0] for log in LOGS)
-            said = "; ".join(
-                f"{log} {learned[log]:.2f} against {least[log][0]:.2f} of {least[log][1]}"
-                for log in LOGS
-            )
-            found.append(counted(text, where, held, len(LOGS), said))
+    ways: dict[str, Rules | str] = {
+        "by the plain queue": QUEUE[backfill],
+        "by `simulate` with its scores": SCORED[backfill],
+        "by `simulate` with our orders": THERE[backfill],
+    }
+    for way, rules in ways.items():
+        cells = [(log, policy) for log in LOGS for policy in RULES]
+        equal = [is_published(rerun, *cell, backfill, rules) for cell in cells]
+        off = ", ".join(
+            f"{policy} on {log} is {rerun.mean(log, rules, policy):.2f}"
+            for (log, policy), same in zip(cells, equal, strict=True)
+            if not same
+        )
+        found.append(counted(f"figures to the last digit, {way}", "rules", sum(equal), 15, off))
+    learned = {log: PUBLISHED[backfill, log][-1] for log in LOGS}
+    printed = sum(learned[log] < min(PUBLISHED[backfill, log][:-1]) for log in LOGS)
+    said = ", ".join(f"{log} {mean:.2f}" for log, mean in learned.items())
+    found.append(counted("RL is best, as printed", "RL", printed, len(LOGS), said))
+    for text, right in (
+        ("and beside right rules that wait for the chosen job too", (WAITS, WAITS_FILLED)),
+        ("and beside right rules chosen anew, or under EASY", (ANEW, EASY)),
+    ):
+        least = {log: best(rerun, log, right[backfill]) for log in LOGS}
+        held = sum(learned[log] < least[log][0] for log in LOGS)
+        said = ", ".join(f"{name} {mean:.2f}" for mean, name in least.values())
+        found.append(counted(text, "RL", held, len(LOGS), said))
     return found

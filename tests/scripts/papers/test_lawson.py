@@ -71,6 +71,8 @@ def test_page_shows_every_claim_under_both_readings_and_ends_with_them(rerun: st
     assert last.count("**") == 2 * len(study.SHOWN)
     assert len(results.claims(rerun, study.EXACT)) == len(results.claims(rerun, study.USER))
     assert all(f"| {reading.name} |" in text for reading in study.SHOWN)
+    for name, table in page.beside(rerun).items():
+        assert f"({name}.csv)" in text and len(table) == len(study.SHOWN) * len(BUNDLED)
 
 
 def test_pictures_are_drawn_for_a_reading(rerun: study.Rerun, tmp_path: Path) -> None:

@@ -433,7 +433,9 @@ def test_trend_and_spread_are_those_of_the_line_the_runs_lie_on() -> None:
 def test_page_shows_every_table_and_ends_with_the_claims(rerun: study.Rerun) -> None:
     text = page.page(rerun, "the command", "picture.png")
     assert text.rstrip().splitlines()[-1].count("**") == 2
-    assert "## Findings" in text and "| best-effort local |" in text
+    (table,) = page.beside(rerun).values()
+    assert "## Findings" in text and "(locality_ratios.csv)" in text
+    assert "best-effort local" in set(table["over basic"]) and not table.isna().to_numpy().any()
     assert "](picture.png)" in text and "nan" not in text
 
 

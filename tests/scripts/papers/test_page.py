@@ -15,7 +15,7 @@ def test_claim_with_cases_goes_by_how_many_hold(held: int, verdict: str) -> None
 def test_claimed_number_goes_by_how_near_ours_is(measured: float, verdict: str) -> None:
     claim = near("gain", "V-A", 100.0, measured, " %")
     assert claim.verdict == verdict
-    assert claim.finding == f"{measured} % against 100 %"
+    assert claim.finding == f"{measured} %"
 
 
 def test_columns_of_numbers_stand_to_the_right_and_are_readable() -> None:
@@ -29,3 +29,4 @@ def test_columns_of_numbers_stand_to_the_right_and_are_readable() -> None:
 
 def test_paragraphs_lose_the_line_breaks_of_source_code() -> None:
     assert prose("    One\n    line.\n\n    Another.") == "One line.\n\nAnother."
+    assert prose("    - One\n      line.\n    - Two") == "- One line.\n- Two"

@@ -67,6 +67,7 @@ def script(rerun: Callable[[Path], Demo]) -> None:
         tables=("runs", "facts"),
         draw=draw,
         page=lambda figures, command, seconds: f"{len(figures.runs)} rows, by {command}\n",
+        beside=lambda figures: {"beside": figures.runs},
     )
 
 
@@ -82,16 +83,17 @@ def test_all_is_written_and_named_and_nothing_unfinished_is_left(
 ) -> None:
     call("--page", "page-beside.md")
     script(demo_of(part("a"), part("b")))
-    names = ("runs.csv", "facts.csv", "figure.png", "page.md")
+    names = ("runs.csv", "facts.csv", "figure.png", "page.md", "beside.csv")
     folder = Path("runs/demo-paper")
-    written = [*(folder / name for name in names), Path("page-beside.md")]
+    written = [*(folder / name for name in names), Path("page-beside.md"), Path("beside.csv")]
     *lines, last = capsys.readouterr().out.splitlines()
     assert lines == [f"wrote {path}" for path in written]
     assert re.fullmatch(r"\d+ s; 7 s for all simulations, earlier runs included", last)
     assert {path.name for path in folder.iterdir()} == set(names)
     assert Path(folder, "runs.csv").read_text() == "part\na\nb\n"
     page = "2 rows, by python scripts/reproduce_demo_paper.py\n"
-    assert [path.read_text() for path in written[-2:]] == [page, page]
+    table = Path(folder, "runs.csv").read_text()
+    assert [path.read_text() for path in written[-4:]] == 2 * [page, table]
 
 
 def test_interrupted_run_is_taken_up_where_it_was_cut_off(call: Callable[..., None]) -> None:
