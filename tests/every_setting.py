@@ -14,6 +14,8 @@ import nodes_of_kernels
 from drawn_lives import orders
 from drawn_machines import draw_case
 from fair_share_cases import limited
+from hpcgym.core.constants import N_NETWORK
+from hpcgym.core.index_policy import index_policy
 from hpcgym.core.workload import Workload
 from strategies import busy_workloads, one_of, policies, settings_for, workloads
 
@@ -149,6 +151,18 @@ def with_shares(draw):
 
 
 @st.composite
+def with_records(draw):
+    """Draw jobs in orders by what users' jobs have run, by records, regression or a network."""
+    weights = draw(st.lists(one_of((-1.0, 0.0, 0.5, 1.0, 2.0)), min_size=6, max_size=6))
+    generator = np.random.default_rng(draw(st.integers(0, 99)))
+    network = generator.uniform(-0.5, 0.5, N_NETWORK) if any(weights[4:]) else None
+    named = one_of(("SMITH-HISTORY", "SMITH-REG", "SAF-RECENT", "SMITH-URGENT"))
+    order = draw(named | st.just(index_policy(weights, network)))
+    mode = draw(one_of(("none", "easy", "conservative:compress=shift", "depth:k=2")))
+    return Case(draw(jobs), draw(further) | {"policy": order, "backfill": mode})
+
+
+@st.composite
 def with_predictions(draw):
     """Draw jobs whose run times are predicted, and corrected."""
     mode = draw(one_of(("none", "easy", "conservative", "depth:k=2", "look-ahead", "relaxed")))
@@ -189,6 +203,7 @@ SETTINGS = {mode: of_mode(mode) for mode in ("none", "easy", *MODES)} | {
     "outages": with_outages(),
     "dependencies": with_dependencies(),
     "shares": with_shares(),
+    "records": with_records(),
     "predictions": with_predictions(),
     "nodes": on_nodes(),
     "Slurm on nodes": on_nodes("slurm", "slurm:max_job_user=1,resolution=3,interval=2"),

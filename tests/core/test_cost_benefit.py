@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 import hpcgym
 from engines import (
     by_package,
-    check_copies_go_on_alike,
     first_difference,
-    simulator_of,
     whole,
     workload_of,
 )
@@ -143,15 +141,6 @@ def test_a_cap_that_nothing_reaches_changes_nothing(workload, given):
     assert by_package(workload, backfill=Easy(cap=3, long=0), **given) == plain
 
 
-def test_a_log_without_benefit_and_cap_starts_as_under_easy(real_log):
-    log = whole(real_log(KTH))
-    for policy in ("SAF", "SMITH-URGENT"):
-        plain = hpcgym.simulate(log, policy, threshold=200_000)
-        same = hpcgym.simulate(log, policy, backfill="cost-benefit:kappa=0", threshold=200_000)
-        np.testing.assert_array_equal(plain.start_time, same.start_time)
-        np.testing.assert_array_equal(plain.backfilled, same.backfilled)
-
-
 @given(workload=busy_workloads(), policy=st.sampled_from(("FCFS", "SAF")))
 def test_without_benefit_jobs_that_outlast_the_shadow_time_take_no_more_than_the_extra(
     workload, policy
@@ -225,35 +214,6 @@ def test_with_a_threshold_of_0_nothing_delays_a_head_that_has_waited():
 def test_a_job_wider_than_the_cap_starts_when_no_other_counts():
     jobs = workload_of([(0, 9_000, 9_000, 5), (0, 9_000, 9_000, 5)], 5)
     assert hpcgym.simulate(jobs, backfill="easy:cap=0").start_time.tolist() == [0, 9_000]
-
-
-@pytest.mark.parametrize("mode", ["easy:cap=0.6,long=60", "cost-benefit:kappa=1,cap=0.6,long=60"])
-@given(workload=busy_workloads(), given=settings())
-def test_shortcuts_and_copies_change_nothing(mode, workload, given):
-    expected = by_package(workload, backfill=mode, **given)
-    for full_passes in (False, True):
-        simulator = simulator_of(workload, backfill=mode, full_passes=full_passes, **given)
-        simulator.run()
-        assert simulator.start_time.tolist() == [one.start_time for one in expected]
-    check_copies_go_on_alike(simulator_of(workload, backfill=mode, **given))
-
-
-@given(workload=busy_workloads(), mode=modes())
-def test_many_simulations_at_once_give_the_same_metrics(workload, mode):
-    names = ["FCFS", "SMITH-URGENT", "SAF"]
-    many = hpcgym.simulate_many([workload], names, backfill=mode, metrics=["mean_bsld"])
-    for place, policy in enumerate(names):
-        alone = hpcgym.simulate(workload, policy, backfill=mode).metrics()["mean_bsld"]
-        assert many["mean_bsld"][0, place] == pytest.approx(alone, rel=1e-12)
-
-
-def test_expectations_are_kept_for_the_next_pass(real_log):
-    """Weeks one after the other in one state start as each alone."""
-    schedules = [
-        hpcgym.simulate(whole(real_log(KTH)), "SAF", backfill=H, threshold=200_000).start_time
-        for _ in range(2)
-    ]
-    np.testing.assert_array_equal(*schedules)
 
 
 # --- Texts and refusals ---------------------------------------------------------------------------

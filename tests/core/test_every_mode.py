@@ -1,37 +1,17 @@
-"""What holds in every backfilling mode: the reference, passes cut short, copies, and cells."""
-
-import pickle
+"""What holds in every backfilling mode, and however a simulation under any setting is run."""
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as drawing
 from hypothesis import strategies as st
 
 import hpcgym
-from engines import first_difference, simulator_of, starts_again
-from every_setting import MODES, RESERVING
+from engines import check_copies_go_on_alike, first_difference, simulator_of, starts_again
+from every_setting import MODES, SETTINGS
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
-from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.simulator import Simulator
-from research.benchmark import saturated
 from strategies import policies, settings_for, workloads
-
-HELD = "multi-queue:bounds=5000,delay=90000,batch=10"
-LONG = (
-    *RESERVING,
-    "look-ahead:window=5",
-    "relaxed:omega=0.5",
-    "slack:c=0.5",
-    "multi-queue",
-    HELD,
-    "easy:cap=0.5,long=600",
-    "cost-benefit:kappa=1,cap=0.7,long=600",
-    "slurm:max_job_test=40,max_job_user=9,interval=600",
-    "committed:fill=before",
-)
-"""Modes for long queues."""
-
 
 KINDS = (
     "conservative",
@@ -60,18 +40,39 @@ def test_every_drawn_job_starts_as_the_reference_says(mode, data):
     assert not first_difference(workload, policy=data.draw(policies), **settings)
 
 
-@pytest.mark.parametrize("mode", ["easy", *KINDS])
-@given(data=st.data())
-def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
-    """Every invariant that the simulator relies on is checked at every event."""
-    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = data.draw(settings_for(workload, mode))
-    short = simulator_of(workload, policy, **settings)
-    full = simulator_of(workload, policy, full_passes=True, **settings)
-    short.run()
+@pytest.mark.parametrize("kind", SETTINGS)
+@drawing(max_examples=max(drawing.default.max_examples // 2, 1))
+@given(data=st.data(), n_events=st.integers(0, 20))
+def test_how_a_simulation_is_run_changes_no_start(kind, data, n_events):
+    """Invariants hold at every event; passes that are cut short start what full passes start.
+
+    So do copies and pickles, of its beginning and its middle, and what is run where another
+    simulation has left whatever it likes. One cell of many measures the same.
+    """
+    workload, settings = case = data.draw(SETTINGS[kind])
+    schedule = case.run()
+    starts = schedule.start_time.tolist()
+    simulator = simulator_of(workload, **settings)
+    check_copies_go_on_alike(simulator)
+    assert simulator.start_time.tolist() == starts
+    assert simulator.backfilled.tolist() == schedule.backfilled.tolist()
+    assert starts_again(simulator) == starts
+    full = simulator_of(workload, full_passes=True, **settings)
     full.run()
-    assert short.start_time.tolist() == full.start_time.tolist()
-    assert short.backfilled.tolist() == full.backfilled.tolist()
+    assert full.start_time.tolist() == starts
+    middle = simulator_of(workload, decide="event", **settings)
+    for _ in range(n_events):
+        middle.run()
+    check_copies_go_on_alike(middle)
+    if kind == "shares":  # which are no cell of many
+        return
+    policy, estimates = settings["policy"], settings.get("estimates", "requested")
+    cell = {key: value for key, value in settings.items() if key != "policy"}
+    if not isinstance(estimates, str):
+        cell["estimates"] = [estimates]
+    many, metrics = hpcgym.simulate_many([workload], [policy], **cell), schedule.metrics()
+    for name in ("makespan", "max_wait_time", "n_backfilled") if metrics["n_jobs"] else ():
+        assert many[name][0, 0] == metrics[name]
 
 
 def queue_of_pass(simulator, keys):
@@ -128,53 +129,3 @@ def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, d
         stepped.order_by(policy)
     assert stepped.start_time.tolist() == at_once.start_time.tolist()
     assert stepped.backfilled.tolist() == at_once.backfilled.tolist()
-
-
-@pytest.mark.parametrize("policy", ["FCFS", "SMITH-HISTORY", "SMITH-URGENT"])
-@given(data=st.data())
-def test_nothing_is_read_before_it_is_written(policy, data):
-    """Rows of a state are used again, with whatever the last simulation in them has left."""
-    workload, mode = data.draw(workloads(max_jobs=30)), data.draw(st.sampled_from(("easy", *MODES)))
-    simulator = simulator_of(workload, policy, **data.draw(settings_for(workload, mode)))
-    simulator.run()
-    starts = simulator.start_time.tolist()
-    assert starts_again(simulator) == starts
-
-
-@pytest.mark.parametrize("mode", LONG)
-def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
-    settings = SchedulerSettings("SAF", backfill=mode, threshold=30_000)
-    ours = Simulator(saturated(300, 150), settings, decide="event")
-    for _ in range(300):
-        assert ours.run()
-    assert (ours.state.n_held[0] > 0) == (mode == HELD)
-    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
-    while ours.run():
-        pass
-    for twin in twins:
-        while twin.run():
-            pass
-        assert twin.start_time.tolist() == ours.start_time.tolist()
-        twin.restore(ours.copy())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("mode", "semantics"),
-    [
-        (mode, semantics)
-        for mode in LONG
-        for semantics in ("batch", "pyss", "one-by-one")
-        if semantics == "batch" or "instants" not in as_backfill(mode).demands
-    ],
-)
-def test_many_cells_give_the_figures_of_single_simulations(mode, semantics):
-    logs = [saturated(200, 200), saturated(50, 300)]
-    names = ["FCFS", "SAF", "WFP3", "e=1,wait=-0.5"]
-    settings = {"backfill": mode, "threshold": 50_000, "event_semantics": semantics}
-    many = hpcgym.simulate_many(logs, names, **settings)
-    for row, workload in enumerate(logs):
-        for column, name in enumerate(names):
-            figures = hpcgym.simulate(workload, name, **settings).metrics()
-            assert many["n_backfilled"][row, column] == figures["n_backfilled"]
-            assert many["mean_bsld"][row, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)

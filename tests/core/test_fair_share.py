@@ -1,6 +1,5 @@
 """Fair share and multifactor priorities: against the reference, and cases worked by hand."""
 
-import pickle
 from dataclasses import replace
 
 import gymnasium
@@ -214,23 +213,6 @@ def test_unknown_users_of_a_tree_are_refused_by_name():
 def test_what_is_no_tree_is_refused(lines, said):
     with pytest.raises(PolicyError, match=said):
         Accounts.of(lines)
-
-
-def test_copies_and_pickles_go_on_alike():
-    rows = [(10 * k % 37, 5 + k % 7, 5 + k % 7, 1 + k % 3, k % 3) for k in range(40)]
-    settings = SchedulerSettings("fair-share:interval=20")
-    simulator = Simulator(workload_of(sorted(rows), 4), settings, decide="event")
-    for _ in range(25):
-        assert simulator.run()
-    assert simulator.state.used_by.any() and simulator.state.used.any()
-    copies = simulator.copy(), pickle.loads(pickle.dumps(simulator)), simulator
-    for each in copies:
-        while each.run():
-            pass
-    assert len({tuple(each.start_time) for each in copies}) == 1
-    assert simulator.start_time.tolist() == (
-        hpcgym.simulate(simulator.workload, "fair-share:interval=20").start_time.tolist()
-    )
 
 
 def running_by_line(simulator):

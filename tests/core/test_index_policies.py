@@ -1,7 +1,6 @@
 """Index policies: equal to the reference job by job, and terms kept only while they hold."""
 
 import math
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 import reference_index
-from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
+from engines import first_difference, index_of, jobs_of, records_of_users, whole
 from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
@@ -123,24 +122,13 @@ def test_an_index_starts_jobs_as_the_reference_does_under_corrections(policy, co
     assert not first_difference(part, policy=policy, **settings)
 
 
-@given(data=st.data())
-def test_passes_that_are_cut_short_start_what_full_passes_start(data):
-    workload, policy = data.draw(users), data.draw(indexes())
-    settings = data.draw(settings_for(workload))
-    short = simulator_of(workload, policy, **settings)
-    full = simulator_of(workload, policy, full_passes=True, **settings)
-    short.run()
-    full.run()
-    assert short.start_time.tolist() == full.start_time.tolist()
-
-
 KTH, SDSC = "KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"
 
 
 @pytest.mark.parametrize("policy", ["SMITH-HISTORY", "SMITH-RECENT"])
 def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, policy):
     workload = whole(real_log(KTH))
-    first = workload.select(np.arange(len(workload)) < 6_000)
+    first = workload.select(np.arange(len(workload)) < 2_000)
     assert not first_difference(first, policy=policy)
 
 
@@ -301,48 +289,6 @@ def test_a_ring_forgets_what_lies_further_back():
 
 
 # --- Copies, vectors of cells, and decisions ------------------------------------------------------
-
-
-COPIED = [
-    index_policy([1, 2, 1, -1, 0, 0], name="BY-RECORDS"),
-    index_policy([1, 2, 1, -1, 0.5, -0.5], network_of(1), name="BY-NETWORK"),
-    "SMITH-REG",
-    "SAF-RECENT",
-]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("policy", COPIED, ids=str)
-@pytest.mark.parametrize("backfill", ["easy", "conservative:compress=shift"])
-def test_copy_and_pickle_in_the_middle_end_like_the_original(backfill, policy):
-    settings = SchedulerSettings(policy, backfill=backfill, threshold=30_000)
-    ours = Simulator(saturated(300, 150), settings, decide="event")
-    for _ in range(300):
-        assert ours.run()
-    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
-    back = ours.copy()
-    while ours.run():
-        pass
-    for twin in twins:
-        while twin.run():
-            pass
-        assert twin.start_time.tolist() == ours.start_time.tolist()
-        twin.restore(back)
-        while twin.run():
-            pass
-        assert twin.start_time.tolist() == ours.start_time.tolist()
-
-
-@given(data=st.data())
-def test_asking_for_decisions_changes_nothing_if_the_same_index_decides(data):
-    workload, policy = data.draw(users), data.draw(indexes())
-    settings = data.draw(settings_for(workload)) | {"backfill_order": None}
-    at_once = simulator_of(workload, policy, **settings)
-    at_once.run()
-    stepped = simulator_of(workload, policy, decide="contested", **settings)
-    while stepped.run():
-        stepped.order_by(policy)
-    assert stepped.start_time.tolist() == at_once.start_time.tolist()
 
 
 @given(data=st.data())

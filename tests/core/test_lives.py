@@ -12,7 +12,7 @@ import reference_dependencies
 from dependent_cases import conditional_tables, lives_of
 from dependent_cases import workload_of as chains_of
 from drawn_lives import modes, orders, outages
-from engines import by_reference, check_copies_go_on_alike, simulator_of, starts_again
+from engines import by_reference
 from hpcgym.core.backfill import as_mode
 from hpcgym.core.parts.outages import Outage
 from reference_lives import LivesWithOutages
@@ -142,16 +142,6 @@ def test_the_job_behind_a_lost_one_is_cancelled_or_comes_by_its_condition():
     assert made.cancelled.tolist() == [False, True, False]
     assert made.to_frame()["started"].tolist() == ["lost", "cancelled", "in_order"]
     assert (made.metrics()["n_lost"], made.metrics()["n_cancelled"]) == (1, 1)
-
-
-@given(case=cases())
-def test_invariants_hold_and_copies_go_on_alike(case):
-    workload, events, given = case
-    policy = given.pop("policy")
-    simulator = simulator_of(workload, policy, events=events, **given)
-    plain = hpcgym.simulate(workload, policy, events=events, **given).start_time.tolist()
-    check_copies_go_on_alike(simulator)
-    assert starts_again(simulator) == plain
 
 
 def jobs_of(*rows, **columns):

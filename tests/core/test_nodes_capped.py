@@ -270,15 +270,6 @@ def test_an_environment_under_a_cap_ends_as_the_simulation_of_its_policy():
     assert made.start_time.tolist() == expected.start_time.tolist()
 
 
-def test_many_policies_at_once_measure_what_each_simulation_does():
-    drawn = draw_capped(Random(5))
-    workload = workload_of(*drawn.case[:2])
-    many = hpcgym.simulate_many([workload], ["FCFS", "SMITH-URGENT"], backfill=H)
-    for column, policy in enumerate(("FCFS", "SMITH-URGENT")):
-        alone = hpcgym.simulate(workload, policy, backfill=H).metrics()
-        assert many["mean_bsld"][0, column] == pytest.approx(alone["mean_bsld"], rel=1e-12)
-
-
 def test_cpus_of_a_component_are_those_of_its_nodes_once():
     parts = [Partition("a", frozenset({0, 1})), Partition("b", frozenset({1, 2}))]
     workload = workload_of(

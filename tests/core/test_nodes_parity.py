@@ -16,7 +16,7 @@ import hpcgym
 import nodes_of_kernels
 import reference_nodes
 from drawn_machines import Case, draw_case
-from engines import simulator_of, starts_again
+from engines import simulator_of
 from hpcgym.base.errors import HpcgymError, PolicyError
 from hpcgym.core import nodes
 from hpcgym.core.simulator import Simulator
@@ -144,17 +144,6 @@ def test_each_shape_that_waits_keeps_a_row_of_rooms_while_there_are_enough(monke
     assert rows_taken(simulator_for(case))[0] == 2
 
 
-def test_many_policies_at_once_measure_what_each_simulation_does():
-    case = draw_some_case(Random(5), 8, 40)
-    workload, given = workload_of(case.machine, case.jobs), settings_of(**case.settings)
-    given = {key: value for key, value in given.items() if key != "policy"}
-    many = hpcgym.simulate_many([workload], ["FCFS", "SAF", "wait=-1,area=0.1"], **given)
-    for column, policy in enumerate(("FCFS", "SAF", "wait=-1,area=0.1")):
-        alone = hpcgym.simulate(workload, policy, **given).metrics()
-        assert many["mean_bsld"][0, column] == pytest.approx(alone["mean_bsld"], rel=1e-12)
-        assert many["n_backfilled"][0, column] == alone["n_backfilled"]
-
-
 def test_a_plan_that_counts_processors_is_refused():
     simulator = simulator_for(draw_some_case(Random(1)), decide="event")
     simulator.run()
@@ -232,11 +221,3 @@ def test_the_component_of_a_picked_job_goes_first_even_that_of_the_first_job():
     simulator.pick(0)
     assert simulator.run()
     assert (simulator.now, simulator.waiting.tolist()) == (0, [1, 2, 3])
-
-
-@given(draws)
-def test_nothing_is_read_before_it_is_written(random):
-    simulator = simulator_for(draw_case(random))
-    simulator.run()
-    starts = simulator.start_time.tolist()
-    assert starts_again(simulator) == starts

@@ -130,16 +130,6 @@ def test_what_holds_of_every_schedule_with_outages(case):
         assert many["max_wait_time"][0, 0] == metrics["max_wait_time"]
 
 
-@given(case=cases())
-def test_invariants_hold_and_copies_go_on_alike(case):
-    workload, events, given = case
-    policy = given.pop("policy")
-    simulator = simulator_of(workload, policy, events=events, **given)
-    plain = hpcgym.simulate(workload, policy, events=events, **given).start_time.tolist()
-    check_copies_go_on_alike(simulator)
-    assert starts_again(simulator) == plain
-
-
 @st.composite
 def losing_cases(draw):
     """Draw a case where some jobs must not be started again."""

@@ -1,7 +1,5 @@
 """Estimates predicted at submission and corrected while jobs run, against the reference."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -270,22 +268,6 @@ def test_estimates_of_a_running_job_grow_by_the_steps_of_the_correction(correcti
     assert simulator.predicted_time[2] == 10
 
 
-@pytest.mark.parametrize("correction", CORRECTIONS)
-@given(data=st.data())
-def test_invariants_hold_and_full_passes_change_nothing(correction, data):
-    workload = data.draw(workloads())
-    estimates = data.draw(st.sampled_from(("recent", "doubled", "exact")))
-    settings = SchedulerSettings(estimates=estimates, correction=correction, backfill_order="SPF")
-    runs = [
-        Simulator(workload, settings, check_invariants=True),
-        Simulator(workload, settings, full_passes=True),
-        Simulator(workload, settings),
-    ]
-    for simulator in runs:
-        simulator.run()
-    assert len({tuple(simulator.start_time.tolist()) for simulator in runs}) == 1
-
-
 # --- A predictor in Python ------------------------------------------------------------------------
 
 
@@ -338,40 +320,6 @@ def test_function_that_gives_no_seconds_is_named_with_its_job(answer):
 
 
 # --- Predictions belong to one simulation ---------------------------------------------------------
-
-
-def stop_midway(simulator, n_stops):
-    """Run to the n-th decision and order the waiting jobs there."""
-    for _ in range(n_stops):
-        assert simulator.run()
-        simulator.order_by("FCFS")
-
-
-def finish(simulator):
-    """Run to the end, first come first served, and return the starts."""
-    while simulator.run():
-        simulator.order_by("FCFS")
-    return simulator.start_time.tolist()
-
-
-def test_copies_restored_and_pickled_simulations_go_on_with_their_own_predictions():
-    workload = hpcgym.load_workload("synthetic-256").select(np.arange(20_000) < 600)
-    settings = SchedulerSettings("SPF", estimates="recent", correction="tsafrir")
-    simulator = Simulator(workload, settings, decide="event")
-    stop_midway(simulator, 150)
-    copy, kept = simulator.copy(), pickle.loads(pickle.dumps(simulator))
-    other = simulator.copy()
-    other.order_by("LPF")
-    while other.run():
-        other.order_by("LPF")
-    expected = finish(simulator)
-    assert finish(copy) == expected
-    assert finish(kept) == expected
-    assert other.start_time.tolist() != expected
-    simulator.reset()
-    again = finish(simulator)
-    simulator.reset()
-    assert finish(simulator) == again
 
 
 @pytest.mark.long

@@ -79,7 +79,7 @@ def test_kth_under_other_rules_starts_as_the_reference_says(real_log, n, setting
 
 def test_the_first_jobs_of_a_log_start_as_the_reference_says_where_reservations_move(real_log):
     settings = {"backfill": SHIFT, "kill_at_limit": False, "policy": "WFP3"}
-    assert not first_difference(first_jobs(real_log(KTH), 6_000), **settings)
+    assert not first_difference(first_jobs(real_log(KTH), 3_000), **settings)
 
 
 @pytest.mark.slow

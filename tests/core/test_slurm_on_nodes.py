@@ -19,7 +19,7 @@ import hpcgym
 import reference_nodes
 import reference_nodes_slurm
 from drawn_machines import Case, draw_case
-from engines import check_copies_go_on_alike, simulator_of, starts_again
+from engines import simulator_of
 from fair_share_cases import limited
 from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import as_backfill
@@ -311,20 +311,6 @@ def test_it_stands_beside_priorities_dependencies_and_decisions():
     assert hpcgym.simulate_many([week], ["FCFS"], backfill="slurm")["mean_bsld"][0, 0] == (
         pytest.approx(plain.metrics()["mean_bsld"], rel=1e-12)
     )
-
-
-@pytest.mark.long
-def test_copies_go_on_alike_and_nothing_is_read_before_it_is_written():
-    for seed in range(10):
-        random = Random(seed)
-        case, mode = draw_crowded(random, 8, 30), draw_mode(random)
-        simulator = simulator_for(case, mode, decide="event")
-        simulator.run()
-        check_copies_go_on_alike(simulator_for(case, mode))
-        simulator = simulator_for(case, mode)
-        simulator.run()
-        begun = simulator.start_time.tolist()
-        assert starts_again(simulator) == begun
 
 
 def test_the_clock_stops_at_cycles_only_where_a_job_may_start():

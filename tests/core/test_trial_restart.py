@@ -1,7 +1,5 @@
 """Trials that are not promoted, and killed jobs that wait anew at the end of the queue."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,11 +9,8 @@ import hpcgym
 from drawn_lives import modes
 from engines import assert_attempts, attempts_of, first_difference, whole
 from hpcgym.base.errors import PolicyError
-from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.simulator import Simulator
 from hpcgym.machine import Machine
 from hpcgym.trace import find_trace
-from research.benchmark import saturated
 from strategies import busy_workloads, one_of
 
 ORDERS = one_of(("FCFS", "FCFS", "SAF", "SPF", "LCFS"))
@@ -102,20 +97,6 @@ def test_the_first_jobs_of_a_log_have_the_attempts_of_the_reference():
         )
         assert got == expected
         assert any(reason == "evicted" for *_, reason in got)
-
-
-def test_copy_and_pickle_in_the_middle_end_like_the_original():
-    mode = "easy+trial:limit=40,kills=9,restart=5000"
-    ours = Simulator(saturated(300, 150), SchedulerSettings("FCFS", backfill=mode), decide="event")
-    while ours.state.n_away[0] <= ours.state.n_running[0] + 20:
-        assert ours.run()
-    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
-    while ours.run():
-        pass
-    for twin in twins:
-        while twin.run():
-            pass
-        assert twin.start_time.tolist() == ours.start_time.tolist()
 
 
 @pytest.mark.slow
