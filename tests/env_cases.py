@@ -332,6 +332,8 @@ def assert_vector_plays_alike(**keywords):
         observation, reward, is_over, *_ = alone.step(actions[0])
         observations, rewards, are_over, *_ = vector.step(actions)
         assert (reward, is_over) == (rewards[0], are_over[0])
+        if not isinstance(observation, dict):
+            observation, observations = {"": observation}, {"": observations}
         for key, shown in () if is_over else observation.items():
             np.testing.assert_array_equal(shown, observations[key][0])
 

@@ -8,7 +8,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import SyncVectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +16,14 @@ import reference
 import reference_capped
 import reference_index
 from engines import history_of_users, jobs_of, records_of_users
-from env_cases import burst, busy_workload, env_with, episodes_of, starts_under
+from env_cases import (
+    assert_vector_plays_alike,
+    burst,
+    busy_workload,
+    env_with,
+    episodes_of,
+    starts_under,
+)
 from hpcgym.agent.shelf import load_agent
 from hpcgym.base.errors import ScenarioError
 from hpcgym.core.actions.controls import CONTROLLED, CONTROLS, controlled
@@ -170,28 +176,11 @@ def test_every_control_moves_a_start():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("form", ["dict", "flat"])
-@pytest.mark.parametrize("decide", ["contested", "event", 300])
-def test_vectors_are_equal_to_scalars_to_the_bit(form, decide):
-    keywords = {
-        "scenario": episodes_of(busy_workload(3, n=90), threshold=1_800),
-        "action": "controls",
-        "backfill": SHORT,
-        "decide": decide,
-        "observation": form,
-        "n_slots": 8,
-    }
-    theirs = SyncVectorEnv([lambda: SchedulingEnv(**keywords) for _ in range(3)])
-    ours = gymnasium.make_vec("HPCBatch-v0", num_envs=3, **keywords)
-    ours.action_space.seed(1)
-    one, other = theirs.reset(seed=2), ours.reset(seed=2)
-    for _ in range(60):
-        shown = [seen[0] if form == "flat" else seen[0]["cluster"] for seen in (one, other)]
-        assert shown[0].tobytes() == shown[1].tobytes()
-        action = ours.action_space.sample()
-        one, other = theirs.step(action), ours.step(action)
-        for place in (1, 2, 3):
-            assert one[place].tobytes() == other[place].tobytes()
+@pytest.mark.parametrize(("form", "decide"), [("dict", "contested"), ("flat", 300)])
+def test_vectors_play_as_single_environments_do(form, decide):
+    busy = episodes_of(busy_workload(3, n=90), threshold=1_800)
+    keywords = {"action": "controls", "backfill": SHORT, "decide": decide, "n_slots": 8}
+    assert_vector_plays_alike(scenario=busy, observation=form, **keywords)
 
 
 @pytest.mark.parametrize("form", ["dict", "flat"])

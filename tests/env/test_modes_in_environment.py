@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 import hpcgym
-from env_cases import ACTIONS, busy_workload, episodes_of, plain_env
+from env_cases import ACTIONS, assert_vector_plays_alike, busy_workload, episodes_of, plain_env
 from hpcgym.base.errors import PolicyError, ScenarioError
-from hpcgym.env.vector import SchedulingVectorEnv
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = ("look-ahead:window=6", "relaxed:omega=0.5", "slack:c=0.5", "slurm:interval=90")
@@ -32,25 +31,9 @@ def played(env: Any, actions: list[Any]) -> tuple[list[float], Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("backfill", "action"), PAIRS)
+@pytest.mark.parametrize(("backfill", "action"), zip(MODES, cycle(ACTIONS), strict=False))
 def test_vector_steps_as_the_scalar_environment_does(backfill: str, action: str) -> None:
-    keywords = {"scenario": BUSY, "backfill": backfill, "action": action, "n_slots": 12}
-    env = gymnasium.make("HPCBatch-v0", **keywords)
-    env.action_space.seed(3)
-    actions = [env.action_space.sample() for _ in range(200)]
-    rewards, schedule = played(env, actions)
-    vector = gymnasium.make_vec(
-        "HPCBatch-v0", num_envs=2, autoreset_mode=AutoresetMode.DISABLED, **keywords
-    )
-    assert isinstance(vector, SchedulingVectorEnv)
-    vector.reset(seed=[1, 1])
-    for step, reward in enumerate(rewards):
-        same = np.stack([actions[min(step, 199)]] * 2)
-        _, gave, terminated, _, _ = vector.step(same)
-        assert gave.tolist() == [reward, reward]
-    assert terminated.all()
-    for mine in vector.call("schedule"):
-        assert np.array_equal(mine.start_time, schedule.start_time)
+    assert_vector_plays_alike(scenario=BUSY, backfill=backfill, action=action, n_slots=12)
 
 
 @pytest.mark.parametrize(("backfill", "action"), PAIRS)

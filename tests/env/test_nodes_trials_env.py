@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
-from hypothesis import given
-from hypothesis import strategies as st
 
 import reference_nodes
-from env_cases import ACTIONS, env_of, episodes_of, random_action
+from env_cases import ACTIONS, assert_vector_plays_alike, env_of, episodes_of
 from hpcgym import simulate
 from hpcgym.base.errors import ScenarioError
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.env.vector import SchedulingVectorEnv
-from nodes_env_cases import HETERO, SOME, Case, busy_case, drawn
+from nodes_env_cases import HETERO, SOME, Case, busy_case
 
 TRIED = "easy+trial:limit=120"
 
@@ -32,56 +26,13 @@ def tried_case(**changes: Any) -> Case:
     return case._replace(table=table, seed=3)
 
 
-def is_pair_equal(shown: dict[str, np.ndarray], many: dict[str, np.ndarray]) -> bool:
-    """Tell whether both simulations of a vector show what a scalar environment does."""
-    return all(np.array_equal(np.stack([value] * 2), many[key]) for key, value in shown.items())
-
-
-def play_beside_a_vector(case: Case) -> int:
-    """Play the same random actions in a scalar environment and in two of a vector.
-
-    Return the trials in vain.
-    """
-    rules = case.rules
-    env = env_of(case.workload, rules)
-    many = SchedulingVectorEnv(
-        episodes_of(case.workload, rules),
-        num_envs=2,
-        action=rules.action,
-        decide=rules.decide,
-        reward=rules.reward,
-        baseline=rules.baseline,
-        policies=rules.policies or None,
-        n_slots=rules.n_slots,
-        expectations=rules.expectations,
-        autoreset_mode=AutoresetMode.DISABLED,
-    )
-    generator = np.random.default_rng(case.seed)
-    assert is_pair_equal(env.reset(seed=1)[0], many.reset(seed=[1, 1])[0])
-    over = False
-    while not over:
-        action = random_action(rules, generator)
-        shown, reward, over, _, _ = env.step(action)
-        seen, rewards, terminated, _, _ = many.step(np.stack([action] * 2))
-        assert is_pair_equal(shown, seen)
-        assert rewards.tolist() == [reward] * 2
-        assert terminated.tolist() == [over] * 2
-    for schedule in many.call("schedule"):
-        assert schedule.start_time.tolist() == env.schedule().start_time.tolist()
-    assert env._state is not None
-    return int(env._state.n_attempts[0])
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_vector_plays_as_the_scalar_environment_does(action: str) -> None:
-    assert play_beside_a_vector(tried_case(action=action)) > 0
-
-
-@given(random=st.randoms(use_true_random=False))
-def test_drawn_episodes_are_played_alike(random: Random) -> None:
-    case = drawn(random, backfill="easy+trial:limit=600", backfill_order=None)
-    play_beside_a_vector(case)
+    case = tried_case(action=action)
+    keywords = {"policies": SOME} if action == "policy" else {}
+    episodes = episodes_of(case.workload, case.rules)
+    assert_vector_plays_alike(scenario=episodes, action=action, n_slots=12, **keywords)
 
 
 def play_a_policy(episodes: Any, policy: str, episode: int | None = None) -> tuple[float, Any]:

@@ -41,7 +41,7 @@ def run(env, act):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("action", ["policy", "order", "job", "weights"])
+@pytest.mark.parametrize("action", ["order", "job"])
 def test_vector_equals_the_scalar_environment_where_processors_are_down(action):
     assert_vector_plays_alike(scenario=scenario(), action=action)
 

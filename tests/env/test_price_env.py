@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hpcgym
+from env_cases import assert_vector_plays_alike
 from hpcgym.base.errors import ScenarioError
 from hpcgym.core.observation_fields import PriceField
 from hpcgym.core.price import Price
@@ -166,25 +167,9 @@ def test_what_waits_and_runs_is_shown_as_the_schedule_tells():
 
 @pytest.mark.parametrize("observation", ["flat", "dict"])
 def test_a_vector_steps_as_environments_do(observation):
-    scenario, choose = parse_scenario(SCENARIO, name="priced"), at_random(1)
+    scenario = parse_scenario(SCENARIO, name="priced")
     keywords = KEYWORDS | {"baseline": "SAF", "observation": observation}
-    vector = SchedulingVectorEnv(scenario, num_envs=2, threads=1, **keywords)
-    shown, _ = vector.reset(options={"episode": [2, 3]})
-    alone = [SchedulingEnv(scenario, **keywords) for _ in range(2)]
-    own = [env.reset(options={"episode": 2 + k})[0] for k, env in enumerate(alone)]
-    for _ in range(60):
-        actions = np.stack([choose(None), choose(None)])
-        for k in range(2):
-            theirs, mine = (
-                (shown[k], own[k])
-                if observation == "flat"
-                else (shown["cluster"][k], own[k]["cluster"])
-            )
-            assert theirs.tolist() == mine.tolist()
-        shown, reward, *_ = vector.step(actions)
-        steps = [env.step(action) for env, action in zip(alone, actions, strict=True)]
-        own = [step[0] for step in steps]
-        assert reward.tolist() == [step[1] for step in steps]
+    assert_vector_plays_alike(scenario=scenario, **keywords)
 
 
 def test_infos_of_a_vector_say_j_of_the_weeks_that_end():

@@ -11,8 +11,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import SyncVectorEnv
-from gymnasium.wrappers import TimeLimit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +19,7 @@ import reference
 import reference_capped
 import reference_index
 from engines import history_of_users, jobs_of, records_of_users
-from env_cases import busy_workload, env_with, episodes_of, starts_under
+from env_cases import assert_vector_plays_alike, busy_workload, env_with, episodes_of, starts_under
 from hpcgym.agent.sb3_model import keywords_of as keywords_of_model
 from hpcgym.agent.shelf import load_agent
 from hpcgym.base.errors import ActionError, ScenarioError
@@ -222,24 +220,8 @@ def drawn(generator: np.random.Generator, *n_envs: int) -> Any:
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["dict", "flat"])
-def test_vectors_are_equal_to_scalars_to_the_bit(form):
-    keywords = keywords_of(observation=form, reward="bsld")
-    theirs = SyncVectorEnv([lambda: TimeLimit(SchedulingEnv(**keywords), 60) for _ in range(3)])
-    ours = gymnasium.make_vec(
-        "HPCBatch-v0", num_envs=3, threads=2, max_episode_steps=60, **keywords
-    )
-    generator = np.random.default_rng(1)
-    one, other = theirs.reset(seed=2), ours.reset(seed=2)
-    n_over = 0
-    for _ in range(200):
-        for part in [...] if form == "flat" else one[0]:
-            assert one[0][part].tobytes() == other[0][part].tobytes()
-        chosen = drawn(generator, 3)
-        one, other = theirs.step(chosen), ours.step(chosen)
-        for place in (1, 2, 3):
-            assert one[place].tobytes() == other[place].tobytes()
-        n_over += int(one[2].sum() + one[3].sum())
-    assert n_over > 3
+def test_vectors_play_as_single_environments_do(form):
+    assert_vector_plays_alike(**keywords_of(observation=form, reward="bsld"))
 
 
 @pytest.mark.parametrize(

@@ -47,27 +47,6 @@ def test_number_of_threads_changes_nothing() -> None:
     assert played(1) == played(2) == played(64)
 
 
-SHARED = """
-import numpy as np
-from hpcgym.env.vector import SchedulingVectorEnv
-def play(num_envs, threads):
-    envs = SchedulingVectorEnv(
-        "synthetic-256-weeks", action="weights", num_envs=num_envs, threads=threads, n_slots=8
-    )
-    envs.reset(seed=0)
-    actions = np.ones((num_envs, 6), np.float32)
-    return np.array([envs.step(actions)[1] for _ in range(40)]).tobytes()
-for num_envs in (1, 2, 5, 7, 11):
-    print(len({play(num_envs, threads) for threads in range(1, 6)}))
-"""
-
-
-@pytest.mark.long
-def test_any_number_of_threads_shares_any_number_of_environments() -> None:
-    """With an odd number of threads the last one has a part of its own."""
-    assert run(SHARED, NUMBA_NUM_THREADS="5").split() == ["1"] * 5
-
-
 @pytest.mark.long
 def test_python_threads_step_vectors_of_their_own() -> None:
     with ThreadPoolExecutor(3) as pool:
@@ -75,44 +54,33 @@ def test_python_threads_step_vectors_of_their_own() -> None:
     assert together == [played(1, seed) for seed in range(3)]
 
 
-AT_ONCE = """
-import hashlib, threading, numpy as np
+ON_A_LAYER = """
+import os, sys, threading, numba, numpy as np
 from hpcgym.env.vector import SchedulingVectorEnv
-def play(threads, seen):
+def begun(num_envs, threads):
     envs = SchedulingVectorEnv(
-        "synthetic-256-weeks", action="weights", num_envs=6, threads=threads, n_slots=8
+        "synthetic-256-weeks", action="weights", num_envs=num_envs, threads=threads, n_slots=8
     )
     envs.reset(seed=0)
-    seen.append(np.array([envs.step(np.ones((6, 6), np.float32))[1] for _ in range(150)]).tobytes())
-seen = []
-play(1, seen)
-team = [threading.Thread(target=play, args=(2, seen)) for _ in range(3)]
+    return envs
+def play(envs, n_steps):
+    actions = np.ones((envs.num_envs, 6), np.float32)
+    return np.array([envs.step(actions)[1] for _ in range(n_steps)])
+for num_envs in (1, 2, 5, 7, 11):
+    seen = {play(begun(num_envs, threads), 40).tobytes() for threads in range(1, 6)}
+    assert len(seen) == 1
+seen = [play(begun(6, 1), 150).tobytes()]
+team = [
+    threading.Thread(target=lambda: seen.append(play(begun(6, 2), 150).tobytes()))
+    for _ in range(3)
+]
 for one in team: one.start()
 for one in team: one.join()
-import numba
-print(len(seen), len(set(seen)), numba.threading_layer())
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("layer", ["workqueue", "omp"])
-def test_python_threads_may_meet_on_every_threading_layer(layer: str) -> None:
-    """The work queue of numba aborts where two threads enter it at once; ours take turns."""
-    assert run(AT_ONCE, NUMBA_THREADING_LAYER=layer).split() == ["4", "1", layer]
-
-
-FORKED = """
-import os, sys, numpy as np
-from hpcgym.env.vector import SchedulingVectorEnv
-envs = SchedulingVectorEnv(
-    "synthetic-256-weeks", action="weights", num_envs=6, threads=2, n_slots=8
-)
-envs.reset(seed=0)
-def rewards():
-    return np.array([envs.step(np.ones((6, 6), np.float32))[1] for _ in range(50)])
-rewards()
+print(len(seen), len(set(seen)), numba.threading_layer(), flush=True)
+envs = begun(6, 2)
+play(envs, 50)
 child = os.fork()
-mine = rewards()
+mine = play(envs, 50)
 np.save(f"{sys.argv[1]}/{'parent' if child else 'child'}.npy", mine)
 if child:
     _, status = os.waitpid(child, 0)
@@ -123,9 +91,16 @@ if child:
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
-def test_forked_process_goes_on_as_its_parent_does(layer: str, tmp_path: Path) -> None:
-    """The parent's threads are not there after a fork; the child steps on one thread."""
-    run(FORKED, str(tmp_path), NUMBA_THREADING_LAYER=layer)
+def test_threads_share_environments_meet_and_fork_on_every_layer(
+    layer: str, tmp_path: Path
+) -> None:
+    """With an odd number of threads the last one has a part of its own.
+
+    The work queue of numba aborts where two threads enter it at once; ours take turns. The parent's
+    threads are not there after a fork; the child steps on one thread.
+    """
+    said = run(ON_A_LAYER, str(tmp_path), NUMBA_NUM_THREADS="5", NUMBA_THREADING_LAYER=layer)
+    assert said.split() == ["4", "1", layer]
     parent, child = (np.load(tmp_path / f"{who}.npy") for who in ("parent", "child"))
     assert parent.tobytes() == child.tobytes()
     assert np.count_nonzero(parent) > 10
@@ -138,12 +113,10 @@ def test_spawned_processes_step_vectors() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_subprocesses_of_stable_baselines_run_the_scalar_environment(method: str) -> None:
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_subprocesses_of_stable_baselines_run_the_scalar_environment() -> None:
     sb3 = pytest.importorskip("stable_baselines3.common.vec_env")
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"no {method} on this system")
-    envs = sb3.SubprocVecEnv([tiny, tiny], start_method=method)
+    envs = sb3.SubprocVecEnv([tiny, tiny], start_method="fork")
     try:
         envs.seed(0)
         shown = envs.reset()
