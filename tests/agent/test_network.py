@@ -115,10 +115,10 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
         ("trials", "smith-urgent"),
     ],
 )
-@pytest.mark.parametrize("network", ["kernel", "attention"])
 def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
-    network: str, action: str, start: str
+    action: str, start: str
 ) -> None:
+    network = "attention" if action == "policy" else "kernel"  # the output has no weights
     rule = "SAF" if action == "index" else start.upper()
     spec = spec_of(network, action, n_slots=512, start=start)
     shows = spec.expectations

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from textwrap import dedent, indent
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -179,17 +180,13 @@ def test_a_log_in_the_agents_folder_cannot_be_read(
     ("chosen", "said"),
     [
         ("while True: time.sleep(1)", ENDED),
-        ("while True: pass", ENDED),
-        ("os._exit(0)", ENDED),
         ("[os.write(file, b'garbage' * 9) for file in range(3, 256) if is_open(file)]", ENDED),
         (
             "[os.write(file, b'\\0\\0\\0\\1x') for file in range(3, 256) if is_open(file)]",
             "no answer",
         ),
-        ("sys.exit('no')", "SystemExit: no"),
-        ("raise ValueError('a\\nb')", "ValueError: a b"),
+        ("sys.exit('a\\nb')", "SystemExit: a b"),
         ("np.ones(2**34)", "Unable to allocate"),
-        ("self.chosen = None; self.predict = None; raise KeyboardInterrupt", "KeyboardInterrupt"),
     ],
 )
 def test_what_an_agent_does_wrong_is_said_in_a_line(
@@ -221,7 +218,6 @@ def test_what_is_no_action_is_refused(mine: Path) -> None:
             agent.predict({"cluster": np.full(4, which, dtype=np.float32)})
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("keywords", "said"),
     [
@@ -232,25 +228,15 @@ def test_what_is_no_action_is_refused(mine: Path) -> None:
     ],
 )
 def test_keywords_that_would_run_code_here_are_refused(
-    keywords: dict[str, object], said: str, mine: Path
+    keywords: dict[str, object], said: str, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whatever the process says; what it says is what the agent states, in the tests below."""
+    told = SimpleNamespace(said={"name": "MINE", "env_keywords": keywords})
+    monkeypatch.setattr(sandbox, "_Process", lambda given: told)
     given = written(mine, "return 0")
-    text = mine.read_text("utf-8").replace(
-        '{"action": "policy", "policies": ["SAF", "FCFS"]}', repr(keywords)
-    )
-    mine.write_text(text, encoding="utf-8")
     with pytest.raises(CardError) as error:
         load_sandboxed(given)
     assert said in str(error.value)
-
-
-@pytest.mark.long
-def test_the_code_never_runs_in_this_process(mine: Path) -> None:
-    given = written(mine, "return 0")
-    mine.write_text("import os\nx = os.getpid()\n" + mine.read_text("utf-8"), encoding="utf-8")
-    before = set(sys.modules)
-    load_sandboxed(given).predict(SHOWN)
-    assert not [name for name in set(sys.modules) - before if mine.stem in name]
 
 
 def processes() -> list[str]:
@@ -266,12 +252,14 @@ def processes() -> list[str]:
 
 @pytest.mark.long
 def test_what_an_agent_starts_ends_with_it(mine: Path) -> None:
-    before = processes()
+    """The code itself never runs in this process."""
+    before, loaded = processes(), set(sys.modules)
     agent = load_sandboxed(
         written(mine, "if os.fork() == 0:\n    os.setsid()\n    time.sleep(99)\nreturn 1")
     )
     assert agent.predict(SHOWN)[0] == 1
     assert len(processes()) > len(before)
+    assert not [name for name in set(sys.modules) - loaded if mine.stem in name]
     del agent
     for _ in range(100):
         if set(processes()) <= set(before):

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,12 @@ STARTS = [
     ("controls", "smith-reg"),
     ("trials", "smith-reg"),
 ]
+BOTH_IN_TURN = [
+    (network, *start)
+    for k, start in enumerate(STARTS)
+    for network in (("kernel", "attention") if k < 2 else (("kernel", "attention")[k % 2],))
+]
+"""Networks for all starts: both for the first, then one after the other."""
 SMALL = {
     "start": "saf",
     "averaging": 0.5,
@@ -147,8 +154,7 @@ def test_a_training_at_a_price_is_validated_by_j() -> None:
     assert trained.steps == 256
 
 
-@pytest.mark.parametrize(("action", "start"), STARTS)
-@pytest.mark.parametrize("network", ["kernel", "attention"])
+@pytest.mark.parametrize(("network", "action", "start"), BOTH_IN_TURN)
 def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: str) -> None:
     changes = {"network": network, "n_slots": 16, "residual": action != "job", "start": start}
     spec = ppo.preset(action, **changes).spec
@@ -173,8 +179,7 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("network", ["kernel", "attention"])
+@pytest.mark.parametrize(("action", "network"), zip(ACTIONS, cycle(("kernel", "attention"))))
 def test_every_action_trains_from_saf_and_writes_a_card(
     action: str,
     network: str,
@@ -603,11 +608,11 @@ def test_weeks_of_validation_may_be_named_and_are_not_played() -> None:
         validation_split.split_validation(episodes, 0.2, "1-8")
 
 
-SLOW_STARTS = [pytest.param(*STARTS[k], marks=pytest.mark.slow) for k in (3, -1)]
+SLOW_STARTS = [pytest.param(*STARTS[k], marks=pytest.mark.slow) for k in (3, -3, -2, -1)]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("action", "start"), [STARTS[0], *STARTS[-3:-1], *SLOW_STARTS])
+@pytest.mark.parametrize(("action", "start"), [STARTS[0], *SLOW_STARTS])
 def test_cloning_finds_its_start_from_anywhere(
     action: str, start: str, training: list[Episodes]
 ) -> None:
