@@ -42,7 +42,7 @@ for _number, _handler in (
 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
 
 _PROFILE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("check", max_examples=15, derandomize=True, **_PROFILE)
+settings.register_profile("check", max_examples=10, derandomize=True, **_PROFILE)
 settings.register_profile("few", max_examples=5, derandomize=True, **_PROFILE)
 settings.register_profile("thorough", max_examples=3000, **_PROFILE)
 settings.register_profile("fuzz", max_examples=100, **_PROFILE)

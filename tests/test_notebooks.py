@@ -1,7 +1,7 @@
 """Notebooks run from their first cell to the last, and print what they show.
 
-Cells tagged `varies` print other digits on other processors; they are run, not compared. Trainings
-there are cut to a two-hundredth, but in slow tests.
+Cells tagged `varies` print other digits on other processors; they are run, not compared. Notebooks
+that train run, cut to a two-hundredth, where a change touches them, and whole in slow tests.
 """
 
 import importlib.util
@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from changed import changed_files
+
 NEEDED = ("ipykernel", "matplotlib", "nbclient", "stable_baselines3")
 pytestmark = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, NEEDED)), reason="needs the extras docs, report, train"
 )
 
 WHOLE = "model.learn(200_000)"
-FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
 def shown(cell):
@@ -25,10 +28,20 @@ def shown(cell):
     return "".join(one["text"] for one in printed), results
 
 
-@pytest.mark.parametrize(
-    "training", ["model.learn(1_000)", pytest.param(WHOLE, marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def is_slow(path, training):
+    """Tell whether a notebook runs in slow tests only, as pages that train do."""
+    touched = path.relative_to(ROOT).as_posix() in changed_files(ROOT)
+    return training == WHOLE or (WHOLE in path.read_text(encoding="utf-8") and not touched)
+
+
+CASES = [
+    pytest.param(path, training, marks=[pytest.mark.slow] if is_slow(path, training) else [])
+    for path in NOTEBOOKS
+    for training in ("model.learn(1_000)", WHOLE)
+]
+
+
+@pytest.mark.parametrize(("path", "training"), CASES)
 def test_notebook_runs_and_prints_what_it_shows(path, training, tmp_path):
     import nbformat
     from nbclient import NotebookClient

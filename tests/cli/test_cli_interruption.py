@@ -91,32 +91,17 @@ def test_what_an_interrupted_run_kept_is_neither_lost_nor_used_unasked(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("written", [[], ["runs.csv"], ["runs.csv", "summary.csv"]])
-def test_a_run_killed_while_it_writes_or_draws_goes_on(
-    run: Command, tmp_path: Path, written: list[str]
+def test_a_run_killed_while_it_writes_or_draws_goes_on_and_is_finished_then(
+    run: Command, refuse: Command, tmp_path: Path
 ) -> None:
     interrupt(*COMMAND, "--output", tmp_path, stop_at=4)
-    for name in written:
+    for name in ("runs.csv", "summary.csv"):
         (tmp_path / name).write_text("of the run that was killed")
     (tmp_path / ".0123abcd-comparison.png").write_text("half a picture")
+    (tmp_path / f"{UNFINISHED}-journal").touch()
     run(*COMMAND, "--output", tmp_path, "--resume")
     assert names_in(tmp_path) == sorted(FILES)
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
-
-
-@pytest.mark.long
-def test_the_journal_of_a_killed_process_goes_with_its_store(run: Command, tmp_path: Path) -> None:
-    interrupt(*COMMAND, "--output", tmp_path, stop_at=4)
-    (tmp_path / f"{UNFINISHED}-journal").touch()
-    run(*COMMAND, "--weeks", "1", "--output", tmp_path, "--resume")
-    assert names_in(tmp_path) == sorted(FILES)
-
-
-@pytest.mark.long
-def test_a_finished_run_has_nothing_to_resume(
-    run: Command, refuse: Command, tmp_path: Path
-) -> None:
-    run(*COMMAND, "--output", tmp_path)
     assert "is finished, so there is nothing" in refuse(*COMMAND, "--output", tmp_path, "--resume")
 
 
@@ -124,15 +109,15 @@ TUNED = "tune -s synthetic-256-weeks --weeks 1-2 --trainer tuned-weights --evalu
 
 
 @pytest.mark.parametrize(
-    ("command", "lock"),
+    ("command", "lock", "option"),
     [
-        (" ".join(COMMAND), UNFINISHED),
-        ("cross-validate FCFS --scenario synthetic-256-weeks --folds 2", UNFINISHED),
-        (TUNED, "tuned.unfinished.sqlite"),
-        ("train -s synthetic-256-weeks --steps 1", "checkpoint.pt"),
+        (" ".join(COMMAND), UNFINISHED, ""),
+        (" ".join(COMMAND), UNFINISHED, "--force"),
+        ("cross-validate FCFS --scenario synthetic-256-weeks --folds 2", UNFINISHED, "--resume"),
+        (TUNED, "tuned.unfinished.sqlite", ""),
+        ("train -s synthetic-256-weeks --steps 1", "checkpoint.pt", "--resume"),
     ],
 )
-@pytest.mark.parametrize("option", ["", "--resume", "--force"])
 def test_a_folder_that_another_process_writes_to_is_left_to_it(
     refuse: Command, tmp_path: Path, command: str, lock: str, option: str
 ) -> None:
@@ -152,8 +137,6 @@ VALIDATED = "cross-validate --no-baselines --jitter 0 --replicas 0"
     ("command", "before", "after", "instant"),
     [
         (EVALUATED, "1-2", "3", "agent.shelf.load_agent"),
-        (EVALUATED, "1-2", "3", "evaluation.evaluate"),
-        (VALIDATED, "FCFS", "SPF", "evaluation.cross_validation.load_agent_or_trainer"),
         (VALIDATED, "FCFS", "SPF", "evaluation.cross_validate"),
     ],
 )
@@ -193,12 +176,6 @@ def test_a_run_killed_at_any_instant_gives_the_same_files_when_resumed(
     assert names_in(cut_off) == sorted(FILES)
     for name in FILES:
         assert (cut_off / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-@pytest.mark.long
-def test_resuming_where_nothing_is_kept_runs_everything(run: Command, tmp_path: Path) -> None:
-    run(*COMMAND, "--output", tmp_path, "--resume")
-    assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
 
 
 def test_interruption_before_anything_had_finished_leaves_nothing(tmp_path: Path) -> None:

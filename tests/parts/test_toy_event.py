@@ -86,7 +86,7 @@ print("same")
 """
 
 
-def test_mode_and_event_of_one_file_each_meet_and_neither_knows_the_other():
+def test_mode_and_event_of_one_file_each_meet_and_neither_knows_the_other(uncompiled):
     assert run(MET) == "same"
 
 
@@ -134,8 +134,10 @@ KEPT = """
 import hpcgym
 {imported}
 from hpcgym.core.kernels import entry_points
-hpcgym.simulate(hpcgym.load_workload("tiny"))
-print(*entry_points.run._cache._path("(int64, int64)", Target()).name.split("-")[1:])
+jobs = hpcgym.load_workload("tiny")
+made = hpcgym.simulate(jobs, backfill="none", events={events})
+kept_in = entry_points.run._cache._path("(int64, int64)", Target())
+print(made.start_time.min(), *kept_in.name.split("-")[1:])
 """
 TARGET = """
 class Target:
@@ -146,9 +148,16 @@ class Target:
 """
 
 
-def test_kernels_of_a_simulation_with_more_numbers_are_kept_apart():
+def test_kernels_of_a_simulation_with_more_numbers_are_kept_apart_and_run_events():
+    """Nothing starts before all processors come."""
+    late = '[f"late:processors={jobs.machine_processors},at=1000000"]'
     plain, alike, larger = (
-        run(TARGET + KEPT.format(imported=imported))
-        for imported in ("", "import toy_mode", "import toy_event, toy_eviction")
+        run(TARGET + KEPT.format(imported=imported, events=events)).split()
+        for imported, events in (
+            ("", "[]"),
+            ("import toy_mode", "[]"),
+            ("import toy_event, toy_eviction", late),
+        )
     )
-    assert plain == alike != larger
+    assert plain == alike and plain[1:] != larger[1:]
+    assert larger[0] == "1000000"

@@ -123,11 +123,13 @@ def test_jobs_that_are_taken_off_the_machine_stay_within_limits(monkeypatch):
 MODES = ["none", "easy", "easy:cap=0.5,long=3600", "cost-benefit", "depth:k=2", "conservative"]
 
 
-@pytest.mark.parametrize(("modes", "n_jobs"), [(["easy"], 400), (MODES, 150)])
+@pytest.mark.parametrize(
+    ("modes", "n_jobs"), [pytest.param(["easy"], 400, marks=pytest.mark.slow), (MODES, 150)]
+)
 def test_jobs_that_are_taken_off_the_machine_start_again_as_the_reference_says(
     modes, n_jobs, monkeypatch
 ):
-    """One mode compiled, and all of them as Python, which takes less than to compile them."""
+    """All modes as Python, which takes less than to compile them; one compiled in slow tests."""
     if modes is MODES:
         monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert run(COMPARED.format(when=(50_000, 9_000, 12), modes=modes, n_jobs=n_jobs)) == "same"
