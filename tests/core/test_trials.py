@@ -98,6 +98,19 @@ def test_a_job_gives_way_where_it_starts_if_it_may_up_to_an_age_of_one_second():
     )
 
 
+def test_a_job_that_ran_for_a_second_before_it_gave_way_makes_no_other_give_way():
+    """C comes at 2; Z, as young as A was, could then give way to A."""
+    assert_attempts(
+        [(0, 100, 100, 2), (0, 100, 100, 2), (1, 5, 5, 1), (2, 5, 5, 1)],
+        "limit=20,young=5,request=50,share=1,guarantee=20",
+        (0, 0, 0, 1, "gave way"),
+        (0, 7, 7, 107, "completed"),
+        (1, 0, 0, 100, "completed"),
+        (2, 1, 1, 6, "completed"),
+        (3, 2, 2, 7, "completed"),
+    )
+
+
 @pytest.mark.parametrize(("submitted", "first"), [(1, 2), (2, 3)])
 def test_a_start_ends_the_trial_that_began_last_and_of_one_instant_the_lower_position(
     submitted, first
