@@ -52,5 +52,5 @@ def held(n: int, draws: int) -> float:
 
 
 def gap_rows(draws: int) -> Iterator[Row]:
-    """Yield the row of the table of docs/evaluation.md, in %."""
+    """Yield the row of the table, in %."""
     yield row("generated weeks", "gap closed", {n: held(n, draws) for n in WEEKS})
