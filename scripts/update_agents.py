@@ -23,15 +23,13 @@ PREFACE = """\
 # Agents
 
 One `.toml` card per agent; their code is in `hpcgym/agent/`. `python scripts/update_agents.py`
-writes `results.csv`, the results of them all on weeks of nine logs, and this page.
+writes `results.csv`, their results on weeks of nine logs, and this page.
 
 `hpcgym agents info NAME` shows a card with its results: ratios to SAF's mean bounded slowdown with
 95 % intervals over weeks, and long waits. Each week counts as it is and in ten copies with submit
-times shifted by up to 600 s. A trained agent is run only on weeks that its training leaves open.
-`hpcgym evaluate --agents NAME,NAME --scenario SCENARIO` compares agents.
+times shifted by up to 600 s. A trained agent runs only on weeks that its training leaves open.
 
-A *guarded* agent lets jobs beyond the threshold go first; an *open* one may delay them. *Requeue*
-may kill jobs that run.
+The [contest](../docs/evaluation.md#two-contests) is *guarded* where none is stated.
 
 A card's `score` sorts jobs, lowest first: q processors, e request (s), w wait (s), r submit time (s
 from the episode's start), p run time (s), M the machine's processors. Ties go by submit time, then
@@ -80,10 +78,11 @@ def update(
 
 
 def index_markdown(cards: Mapping[str, Card]) -> str:
-    """Compose the README of the shelf: one row per agent."""
+    """Compose the README of the shelf: one row per agent, which is guarded if it says nothing."""
     rows = [
-        f"| [`{card.name}`]({card.path.name}) | {card.title} | {card.contest} |\n"
+        f"| [`{card.name}`]({card.path.name}) | {card.title} |{contest} |\n"
         for card in cards.values()
+        for contest in ["" if card.contest == "guarded" else f" {card.contest}"]
     ]
     return PREFACE + "".join(rows)
 
