@@ -1,4 +1,4 @@
-"""Print how often intervals hold what they are of, for docs/datasets/interval_coverage.csv.
+"""Print how often intervals hold what they are of: the tables of docs/evaluation.md.
 
     python scripts/interval_coverage.py [--draws 1000] [--no-logs]
 
