@@ -156,16 +156,16 @@ def _elsewhere(paths: Sequence[Path], how: Reading, jobs: Workload) -> Workload:
     rows: dict[tuple[int, int], list[int]] = {}
     for row, key in enumerate(_keys(there)):
         rows.setdefault(key, []).append(row)
-    found = [rows[key].pop(0) if rows.get(key) else -1 for key in _keys(jobs)]
-    if lacks := found.count(-1):
+    at = [rows[key].pop(0) if rows.get(key) else -1 for key in _keys(jobs)]
+    if lacks := at.count(-1):
         said = (line.strip() for line in (*lines, *str(report).splitlines()))
         whys = [line for line in said if re.search("not of the machine|cannot run|larger", line)]
         raise TraceError(
             f"{paths[0]}: {lacks} of {len(jobs)} jobs cannot run on {how.machine2}, the first job "
-            f"{jobs.job_id[found.index(-1)]}: {'; '.join(whys)}"
+            f"{jobs.job_id[at.index(-1)]}: {'; '.join(whys)}"
         )
     told = {key: getattr(there, key) for key in _OF_MACHINES}
-    arrays = {key: value[found] for key, value in told.items() if isinstance(value, np.ndarray)}
+    arrays = {key: value[at] for key, value in told.items() if isinstance(value, np.ndarray)}
     return replace(jobs, **told | arrays)
 
 
