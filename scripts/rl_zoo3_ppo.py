@@ -1,6 +1,6 @@
-"""Hyper-parameters of PPO for RL Baselines3 Zoo, on hpcgym's problems with action `index`.
+"""Hyper-parameters of PPO for RL Baselines3 Zoo, on `HPCBatch-v0` with action `index`.
 
-    python -m rl_zoo3.train --algo ppo --env hpcgym/ManyWeeks-index-train-v0 \\
+    python -m rl_zoo3.train --algo ppo --env HPCBatch-v0 \\
         --gym-packages hpcgym --conf-file scripts/rl_zoo3_ppo.py
 
 An episode has some 42 decisions, and all of it counts: no discount. `docs/learning.md` has what
@@ -8,6 +8,7 @@ they reach.
 """
 
 _INDEX = {
+    "env_kwargs": {"action": "index", "observation": "small", "weeks": "train"},
     "n_timesteps": 300_000,
     "policy": "MlpPolicy",
     "n_envs": 8,
@@ -21,6 +22,4 @@ _INDEX = {
     "policy_kwargs": {"log_std_init": -0.5, "net_arch": [32, 32]},
 }
 
-hyperparams = {
-    f"hpcgym/ManyWeeks-index-{weeks}-v0": dict(_INDEX) for weeks in ("train", "validation", "short")
-}
+hyperparams = {"HPCBatch-v0": _INDEX}

@@ -1,4 +1,4 @@
-"""PPO by Tianshou on jobs, and SAC on the index."""
+"""PPO by Tianshou on jobs, and SAC on the price of energy."""
 
 import gymnasium
 from tianshou.algorithm import PPO, SAC
@@ -37,27 +37,27 @@ training = OnPolicyTrainerParams(
 stats = ppo.run_training(training)
 
 
-index_name = "hpcgym:hpcgym/ManyWeeks-index-train-v0"
-index_envs = DummyVectorEnv([lambda: gymnasium.make(index_name)] * 4)
-index_space, box = index_envs.observation_space[0], index_envs.action_space[0]
-index_actor = ContinuousActorProbabilistic(
-    preprocess_net=Net(state_shape=index_space.shape, hidden_sizes=[64, 64]),
+price_name = "hpcgym:hpcgym/Price-train-v0"
+price_envs = DummyVectorEnv([lambda: gymnasium.make(price_name)] * 4)
+price_space, box = price_envs.observation_space[0], price_envs.action_space[0]
+price_actor = ContinuousActorProbabilistic(
+    preprocess_net=Net(state_shape=price_space.shape, hidden_sizes=[64, 64]),
     action_shape=box.shape,
     unbounded=True,
     conditioned_sigma=True,
 )
 pairs = Net(
-    state_shape=index_space.shape, action_shape=box.shape, hidden_sizes=[64, 64], concat=True
+    state_shape=price_space.shape, action_shape=box.shape, hidden_sizes=[64, 64], concat=True
 )
 sac = SAC(
-    policy=SACPolicy(actor=index_actor, action_space=box),
+    policy=SACPolicy(actor=price_actor, action_space=box),
     policy_optim=AdamOptimizerFactory(lr=3e-4),
     critic=ContinuousCritic(preprocess_net=pairs),
     critic_optim=AdamOptimizerFactory(lr=3e-4),
 )
-index_buffer = VectorReplayBuffer(2_048, 4)
+price_buffer = VectorReplayBuffer(2_048, 4)
 sac_training = OffPolicyTrainerParams(
-    training_collector=Collector(sac, index_envs, index_buffer),
+    training_collector=Collector(sac, price_envs, price_buffer),
     max_epochs=1,
     epoch_num_steps=1_024,
     collection_step_num_env_steps=64,

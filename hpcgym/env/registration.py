@@ -1,8 +1,8 @@
 """Registers environments with `gymnasium.make` and `gymnasium.make_vec`, by strings.
 
 `HPCBatch-v0` takes every keyword. Ids of problems fix all that makes results comparable, for
-clients that pass no keywords: `hpcgym/ManyWeeks-index-train-v0` draws the training weeks of
-`many-weeks`, with actions `index` and small observations.
+clients that pass no keywords: `hpcgym/Price-train-v0` draws the training weeks of `price-weeks`,
+with actions `price`. What learns nothing has no id.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gymnasium.envs.registration import register
+from gymnasium.error import NameNotFound
 
 from hpcgym.base.errors import ScenarioError
 
@@ -23,22 +24,11 @@ class Problem:
     """What the ids of a problem fix."""
 
     scenario: str
-    # Sum of rewards that counts as solved: minus the ratio to SAF, but of `Price` what SAF takes
-    # more.
-    solved: float
+    solved: float  # sum of rewards that counts as solved
     keywords: dict[str, Any]  # keywords of `HPCBatch-v0`, besides `weeks` and a flat `observation`
-    parts: tuple[str, ...] = PARTS  # values of the keyword `weeks` that have ids
 
-
-SHOWN = {"index": {"observation": "small"}}
-"""What ids show by kind of action, where that is not observations in one array."""
 
 PROBLEMS = {
-    f"ManyWeeks-{action}": Problem(
-        "many-weeks", solved, {"action": action} | SHOWN.get(action, {}), (*PARTS, "short")
-    )
-    for action, solved in {"index": -0.85, "trials": -0.54}.items()
-} | {
     "Price": Problem(
         "price-weeks", 0.4, {"action": "price", "reward": "priced", "baseline": "SAF"}
     ),
@@ -46,9 +36,12 @@ PROBLEMS = {
         "windows-256", -1.0, {"action": "job", "backfill": "none", "expectations": "regression"}
     ),
 }
-"""Problems that have ids. Of `index` solved is below the constant that is SAF-REG, 0.89 on the test
-weeks, of `trials` what zeros reach. Of `pick` it is what SAF reaches with backfilling, and of
-`Price` more than the best rule known."""
+"""Problems that have ids. Of `pick` solved is what SAF reaches with backfilling, and of `Price`, by
+what SAF takes more, above the best rule known."""
+
+SHOWN = {"index": "small", "trials": "flat", "order": "flat", "job": "flat"}
+GONE = {f"ManyWeeks-{action}": action for action in SHOWN}
+"""Problems that had ids until no learner gained anything there, and their kind of action."""
 
 OPEN = ("render_mode",)
 OPEN_OF_VECTORS = (*OPEN, "num_envs", "max_episode_steps", "threads", "autoreset_mode", "copy")
@@ -60,6 +53,7 @@ def one_of(problem: str, **keywords: Any) -> Any:
 
     Raises:
         ScenarioError: A keyword that the problem fixes.
+        NameNotFound: A problem that has no id any more.
     """
     from hpcgym.env.scheduling import SchedulingEnv
 
@@ -81,6 +75,12 @@ def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dic
     from hpcgym.env.config import Keywords
 
     name, _, weeks = problem.rpartition("-")
+    if action := GONE.get(name):
+        instead = f'"HPCBatch-v0", action="{action}", observation="{SHOWN[action]}"'
+        raise NameNotFound(
+            f"hpcgym/{problem}-v0 is gone, since no learner gained anything there. The same: "
+            f'gymnasium.make({instead}, weeks="{weeks}")'
+        )
     fixed = set(given) & {"scenario", *Keywords.__annotations__}
     if fixed:
         raise ScenarioError(
@@ -96,12 +96,12 @@ register(
     entry_point="hpcgym.env.scheduling:SchedulingEnv",
     vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
 )
-for _name, _problem in PROBLEMS.items():
-    for _part in _problem.parts:
+for _name in (*PROBLEMS, *GONE):
+    for _part in PARTS if _name in PROBLEMS else (*PARTS, "short"):
         register(
             id=f"hpcgym/{_name}-{_part}-v0",
             entry_point="hpcgym.env.registration:one_of",
             vector_entry_point="hpcgym.env.registration:many_of",
-            reward_threshold=_problem.solved,
+            reward_threshold=PROBLEMS[_name].solved if _name in PROBLEMS else None,
             kwargs={"problem": f"{_name}-{_part}"},
         )

@@ -1,6 +1,6 @@
 """Learning curves: what learners reach on weeks that they never saw, and how fast.
 
-Every learner starts from scratch, and plays the training weeks of a scenario by its id. The judge
+Every learner starts from scratch, and plays the training weeks of a scenario. The judge
 plays its networks, without noise, on the test weeks and on jittered copies of these. Time is that
 of one core, but for `hpcgym train`, whose minutes pass on the clock.
 """
@@ -38,9 +38,6 @@ ZOO = Path(__file__).resolve().parents[1] / "rl_zoo3_ppo.py"
 
 MOST_STEPS = 2**40
 """More than any training takes: they end by time."""
-
-ZOO_ID = "hpcgym/ManyWeeks-index-train-v0"
-"""Id of these hyper-parameters."""
 
 BY_RULE: dict[str, Any] = {
     "action": "policy",
@@ -177,8 +174,8 @@ def by_sb3(
 
 def by_zoo(scenario: str, seed: int, seconds: float) -> list[Point]:
     """Train PPO of Stable-Baselines3 with the hyper-parameters for RL Baselines3 Zoo."""
-    given = dict(run_path(str(ZOO))["hyperparams"][ZOO_ID])
-    del given["n_timesteps"]
+    given = dict(run_path(str(ZOO))["hyperparams"]["HPCBatch-v0"])
+    del given["n_timesteps"], given["env_kwargs"]
     return by_sb3(scenario, seed, seconds, **given)
 
 

@@ -24,7 +24,7 @@ def command() -> list[str]:
 if __name__ == "__main__":
     Path("scripts").symlink_to(PAGE.parents[1] / "scripts")  # the folder is an empty one
     subprocess.run(command(), check=True)
-    (saved,) = Path("logs/ppo").glob("*/hpcgym-*.zip")
+    (saved,) = Path("logs/ppo").glob("*/HPCBatch-v0.zip")
     model = PPO.load(saved)
     assert model.num_timesteps == N_STEPS and model.gamma == 1 and model.n_steps == 256
     refuse_infinite(model.policy.parameters())

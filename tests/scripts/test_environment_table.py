@@ -1,18 +1,25 @@
-"""The tables of docs/environment.md, on two weeks of one id."""
+"""The tables of docs/environment.md, on two weeks."""
 
 from pathlib import Path
 
-import gymnasium
 import pytest
 
 from hpcgym.base.ranges import number_ranges
-from research.id_tables import CONSTANTS, IDS, play, row_of, row_of_constant, row_of_decisions
+from research.action_tables import (
+    ACTIONS,
+    CONSTANTS,
+    made,
+    play,
+    row_of,
+    row_of_constant,
+    row_of_decisions,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "environment.md").read_text(encoding="utf-8")
 
 
 def test_zeros_of_the_index_score_as_saf_and_the_rewards_say_so() -> None:
-    row = row_of(IDS[1], 1)
+    row = row_of("index", 1)
     assert row["weeks"] == "many-weeks 20001"
     assert row["zeros"] == row["SAF"] == "1.000" != row["FCFS"]
     least, most = map(float, row["sum of rewards"].split(" to "))
@@ -20,27 +27,26 @@ def test_zeros_of_the_index_score_as_saf_and_the_rewards_say_so() -> None:
 
 
 def test_each_week_pays_minus_its_score() -> None:
-    played = play(IDS[1], 2)
+    played = play("index", 2)
     assert played["week"].tolist() == [20_001, 20_002]
     assert played["sum"].to_numpy() == pytest.approx(-played["ratio"].to_numpy())
 
 
 def test_constant_that_is_fcfs_scores_as_fcfs() -> None:
     (fcfs,) = (action for action, rule in CONSTANTS.items() if rule == "FCFS")
-    assert row_of_constant(fcfs, 1)["test weeks"] == row_of(IDS[1], 1)["FCFS"]
+    assert row_of_constant(fcfs, 1)["test weeks"] == row_of("index", 1)["FCFS"]
 
 
 def test_one_decision_in_some_changes_the_sum_of_a_week() -> None:
-    row = row_of_decisions(IDS[1], 1)
+    row = row_of_decisions("index", 1)
     assert 0 < float(row["more wait"].rstrip("%")) < 100
     assert 0 < float(row["changes"].rstrip("%")) <= 100
     assert 0 < float(row["by"]) < 1
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_page_shows_the_weeks_and_the_actions_of_an_id(name: str) -> None:
-    keywords = {"weeks": "test"} if name == IDS[0] else {}
-    env = gymnasium.make(name, **keywords)
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_page_shows_the_weeks_and_the_actions(kind: str) -> None:
+    env = made(kind)
     weeks = number_ranges(env.unwrapped.episodes.numbers)
     space = f"{env.action_space}".replace(".0", "").replace(", float32", "")
-    assert f"| `{name}` | many-weeks {weeks} | `{space}` | " in PAGE
+    assert f"| `{kind}` | many-weeks {weeks} | `{space}` | " in PAGE

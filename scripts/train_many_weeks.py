@@ -1,6 +1,6 @@
 """Train Stable-Baselines3's PPO on the training weeks of many-weeks, and keep the best model.
 
-    python scripts/train_by_id.py index --minutes 10 --output runs/index.zip
+    python scripts/train_many_weeks.py index --minutes 10 --output runs/index.zip
     hpcgym evaluate -s many-weeks --weeks test --agents runs/index.zip --controls
 
 It begins at the best constant action that the problem's scale knows. Between rollouts it says what
@@ -18,7 +18,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from hpcgym.agent.sb3 import HPCBatchVecEnv, Progress
 from hpcgym.base.output import make_folder
-from hpcgym.env.registration import PROBLEMS
+
+SHOWN: dict[str, Any] = {"index": "small", "trials": "flat"}
+"""Observations by kind of action."""
 
 SETTINGS: dict[str, Any] = {
     "n_steps": 32,
@@ -45,7 +47,7 @@ class Limit(BaseCallback):
 def main() -> None:
     """Train, and keep the best model."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("action", choices=[n[10:] for n in PROBLEMS if n.startswith("ManyWeeks")])
+    parser.add_argument("action", choices=SHOWN)
     parser.add_argument("--minutes", type=float, default=10, help="of processor time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--num-envs", type=int, default=256)
@@ -54,7 +56,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     make_folder(given.output.parent)
-    keywords: Any = {"observation": "flat"} | PROBLEMS[f"ManyWeeks-{given.action}"].keywords
+    keywords = {"action": given.action, "observation": SHOWN[given.action]}
     envs = HPCBatchVecEnv(num_envs=given.num_envs, threads=1, weeks="train", **keywords)
     net = {"net_arch": [32, 32], "log_std_init": given.log_std}
     model = PPO("MlpPolicy", envs, seed=given.seed, device="cpu", policy_kwargs=net, **SETTINGS)

@@ -1,4 +1,4 @@
-"""What each id of the environment is, what scores there, and how much hangs on a decision."""
+"""What scores by kind of action on many-weeks, and how much hangs on a decision."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +10,7 @@ import pandas as pd
 import hpcgym
 from hpcgym.base.ranges import number_ranges
 
-PROBLEM = "hpcgym/ManyWeeks-{}-v0"
-IDS = ["HPCBatch-v0", *map(PROBLEM.format, ("index-test", "trials-test"))]
+ACTIONS = ("index", "trials")
 RULES = ("FCFS", "SAF", "URGENT-BENEFIT", "URGENT-YOUNG")
 CONSTANTS: dict[tuple[float, ...], str] = {
     (0, 0, 0, 0, 0): "SAF",
@@ -24,11 +23,16 @@ CONSTANTS: dict[tuple[float, ...], str] = {
 }
 
 
-def play(name: str, n_weeks: int | None, action: object = None) -> pd.DataFrame:
-    """Play weeks of an id by one action, random ones by default; return what each came to."""
-    keywords: dict[str, Any] = {"weeks": "test"} if name == IDS[0] else {}
-    env: Any = gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make(name, **keywords))
+def made(kind: str, part: str = "test") -> Any:
+    """Return the environment of a kind of action, whose own draws are seeded."""
+    env = gymnasium.make("HPCBatch-v0", action=kind, weeks=part)
     env.action_space.seed(0)
+    return env
+
+
+def play(kind: str, n_weeks: int | None, action: object = None, part: str = "test") -> pd.DataFrame:
+    """Play weeks by one action of a kind, random ones by default; return what each came to."""
+    env: Any = gymnasium.wrappers.RecordEpisodeStatistics(made(kind, part))
     rows = []
     for week in env.unwrapped.episodes.numbers[:n_weeks]:
         info, is_over = env.reset(options={"episode": week})[1], False
@@ -60,11 +64,9 @@ def episode(env: Any, week: int, zeros: Any, changed: int = -1) -> Iterator[floa
     yield total
 
 
-def what_matters(name: str, n_weeks: int | None) -> dict[str, str]:
+def what_matters(kind: str, n_weeks: int | None) -> dict[str, str]:
     """Return how often more jobs wait than are shown, and how often an action changes a week."""
-    keywords: dict[str, Any] = {"weeks": "test"} if name == IDS[0] else {}
-    env: Any = gymnasium.make(name, **keywords)
-    env.action_space.seed(0)
+    env = made(kind)
     zeros = np.zeros(env.action_space.shape, env.action_space.dtype)
     waiting, sizes = [], []
     for week in env.unwrapped.episodes.numbers[:n_weeks:EVERY]:
@@ -81,37 +83,34 @@ def what_matters(name: str, n_weeks: int | None) -> dict[str, str]:
     }
 
 
-def row_of(name: str, n_weeks: int | None) -> dict[str, str]:
-    """Return what the first table says of an id."""
-    random = play(name, n_weeks)
+def row_of(kind: str, n_weeks: int | None) -> dict[str, str]:
+    """Return what the first table says of a kind of action."""
+    random = play(kind, n_weeks)
     env = random["env"][0].unwrapped
     shown, chosen = env.observation_space, env.action_space
-    zeros = play(name, n_weeks, np.zeros(chosen.shape, chosen.dtype))
+    zeros = play(kind, n_weeks, np.zeros(chosen.shape, chosen.dtype))
     frame = hpcgym.evaluate(list(RULES), env.episodes, progress=False).frame
     bsld = frame.pivot(index="week", columns="agent", values="mean_bsld").loc[zeros["week"]]
     sums = pd.concat([random["sum"], zeros["sum"]])
     scores = {"random": random["ratio"], "zeros": zeros["ratio"]}
     scores |= {rule: bsld[rule] / bsld["SAF"] for rule in RULES}
-    parts = shown.items() if isinstance(shown, gymnasium.spaces.Dict) else [("one array", shown)]
     return {
-        "id": f"`{name}`",
+        "action": f"`{kind}`",
         "weeks": f"{env.episodes.scenario.name} {number_ranges(zeros['week'].tolist())}",
-        "actions": f"`{chosen}`".replace(".0", "").replace(", float32", ""),
-        "observations": ", ".join(f"{part} {space.shape}" for part, space in parts),
+        "space": f"`{chosen}`".replace(".0", "").replace(", float32", ""),
+        "observations": ", ".join(f"{part} {space.shape}" for part, space in shown.items()),
         "sum of rewards": f"{sums.min():.2f} to {sums.max():.2f}",
         "steps": f"{random['steps'].mean():,.0f}",
     } | {head: f"{values.mean():.3f}" for head, values in scores.items()}
 
 
-def row_of_decisions(name: str, n_weeks: int | None) -> dict[str, str]:
-    """Return what the second table says of an id."""
-    return {"id": f"`{name}`"} | what_matters(name, n_weeks)
+def row_of_decisions(kind: str, n_weeks: int | None) -> dict[str, str]:
+    """Return what the second table says of a kind of action."""
+    return {"action": f"`{kind}`"} | what_matters(kind, n_weeks)
 
 
 def row_of_constant(action: tuple[float, ...], n_weeks: int | None) -> dict[str, str]:
-    """Return what the second table says of an action of kind `index`."""
-    found = {
-        one: play(PROBLEM.format(f"index-{one}"), n_weeks, action) for one in ("train", "test")
-    }
+    """Return what the third table says of an action of kind `index`."""
+    found = {part: play("index", n_weeks, action, part) for part in ("train", "test")}
     scores = {f"{part} weeks": f"{played['ratio'].mean():.3f}" for part, played in found.items()}
     return {"action": f"{action}", "what it is": CONSTANTS[action]} | scores
