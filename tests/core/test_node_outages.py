@@ -175,6 +175,11 @@ def test_the_head_reserves_when_a_node_is_back():
     assert simulated(jobs, Outage(5, 100, nodes="0/1"))[0] == [100, 0, 110]
 
 
+def test_an_outage_over_before_time_0_changes_nothing():
+    jobs = on_four((0, 10, 10, 4), (0, 60, 60, 2), (0, 120, 120, 1), time_offset=1000)
+    assert simulated(jobs, Outage(5, 100, nodes="0/1")) == simulated(jobs)
+
+
 def test_a_job_is_lost_where_it_must_not_be_started_again():
     jobs = on_four((0, 60, 60, 1), (0, 60, 60, 1), requeue=[False, True])
     schedule = hpcgym.simulate(jobs, events=[Outage(50, 70, announced=50, nodes="left")])

@@ -80,7 +80,7 @@ def take_off_nodes(jobs: Jobs, sim: Sim) -> None:
 @kernel
 def change_nodes(jobs: Jobs, sim: Sim) -> None:
     """Take nodes that go down out of the machine, and give back those that are up again."""
-    for node in range(len(jobs.capacity)):
+    for node in range(len(sim.is_down)):  # none where all outages were over at time 0
         is_down = int(sim.down_by[node] > 0)
         if is_down != sim.is_down[node]:
             sign = -1 if is_down == 1 else 1
