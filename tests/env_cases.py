@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import reference
 from engines import history_of_users, jobs_of, records_of_users
 from env_twin import WEEK_S, EnvTwin, Rules
-from hpcgym.core.policy import FEATURES
+from hpcgym.core.features import FEATURES
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode

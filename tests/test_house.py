@@ -35,7 +35,7 @@ FLOORS = [
 ]
 """Lowest first; a room imports itself, its own floor and the floors below. "" is the face."""
 
-FILE_LINES = 600
+FILE_LINES = 500
 SCRIPT_LINES = 120
 HEAVY = ["cma", "matplotlib", "numba", "pandas", "pygame", "stable_baselines3", "torch"]
 """What `import hpcgym` must not load."""
@@ -152,7 +152,7 @@ of schedules is told what limits held."""
 def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
     parts = PACKAGE / "core" / "parts"
     kept = ["__init__", "waiting_cost", "dependencies", "restart", "trial_fields", "share_fields"]
-    kept += ["young_jobs"]
+    kept += ["young_jobs", "cap", "candidates"]
     no_modes = {parts / f"{name}.py" for name in kept}
     for part in sorted(set(parts.glob("*.py")) - no_modes):
         name = f"hpcgym.core.parts.{part.stem}"
@@ -202,8 +202,8 @@ def test_a_reward_is_named_in_one_list_and_where_it_is_a_default():
 
 STORED_IN = {
     "JobField": "kernels/env/observation.py",
-    "ClusterField": "kernels/env/observation.py",
-    "SmallField": "kernels/env/observation.py",
+    "ClusterField": "kernels/env/cluster.py",
+    "SmallField": "kernels/env/cluster.py",
     "NodesField": "kernels/nodes/observation.py",
     "ControlsField": "parts/cost_benefit.py",
     "TrialField": "parts/trials.py",
@@ -214,7 +214,10 @@ STORED_IN = {
 """The kernels that store the fields of each list."""
 
 READ_BY = {
-    ("JobField", "LOG_AREA"): {"env/observation.py", "core/kernels/queue/summary.py"},
+    ("JobField", "LOG_AREA"): {
+        "env/observation.py",
+        *("core/kernels/env/cluster.py", "core/kernels/queue/summary.py"),
+    },
     ("JobField", "PROCESSORS"): {"env/observation.py"},
     ("JobField", "LOG_ESTIMATE"): {"env/observation.py"},
     ("JobField", "LOG_PREDICTED_TIME"): {"env/observation.py"},
@@ -709,7 +712,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 73_119
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 73_097
 
 
 def test_the_house_plan_names_every_room():

@@ -25,8 +25,9 @@ from hpcgym.base.errors import CardError
 from hpcgym.base.output import ensure_writable, writing
 from hpcgym.base.ranges import number_ranges
 from hpcgym.base.registry import clone, shelf_folders
+from hpcgym.core.features import FEATURES
 from hpcgym.core.index_policy import INDEX
-from hpcgym.core.policy import FEATURES, WEIGHTS, Policy
+from hpcgym.core.policy import WEIGHTS, Policy
 
 LONGEST_NAME = 200
 """Bytes of an agent's name: file systems allow 255, and names of its files are longer."""

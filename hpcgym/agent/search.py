@@ -33,8 +33,9 @@ from hpcgym.base.progress import steps
 from hpcgym.core.actions.controls import CONTROLLED, CONTROLS, controlled
 from hpcgym.core.backfill import Easy, as_backfill
 from hpcgym.core.constants import N_LAST, N_NETWORK
+from hpcgym.core.features import FEATURES
 from hpcgym.core.index_policy import index_policy
-from hpcgym.core.policy import FEATURES, Policy
+from hpcgym.core.policy import Policy
 from hpcgym.env.scenario.episodes import Episodes
 
 FloatArray = NDArray[np.float64]

@@ -164,13 +164,11 @@ class _Watcher:
         self._thread = Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
-        """Begin to look."""
         global _display
         self._thread.start()
         _display = self
 
     def __exit__(self, *_: object) -> None:
-        """Look no more."""
         global _display
         try:
             self._over.set()

@@ -14,8 +14,7 @@ import math
 import numbers
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from hpcgym.base.errors import LARGEST_WHOLE, PolicyError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
+from hpcgym.core.part_text import make_part, read_part, text_of_part
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
@@ -145,6 +145,11 @@ class Backfill(Mode):
         """
         return False
 
+    @property
+    def part_on_nodes(self) -> str:
+        """Name the module that passes of nodes ask in place of `part`; "" = they ask that one."""
+        return ""
+
     def requeueable(self, workload: Workload) -> NDArray[np.int64]:
         """Return which jobs it may kill, shape (n_jobs,), 1 = it may; empty = all."""
         return np.empty(0, dtype=np.int64)
@@ -166,7 +171,10 @@ class Backfill(Mode):
 
     def asked(self, on_nodes: bool) -> tuple[int, int]:
         """Return `number` and `hears` of the part that makes passes, or that those of nodes ask."""
-        return self.number, self.hears
+        if not on_nodes or not self.part_on_nodes:
+            return self.number, self.hears
+        part = loaders.module(self.part_on_nodes)
+        return s.BACKFILL_PART + loaders.place_of(part.__name__), part.HEARS
 
     @property
     def broken(self) -> dict[int, str]:
@@ -277,7 +285,6 @@ class Easy(Backfill):
             )
 
     def __str__(self) -> str:
-        """Return the text of the mode, which `as_mode` reads back."""
         text = super().__str__()
         return text if self.trial is None else f"{text}+{self.trial}"
 
@@ -305,13 +312,17 @@ class Easy(Backfill):
         """Return what `Sim.setting` holds for the mode."""
         return super().number if self.part else s.BACKFILL_EASY
 
+    @property
+    def part_on_nodes(self) -> str:
+        """Name the module that passes of nodes ask about a cap, costs or trials."""
+        if not self.part:
+            return ""
+        return CAPPED_ON_NODES if self.trial is None else TRIALS_ON_NODES
+
     def asked(self, on_nodes: bool) -> tuple[int, int]:
-        """Return `number` and `hears` of its part; on nodes there is another."""
-        if not on_nodes or not self.part:
-            return super().asked(on_nodes)
-        part = CAPPED_ON_NODES if self.trial is None else TRIALS_ON_NODES
-        asks = s.IS_BLOCKED if self.weighs else 0
-        return s.BACKFILL_PART + loaders.place_of(part), loaders.module(part).HEARS | asks
+        """Return `number` and `hears`; passes of nodes ask a cap whom it blocks."""
+        number, hears = super().asked(on_nodes)
+        return number, hears | (s.IS_BLOCKED if on_nodes and self.weighs else 0)
 
     @property
     def guards(self) -> bool:
@@ -360,20 +371,12 @@ class Easy(Backfill):
         return self.trial is not None
 
 
-TRIALS = "hpcgym.core.parts.trials"
-"""Part that tries waiting jobs where processors idle."""
-
-CAPPED = "hpcgym.core.parts.cost_benefit"
-"""Part that makes passes under a cap."""
-
+# Parts that try waiting jobs where processors idle, and that make passes under a cap; then those
+# that passes of nodes ask about a cap, and costs, and about trials; and that make Slurm's there.
+TRIALS, CAPPED = "hpcgym.core.parts.trials", "hpcgym.core.parts.cost_benefit"
 CAPPED_ON_NODES = "hpcgym.core.parts.cost_on_nodes"
-"""Part that the passes of nodes ask about a cap, and costs."""
-
 TRIALS_ON_NODES = "hpcgym.core.parts.trials_on_nodes"
-"""Part that they ask where jobs are tried, too."""
-
 SLURM_ON_NODES = "hpcgym.core.parts.slurm_on_nodes"
-"""Part that makes Slurm's passes there."""
 
 MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
     "backfill",
@@ -414,7 +417,7 @@ def as_mode(mode: object) -> Backfill | OwnSimulator:
         return mode
     made: Backfill | OwnSimulator
     if isinstance(mode, type) and issubclass(mode, (Backfill, OwnSimulator)):
-        made = _made("backfill", mode, {})
+        made = make_part("backfill", mode, {})
     else:
         text, plus, lent = mode.partition("+") if isinstance(mode, str) else (mode, "", "")
         made = read_part("backfill", text, (MODES, loaders.SIMULATORS, loaders.BACKFILLS))
@@ -432,44 +435,6 @@ def _with_trial(mode: Backfill | OwnSimulator, text: str) -> Backfill:
             "cap or without"
         )
     return replace(mode, trial=trial)
-
-
-def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> Any:
-    """Read a part of the scheduler, such as a backfilling mode, from its name and parameters.
-
-    Raises:
-        PolicyError: An unknown name, key or value; the message names what is allowed.
-    """
-    name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
-    shelf = next((shelf for shelf in shelves if name in shelf), None)
-    if shelf is None:
-        known = [key for each in shelves for key in each]
-        raise PolicyError(unknown_name(what, name or text, known))
-    made = shelf[name]
-    if getattr(made, "READS_ONLY", False) or (rest and "=" not in rest and hasattr(made, "read")):
-        return made.read(rest)
-    keys = [key_of(each) for each in fields(made) if each.name != "trial"]
-    return _made(what, made, _parameters_of(f"{what} {name!r}", rest, keys) if colon else {})
-
-
-def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
-    """Make a part of a class with parameters."""
-    for each in fields(kind):
-        key = key_of(each)
-        if each.default is MISSING and key not in given:
-            raise PolicyError(f"{what} {kind.NAME!r} needs {key}: '{kind.NAME}:{key}=...'")
-    return kind(
-        **{
-            parameter.name: given[key_of(parameter)]
-            for parameter in fields(kind)
-            if key_of(parameter) in given
-        }
-    )
-
-
-def key_of(field: Field[Any]) -> str:
-    """Return the key of a parameter in texts: its name, without the "_" behind a word of Python."""
-    return field.name.removesuffix("_")
 
 
 def as_backfill(mode: object) -> Backfill:
@@ -490,48 +455,6 @@ def as_backfill(mode: object) -> Backfill:
 def _takers() -> list[str]:
     """Return the names of the modes that take a backfill order."""
     return [name for name in MODES if MODES[name].TAKES_ORDER]
-
-
-def _parameters_of(part: str, text: str, allowed: list[str]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    for stated in text.split(","):
-        key, equals, value = stated.partition("=")
-        if key not in allowed:
-            raise PolicyError(unknown_name(f"parameter of {part}", key, allowed))
-        if not equals or not value or key in given:
-            raise PolicyError(
-                f"{part}: write key=value, each key once; got {text!r}. "
-                f"Allowed keys: {', '.join(allowed)}"
-            )
-        given[key] = _value_of(value)
-    return given
-
-
-def _value_of(text: str) -> int | float | str | tuple[Any, ...]:
-    """Read a value: a number where it is one, several where they are parted by "/"."""
-    if "/" in text:
-        return tuple(_value_of(part) for part in text.split("/"))
-    for kind in (int, float):
-        try:
-            value = kind(text)
-        except ValueError:
-            continue
-        return text if math.isinf(value) and "inf" not in text.casefold() else value
-    return text
-
-
-def text_of_part(part: Any) -> str:
-    """Return the text of a part of the scheduler, which `read_part` reads back."""
-    stated = [
-        f"{key_of(parameter)}={_text_of(getattr(part, parameter.name))}"
-        for parameter in fields(part)
-        if parameter.name != "trial" and getattr(part, parameter.name) != parameter.default
-    ]
-    return ":".join([part.NAME, ",".join(stated)] if stated else [part.NAME])
-
-
-def _text_of(value: object) -> str:
-    return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def list_own(what: str, part: Any, kind: type[Any]) -> None:

@@ -46,8 +46,9 @@ from numpy.typing import NDArray
 from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.backfill import Mode, list_own, read_part
+from hpcgym.core.backfill import Mode, list_own
 from hpcgym.core.down_nodes import NodeOutage, changes_of, lacking_nodes
+from hpcgym.core.part_text import read_part
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.constants import OUTAGE_FROM, OUTAGE_PROCESSORS, OUTAGE_TO
-from hpcgym.core.workload import Workload
+from hpcgym.core.workload import WEEK_S, Workload
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 BSLD_BOUND_S = 10  # run times below this count as this in bounded slowdowns (tau), s
-WEEK_S = 604_800  # length of a week, s
 
 CLASS_BOUNDS_S = (100, 1_000, 10_000)
 """Largest requests of classes 1 to 3, s (Lawson, Smirni, Puiu 2002, sections 2 and 3)."""

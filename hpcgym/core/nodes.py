@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.struct import layout_of
 from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.requests import distinct
 from hpcgym.core.workload import Workload
@@ -20,28 +21,20 @@ from hpcgym.machine import Machine
 MOST_ROOMS = 2**25
 """Rooms kept of shapes by a simulation: 128 MB of them, where so many shapes wait."""
 
-_EMPTY = {
-    "member": (np.uint8, 2),
-    "need": (np.int64, 2),
-    "capacity": (np.int64, 2),
-    "limit": (np.int64, 2),
-}
-_VECTORS = (
-    "chunks",
-    "shape",
-    "request",
-    "placed_first",
-    "group",
-    "shown_partition",
-    "largest_node",
+_ABOUT_NODES = (
+    *("chunks", "shape", "request", "placed_first", "need", "capacity", "group", "member", "limit"),
+    *("shown_partition", "largest_node"),
 )
+"""Columns of `Jobs` about nodes, besides `nodes_pass`."""
 
 
 def columns_without_nodes() -> dict[str, Any]:
     """Return the columns of `Jobs` about nodes where processors are counted: all empty."""
-    columns: dict[str, Any] = {"nodes_pass": 0}
-    columns |= {key: np.empty((0,) * axes, dtype=kind) for key, (kind, axes) in _EMPTY.items()}
-    return columns | {key: np.empty(0, dtype=np.int64) for key in _VECTORS}
+    arrays = {key: layout_of(Jobs).arrays[key] for key in _ABOUT_NODES}
+    columns: dict[str, Any] = {
+        key: np.empty((0,) * array.n_axes, array.element) for key, array in arrays.items()
+    }
+    return columns | {"nodes_pass": 0}
 
 
 def columns_of(workload: Workload) -> dict[str, Any]:

@@ -154,6 +154,8 @@ class OwnBackfill(Backfill, ABC):
     part: ClassVar[str] = ""
     number: ClassVar[int] = s.BACKFILL_OWN
     guards: ClassVar[None] = None
+    parameters: ClassVar[tuple[()]] = ()
+    keeps_reservations: ClassVar[bool] = True  # it may
 
     def __init_subclass__(cls, **keywords: object) -> None:
         """Name the mode after its class, unless the class says a name."""
@@ -168,16 +170,6 @@ class OwnBackfill(Backfill, ABC):
         A job that is returned twice or does not wait, or more processors than are idle, end the
         simulation with a PolicyError that names the job.
         """
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Return what kernels read: nothing."""
-        return ()
-
-    @property
-    def keeps_reservations(self) -> bool:
-        """Tell whether a reservation made at one pass still holds at the next: it may."""
-        return True
 
     @property
     def lacks(self) -> dict[str, str]:

@@ -21,32 +21,17 @@ from hpcgym.base import plugins
 from hpcgym.base.errors import PolicyError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
+from hpcgym.core.features import FEATURES, Features, normalised, weights_of
+from hpcgym.core.part_text import read_part
 
 if TYPE_CHECKING:
     from hpcgym.core.events import Event
     from hpcgym.core.kernels.types import Jobs
     from hpcgym.core.workload import Workload
 
-FEATURES = ("q", "e", "wait", "rho", "exp", "area")
-"""What weights apply to: processors, estimate (s), wait (s), e/q, (wait+e)/e, e*q."""
 
 COMPILED_IN = WEIGHTS, SUBMIT, KEYS = "weights", "submit", "keys"
 """Orders that every simulation has: mixed weights, the submit time, one key per job."""
-
-
-@dataclass(frozen=True)
-class Features:
-    """Features of jobs at one instant, as a registered formula sees them; arrays (n_jobs,).
-
-    Times are in s; q is processors, e the estimate, wait the wait so far, user a dense index.
-    """
-
-    q: NDArray[np.float64]
-    e: NDArray[np.float64]
-    wait: NDArray[np.float64]
-    submit_time: NDArray[np.float64]
-    user: NDArray[np.int64]
-
 
 Formula = Callable[[Features], ArrayLike]
 KeyMaker = Callable[["Workload"], ArrayLike]
@@ -129,7 +114,6 @@ class Policy:
     keeps: Event | None = None
 
     def __post_init__(self) -> None:
-        """Have what expectations read."""
         if self.expects:
             object.__setattr__(self, "needs_history", True)
 
@@ -198,8 +182,8 @@ def _parameters(*values: float) -> NDArray[np.float64]:
 
 def _vertex(name: str, feature: str, sign: float) -> Policy:
     """Return a pure policy: a vertex of the weights' unit ball."""
-    if feature == "wait":
-        return Policy(name, SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
+    if feature == "wait":  # longest first
+        return Policy(name, SUBMIT, _parameters(sign), "RR-9212, section 4.2")
     weights = [sign if other == feature else 0.0 for other in FEATURES]
     return replace(_weighted(name, weights), source="RR-9212, section 4.2")
 
@@ -215,21 +199,16 @@ _POLICIES: loaders.ByName[Policy] = loaders.ByName(
     "policy",
     PolicyError,
     {
-        policy.name: policy
-        for policy in (
-            _vertex("FCFS", "wait", -1.0),
-            _vertex("LCFS", "wait", 1.0),
-            _vertex("SPF", "e", 1.0),
-            _vertex("LPF", "e", -1.0),
-            _vertex("SQF", "q", 1.0),
-            _vertex("LQF", "q", -1.0),
-            _vertex("SAF", "area", 1.0),
-            _vertex("LAF", "area", -1.0),
-            _vertex("SRF", "rho", 1.0),
-            _vertex("LRF", "rho", -1.0),
-            _vertex("SEXP", "exp", 1.0),
-            _vertex("LEXP", "exp", -1.0),
-        )
+        name: _vertex(name, feature, sign)
+        for feature, names in {
+            "wait": ("FCFS", "LCFS"),
+            "e": ("SPF", "LPF"),
+            "q": ("SQF", "LQF"),
+            "area": ("SAF", "LAF"),
+            "rho": ("SRF", "LRF"),
+            "exp": ("SEXP", "LEXP"),
+        }.items()
+        for name, sign in zip(names, (1.0, -1.0), strict=True)
     },
 )
 _PURE = _POLICIES.shipped
@@ -370,20 +349,9 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
         >>> mixed_policy([0, 0, 0, 0, 0, 2])
         Policy('area=1')
     """
-    try:
-        w = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        w = np.empty(0)
-    with np.errstate(over="ignore"):
-        total = float(np.abs(w).sum())
-    if w.shape != (6,) or not math.isfinite(total):
-        raise PolicyError(
-            f"weights must be 6 finite numbers for {', '.join(FEATURES)}, and so must be the sum "
-            f"of their absolute values; got {weights!r:.200}"
-        )
-    if total == 0.0:
+    w = normalised(weights)
+    if not w.any():
         return _POLICIES["FCFS"]
-    w = w / total
     if np.count_nonzero(w) == 1 and w[2] != 0.0:
         return _POLICIES["FCFS" if w[2] < 0.0 else "LCFS"]
     d = np.ones(6) if divisors is None else np.asarray(divisors, dtype=np.float64)
@@ -422,7 +390,7 @@ def as_policy(policy: AnyPolicy) -> Policy:
     if not isinstance(policy, str):
         return mixed_policy(policy)
     if "=" in policy and ":" not in policy:
-        return mixed_policy(_weights_of(policy))
+        return mixed_policy(weights_of(policy))
     family = policy.partition(":")[0].strip().casefold()
     by_folded = {name.casefold(): name for name in policy_names()}
     if family in loaders.FAMILIES and (":" in policy or family not in by_folded):
@@ -439,8 +407,6 @@ def read_family(text: str) -> Policy:
     Raises:
         PolicyError: An unknown key, or a value that is not allowed.
     """
-    from hpcgym.core.backfill import read_part
-
     family, colon, rest = text.partition(":")
     made = read_part("policy", f"{family.strip().casefold()}{colon}{rest}", [loaders.FAMILIES])
     policy: Policy = made.policy
@@ -466,13 +432,10 @@ def is_policy(candidate: object) -> bool:
 
 
 def own_policy(candidate: object, name: str, source: str = "") -> Policy:
-    """Return the policy that a part of somebody's own makes, under a name.
+    """Return the policy that a part of somebody's own makes, under a name in tables.
 
-    Args:
-        found: A policy, a chooser, a formula as of `register_policy`, or a class or function
-            without arguments that returns one of these.
-        name: Its name in tables.
-        source: Where it comes from.
+    It is a policy, a chooser, a formula as of `register_policy`, or a class or function without
+    arguments that returns one of these.
 
     Raises:
         PolicyError: It is none of these.
@@ -532,36 +495,3 @@ def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]
                 "to pass and be compiled, as FCFS, SPF or SAF"
             )
     return chosen
-
-
-def _weights_of(text: str) -> list[float]:
-    """Read weights from text such as "e=1,wait=-0.5"."""
-    weights = dict.fromkeys(FEATURES, 0.0)
-    seen = set()
-    for part in text.split(","):
-        feature, _, value = (piece.strip() for piece in part.partition("="))
-        if feature not in weights:
-            raise PolicyError(unknown_name("feature", feature, FEATURES))
-        if feature in seen:
-            raise PolicyError(f"weight of {feature} is given twice in {text!r}")
-        seen.add(feature)
-        try:
-            weights[feature] = float(value)
-        except ValueError:
-            raise PolicyError(f"weight of {feature} must be a number, got {value!r}") from None
-    return list(weights.values())
-
-
-def features_of(
-    q: NDArray[np.int64],
-    e: NDArray[np.int64],
-    submit_time: NDArray[np.int64],
-    user: NDArray[np.int64],
-    now: int,
-) -> Features:
-    """Return what a formula sees of jobs at one instant; all arrays have shape (n_jobs,).
-
-    Source: RR-9212, section 4.1.
-    """
-    submit = submit_time.astype(np.float64)
-    return Features(q.astype(np.float64), e.astype(np.float64), now - submit, submit, user)

@@ -120,19 +120,17 @@ class PreparedEpisode:
             _ = policy.rule
 
     @property
-    def _fixed(self) -> tuple[NDArray[Any], ...]:
-        """Return what the kernels read besides the jobs."""
-        return self.setting.rows, self.weight, self.backfill_parameter, self.network
+    def _read(self) -> tuple[Any, ...]:
+        """Return what kernels read."""
+        return *self.table, self.setting.rows, self.weight, self.backfill_parameter, self.network
 
     def is_same_as(self, other: PreparedEpisode) -> bool:
         """Tell whether jobs, settings and rules are equal; O(1) for the same object."""
         if other is self:
             return True
-        mine: tuple[Any, ...] = (*self.table, *self._fixed)
-        theirs: tuple[Any, ...] = (*other.table, *other._fixed)
         return all(
-            np.asarray(column).tobytes() == np.asarray(two).tobytes()
-            for column, two in zip(mine, theirs, strict=True)
+            np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+            for mine, theirs in zip(self._read, other._read, strict=True)
         )
 
 
@@ -222,12 +220,10 @@ def prepare(
     policy = as_policy(settings.policy)
     mode, events = as_backfill(settings.backfill), as_events(settings.events)
     dependencies = dependencies_of(workload, settings, no_waits)
-    if dependencies is not None:
-        events = (*events, dependencies)
-    events = (*events, *settings.kept)
-    backfill_policy = (
-        None if settings.backfill_order is None else as_policy(settings.backfill_order)
-    )
+    waits = () if dependencies is None else (dependencies,)
+    events = (*events, *waits, *settings.kept)
+    backfill_order = settings.backfill_order
+    backfill_policy = None if backfill_order is None else as_policy(backfill_order)
     if backfill_policy is policy and decide == "never":  # decisions set the primary order only
         backfill_policy = None
     others = list(extra_policies)
@@ -278,7 +274,6 @@ def prepare(
         setting.decide = s.DECIDE_CONTESTED
     if policy.chooser is not None:
         _decide_as(setting, policy.chooser.decide)
-    is_own = setting.backfill == s.BACKFILL_OWN
     shows = keep_history or any(other.needs_history for other in others)
     if shows and setting.keep_history != s.HISTORY_FOR_KEYS:
         setting.keep_history = s.HISTORY_FOR_OBSERVATIONS
@@ -286,7 +281,9 @@ def prepare(
         setting.expect |= other.expects
     setting.keep_reward = int(reward_rate is not None)
     # Shortcuts around whole passes are about counts of processors, and know compiled modes.
-    setting.full_passes = int(full_passes or is_own or workload.machine is not None)
+    setting.full_passes = int(
+        full_passes or number == s.BACKFILL_OWN or workload.machine is not None
+    )
     setting.check = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
     return PreparedEpisode(
@@ -392,11 +389,10 @@ def rules_of(
     setting.base_rule = base.rule
     setting.placement = PLACEMENTS[settings.placement]
     weight[s.BASE_ORDER] = base.parameters
-    setting.order_rule = s.BY_BASE
+    setting.order_rule = setting.backfill_rule = s.BY_BASE
     if not keeps and not policy.is_python:
         setting.order_rule = policy.rule
         weight[s.PASS_ORDER] = policy.parameters
-    setting.backfill_rule = s.BY_BASE
     if backfill_policy is not None and mode.TAKES_ORDER:
         compiled = as_policy("FCFS") if backfill_policy.is_python else backfill_policy
         setting.backfill_rule = compiled.rule
@@ -435,12 +431,9 @@ def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
 
 def _columns_of_history(run_time: NDArray[np.int64], history: History) -> dict[str, Any]:
     """Return the columns of `Jobs` that users' records refer to."""
-    return {
-        "ended_run_time": run_time,
-        "past_run_time": np.ascontiguousarray(history.run_time),
-        "past_requested_time": np.ascontiguousarray(history.requested_time),
-        "past_processors": np.ascontiguousarray(history.processors),
-    }
+    keys = "run_time", "requested_time", "processors"
+    past = {f"past_{key}": np.ascontiguousarray(getattr(history, key)) for key in keys}
+    return {"ended_run_time": run_time, **past}
 
 
 def columns_without_history() -> dict[str, Any]:
@@ -467,7 +460,7 @@ def _kept_by(episode: PreparedEpisode) -> set[str]:
         "estimates": setting.predict or setting.correct,
         "expectations": episode.expects,
     }
-    return {name for name, is_asked in asked.items() if is_asked}
+    return set(filter(asked.get, asked))
 
 
 def state_for(

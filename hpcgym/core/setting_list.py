@@ -55,7 +55,7 @@ class SettingList:
     Attributes:
         policy: Order of the waiting jobs, lowest score first. A name such as "SAF", weights as text
             ("q=1,e=0.5") or as six numbers, or a `Policy`; of your own, a function of
-            `hpcgym.core.policy.Features`, or a `hpcgym.StatefulPolicy`.
+            `hpcgym.core.features.Features`, or a `hpcgym.StatefulPolicy`.
         backfill: Which jobs may start ahead of others. Text, or an object of
             `hpcgym.core.backfill`; of your own, an `hpcgym.OwnBackfill`.
 

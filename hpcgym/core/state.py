@@ -57,7 +57,6 @@ _WITHIN_A_PASS = (
 )
 """Axes of arrays that hold nothing between calls."""
 
-
 _ROOMS = ("row_of_shape", "room_shape", "room_at", "room_total", "room")
 """Arrays about rows of rooms."""
 

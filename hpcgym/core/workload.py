@@ -34,11 +34,6 @@ _LOG_NAMES = {"account": "group", "qos": "queue"}
 """What logs call columns that have another name here."""
 
 
-def _to_be_indexed() -> IntArray:
-    """Return the default of `user_index`, before `__post_init__` computes it."""
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Workload(JobColumns):
     """Jobs of a log, or of a part of one, in order of (submit time, position in the file).
@@ -68,7 +63,7 @@ class Workload(JobColumns):
     name: str = "workload"
     time_offset: int = 0
     unix_start: int | None = None
-    user_index: IntArray = field(default_factory=_to_be_indexed)
+    user_index: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     history: History = field(default_factory=lambda: empty_history(0))
     source: Any = None
     source_row: IntArray | None = None
@@ -320,19 +315,12 @@ class Workload(JobColumns):
         if "eligible" in columns:
             columns["eligible"] = np.maximum(columns["eligible"] - start, -1)
         users, user_index = _indexed(columns["user"])
-        history = (
-            empty_history(len(users))
-            if past is None
-            else history_of(
-                users,
-                np.asarray(past["user"], dtype=np.int64),
-                np.asarray(past["run_time"], dtype=np.int64),
-                np.asarray(past["requested_time"], dtype=np.int64),
-                np.asarray(past["processors"], dtype=np.int64),
-                np.asarray(past["end_time"], dtype=np.int64) - start,
-                before=self._known_of(np.unique(self.user_index[index]), start),
-            )
-        )
+        history = empty_history(len(users))
+        if past is not None:
+            keys = "user", "run_time", "requested_time", "processors", "end_time"
+            user, *ran, end_time = (np.asarray(past[key], dtype=np.int64) for key in keys)
+            known = self._known_of(np.unique(self.user_index[index]), start)
+            history = history_of(users, user, ran[0], ran[1], ran[2], end_time - start, known)
         return replace(
             self,
             **columns | {"submit_time": submit},
@@ -367,19 +355,13 @@ class Workload(JobColumns):
         if int(submit.min()) < 0 or int(submit.max()) > LARGEST_TIME:
             raise WorkloadError(f"{label}: submit_time must lie in 0 to {LARGEST_TIME}")
         order = _order_of(submit)
-        held: dict[str, Any] = {}
+        moved: dict[str, Any] = {"submit_time": submit, "user_index": self.user_index}
         if self.eligible is not None:
-            held["eligible"] = held_as_long(self.eligible, submit - self.submit_time)
-        if order is None:
-            return replace(self, submit_time=submit, **held, name=label)
-        return replace(
-            self,
-            **self._rows(order)
-            | {key: np.ascontiguousarray(values[order]) for key, values in held.items()}
-            | {"submit_time": np.ascontiguousarray(submit[order])},
-            user_index=np.ascontiguousarray(self.user_index[order]),
-            name=label,
-        )
+            moved["eligible"] = held_as_long(self.eligible, submit - self.submit_time)
+        if order is not None:
+            moved = {key: np.ascontiguousarray(values[order]) for key, values in moved.items()}
+            moved = self._rows(order) | moved
+        return replace(self, **moved, name=label)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the jobs as a DataFrame, one row each, in the columns that `from_frame` reads."""

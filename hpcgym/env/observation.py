@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcgym.base.errors import ScenarioError, unknown_name
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import address_of_field
-from hpcgym.core.kernels.env.observation import HORIZONS_S
+from hpcgym.core.kernels.env.cluster import HORIZONS_S
 from hpcgym.core.nodes import shown_partitions
 from hpcgym.core.observation_fields import (
     N_STATIC_FIELDS,

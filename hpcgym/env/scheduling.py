@@ -61,7 +61,6 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):  # noqa: D101
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
-        """Configure an environment; the class explains the arguments."""
         for name in keywords:
             if words := refused_keyword(name):
                 # Python's words: TorchRL looks for them, and then does without the keyword.

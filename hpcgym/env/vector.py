@@ -109,7 +109,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
-        """Configure the environments; the class explains the arguments."""
         self.viewers: dict[int, Any] = {}  # first: Gymnasium 1.2 closes what was refused, too
         refuse_unless_whole("num_envs", num_envs, 1, MOST_ENVS, ScenarioError)
         num_envs, most = int(num_envs), LARGEST_WHOLE

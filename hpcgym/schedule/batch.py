@@ -29,10 +29,11 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import begin, own_columns
+from hpcgym.core.features import FEATURES
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.own_backfill import refuse_own
-from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy, mixed_policy, refuse_as_choice
+from hpcgym.core.policy import KEYS, Policy, as_policy, mixed_policy, refuse_as_choice
 from hpcgym.core.predictor import Predictor
 from hpcgym.core.prepare import (
     PreparedEpisode,

@@ -23,7 +23,8 @@ from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.base import registry
 from hpcgym.base.errors import CardError, TraceError
 from hpcgym.core import loaders
-from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
+from hpcgym.core.features import Features
+from hpcgym.core.policy import as_policy, policy_names, register_policy, unregister_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.baselines import BASELINES

@@ -10,8 +10,7 @@ import pytest
 
 from hpcgym.base.errors import HpcgymError
 from hpcgym.cli.evaluate import FILES, split_agents
-from hpcgym.core.metrics import WEEK_S
-from hpcgym.core.workload import Workload
+from hpcgym.core.workload import WEEK_S, Workload
 from hpcgym.schedule.simulate import simulate
 
 Command = Callable[..., str]

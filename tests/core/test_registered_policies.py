@@ -12,7 +12,8 @@ import reference
 from engines import by_reference, first_difference
 from hpcgym.base.errors import PolicyError, WorkloadError
 from hpcgym.core import policy as policy_module
-from hpcgym.core.policy import Features, register_policy, unregister_policy
+from hpcgym.core.features import Features
+from hpcgym.core.policy import register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from strategies import THRESHOLDS_S, policies, workloads
 

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from hpcgym.base.errors import HpcgymError, OutputError, PolicyError
-from hpcgym.core.metrics import WEEK_S
-from hpcgym.core.workload import Workload
+from hpcgym.core.workload import WEEK_S, Workload
 from hpcgym.schedule.export import CSV_COLUMNS
 from hpcgym.schedule.schedule import Schedule
 from hpcgym.schedule.simulate import simulate

@@ -4,9 +4,9 @@ import numpy as np
 
 from hpcgym.core import constants as s
 from hpcgym.core.action import Action
+from hpcgym.core.features import FEATURES
 from hpcgym.core.kernels.env.actions import go_by_rule
 from hpcgym.core.kernels.types import ActionSpec, Int, Jobs, Sim, Single
-from hpcgym.core.policy import FEATURES
 
 
 class Weights(Action):

@@ -138,7 +138,6 @@ clear_bytes: Callable[[int, int], None] = cast(
 )
 """Write zeros from an address on, so many bytes; a kernel function."""
 
-
 next_number: Callable[[int], int] = cast(
     Any, intrinsic(_next_number_typed) if IS_COMPILED else _next_number
 )

@@ -24,7 +24,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
@@ -33,18 +32,13 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
+from numba.core.imputils import lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model
-from numba.np.arrayobj import (
-    getitem_array_tuple,
-    getitem_arraynd_intp,
-    load_item,
-    make_array,
-    setitem_array,
-    store_item,
-)
+from numba.np.arrayobj import load_item, store_item
 from numpy.typing import NDArray
+
+from hpcgym.core.compiler.uncounted import UncountedArray
 
 FieldsT = TypeVar("FieldsT")
 
@@ -52,80 +46,6 @@ IS_COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
 NITEMS, ITEMSIZE, DATA, SHAPE, STRIDES = 2, 3, 4, 5, 6
 """Members of an array's descriptor, behind two that say who owns it."""
-
-
-class UncountedArray(types.Array):
-    """Type of an array whose uses are not counted; for the rest an array like any other."""
-
-
-@register_model(UncountedArray)
-class UncountedArrayModel(models.StructModel):
-    """Layout of an array; its owner is a bare pointer that numba's runtime does not follow."""
-
-    def __init__(self, manager: Any, array: Any) -> None:
-        """Lay out the same members as numba does for its own arrays."""
-        sizes = types.UniTuple(types.intp, array.ndim)
-        members = [
-            ("meminfo", types.voidptr),
-            ("parent", types.voidptr),
-            ("nitems", types.intp),
-            ("itemsize", types.intp),
-            ("data", types.CPointer(array.dtype)),
-            ("shape", sizes),
-            ("strides", sizes),
-        ]
-        super().__init__(manager, array, members)  # type: ignore[no-untyped-call]
-
-
-def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Return where an element lies, its indices counted from the front; None for anything else.
-
-    Numba lets an index be negative, which costs a load and a comparison at every use; kernels never
-    count from the end. Where bounds are checked (`NUMBA_BOUNDSCHECK=1`) numba's own way serves.
-    """
-    array, index = signature.args[:2]
-    indices = tuple(cast(Any, index)) if isinstance(index, types.BaseTuple) else (index,)
-    is_whole = all(isinstance(position, types.Integer) for position in indices)
-    if context.enable_boundscheck or len(indices) != array.ndim or not is_whole:
-        return None
-    values = [arguments[1]]
-    if isinstance(index, types.BaseTuple):
-        values = cgutils.unpack_tuple(builder, arguments[1], len(indices))
-    places = [
-        context.cast(builder, value, kind, types.intp)
-        for value, kind in zip(values, indices, strict=True)
-    ]
-    view = make_array(array)(context, builder, arguments[0])
-    sizes = cgutils.unpack_tuple(builder, view.shape, array.ndim)
-    strides = cgutils.unpack_tuple(builder, view.strides, array.ndim)
-    return cgutils.get_item_pointer2(
-        context, builder, view.data, sizes, strides, array.layout, places
-    )
-
-
-@lower_builtin(operator.getitem, UncountedArray, types.Integer)
-@lower_builtin(operator.getitem, UncountedArray, types.BaseTuple)
-def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Load an element; slices are left to numba."""
-    pointer = _element(context, builder, signature, arguments)
-    if pointer is not None:
-        return load_item(context, builder, signature.args[0], pointer)
-    is_tuple = isinstance(signature.args[1], types.BaseTuple)
-    get_item = getitem_array_tuple if is_tuple else getitem_arraynd_intp
-    return get_item(context, builder, signature, arguments)
-
-
-@lower_builtin(operator.setitem, UncountedArray, types.Integer, types.Any)
-@lower_builtin(operator.setitem, UncountedArray, types.BaseTuple, types.Any)
-def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Store an element; slices are left to numba."""
-    pointer = _element(context, builder, signature, arguments)
-    if pointer is None:
-        return setitem_array(context, builder, signature, arguments)
-    array, _, kind = signature.args
-    value = context.cast(builder, arguments[2], kind, array.dtype)
-    store_item(context, builder, array, value, pointer)
-    return context.get_dummy_value()
 
 
 class Array(NamedTuple):
@@ -202,9 +122,8 @@ def words_of(fields: type[Any]) -> dict[str, Words]:
     So what nearly every use of an array needs lies close together. In a block, arrays whose lengths
     are known lie at the front, in the order of their declaration.
     """
-    layout, known = layout_of(fields), {}
+    layout, known, places = layout_of(fields), {}, {}
     known_bytes, n_data = WORD_BYTES, 0
-    places = {}
     for name, array in layout.arrays.items():
         known[name] = _known_lengths(fields, name, array.n_axes)
         if issubclass(fields, Columned) and None not in known[name]:
@@ -213,8 +132,7 @@ def words_of(fields: type[Any]) -> dict[str, Words]:
         else:
             places[name] = n_data
             n_data += 1
-    words = {}
-    next_word = n_data
+    words, next_word = {}, n_data
     for name, word in places.items():
         lengths: list[int] = []
         for length in known[name]:
@@ -452,11 +370,7 @@ def load_descriptor(context: Any, builder: Any, struct: StructType, pointer: Any
 
 
 class Columned:
-    """Arrays by name, whose columns are attributes: a struct as Python sees it.
-
-    Args:
-        arrays: The arrays, in the order of their declaration.
-    """
+    """Arrays by name, whose columns are attributes: a struct as Python sees it."""
 
     @classmethod
     def additions(cls) -> Sequence[type[Any]]:
@@ -464,6 +378,7 @@ class Columned:
         return ()
 
     def __init__(self, arrays: Iterable[NDArray[Any]]) -> None:
+        """Take the arrays, in the order of their declaration."""
         self.__dict__.update(zip(layout_of(type(self)).arrays, arrays, strict=True))
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
@@ -535,8 +450,7 @@ def _is_set(named: Any) -> bool:
 
 def address_of(array: NDArray[Any]) -> int:
     """Return where the elements of an array begin."""
-    address: int = array.__array_interface__["data"][0]
-    return address
+    return int(array.__array_interface__["data"][0])
 
 
 def _write_words(table: NDArray[np.int64], words: Words, data: int, shape: Sequence[int]) -> None:

@@ -26,27 +26,13 @@ Source: Specification, section 1, "One instant"; section 15.
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine import moments
 from hpcgym.core.engine.calendar import (
     add_held,
     add_release,
     add_running,
     remove_release,
     remove_running,
-)
-from hpcgym.core.engine.moments import (
-    at_end,
-    at_evict,
-    at_guarantee_end,
-    at_leave,
-    at_lose,
-    at_promote,
-    at_release,
-    at_start,
-    at_submit,
-    at_take_back,
-    at_trial,
-    at_trial_end,
-    at_vacate,
 )
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue, leave_entry, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import put_in, take_out
@@ -83,7 +69,7 @@ def wait(jobs: Jobs, sim: Sim, job: int) -> None:
         score_alone(jobs, sim, s.BACKFILL_ORDER, job)
     sim.waiting_processors += jobs.processors[job]
     sim.waiting_area += jobs.processors[job] * jobs.estimate[job]
-    at_submit(jobs, sim, job)
+    moments.at_submit(jobs, sim, job)
 
 
 @kernel
@@ -125,7 +111,7 @@ def stop_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     if is_overdue(sim, job):
         flag |= s.FLAG_THRESHOLDED
         sim.n_overdue -= 1
-    flag |= at_leave(jobs, sim, job)
+    flag |= moments.at_leave(jobs, sim, job)
     leave_entry(sim, job)
     sim.flag[job] = flag
     sim.n_started += 1
@@ -145,7 +131,7 @@ def start(jobs: Jobs, sim: Sim, job: int, backfilled: bool, since: int) -> None:
     sim.free -= jobs.processors[job]
     add_running(sim, job, since + jobs.run_time[job])
     add_release(sim, job, since + jobs.estimate[job])
-    at_start(jobs, sim, job)
+    moments.at_start(jobs, sim, job)
 
 
 @kernel(inlined=True)
@@ -182,16 +168,16 @@ def end(jobs: Jobs, sim: Sim) -> None:
     sim.n_events += 1
     sim.n_ended += 1
     if sim.start_time[job] < 0:
-        at_trial_end(jobs, sim, job)
-    at_vacate(jobs, sim, job)
+        moments.at_trial_end(jobs, sim, job)
+    moments.at_vacate(jobs, sim, job)
     release = sim.start_time[job] + jobs.estimate[job]
     # With `pyss` semantics its processors may be free already (`release_estimated`).
     if remove_release(sim, job, release):
         sim.free += jobs.processors[job]
-        at_release(jobs, sim, job)
+        moments.at_release(jobs, sim, job)
         if release != sim.now:
             sim.replan = 1
-    at_end(jobs, sim, job)
+    moments.at_end(jobs, sim, job)
 
 
 @kernel
@@ -201,10 +187,10 @@ def interrupt(jobs: Jobs, sim: Sim, job: int) -> None:
     Writes both running lists, `free`, and what parts write; `replan` becomes 1.
     """
     remove_running(sim, job)
-    at_vacate(jobs, sim, job)
+    moments.at_vacate(jobs, sim, job)
     if remove_release(sim, job, sim.start_time[job] + jobs.estimate[job]):
         sim.free += jobs.processors[job]
-        at_release(jobs, sim, job)
+        moments.at_release(jobs, sim, job)
     sim.replan = 1
     sim.settled_head = -1
 
@@ -218,7 +204,7 @@ def lose(jobs: Jobs, sim: Sim, job: int) -> None:
     """
     interrupt(jobs, sim, job)
     sim.flag[job] = s.FLAG_NO_RUN
-    at_lose(jobs, sim, job)
+    moments.at_lose(jobs, sim, job)
 
 
 @kernel
@@ -229,7 +215,7 @@ def evict(jobs: Jobs, sim: Sim, job: int) -> None:
     `wait` write.
     """
     interrupt(jobs, sim, job)
-    at_evict(jobs, sim, job)
+    moments.at_evict(jobs, sim, job)
     sim.n_started -= 1
     sim.flag[job] = s.FLAG_EVICTED
     sim.shows_anew = 1  # what is known of its user may be more now
@@ -252,6 +238,21 @@ def is_on_trial(sim: Sim, job: int) -> bool:
 def is_guaranteed(sim: Sim, job: int) -> bool:
     """Tell whether a waiting job is on a trial that is guaranteed."""
     return sim.guaranteed > 0 and sim.flag[job] & s.FLAG_GUARANTEED != 0
+
+
+@kernel(inlined=True)
+def is_restart(sim: Sim, job: int) -> bool:
+    """Tell whether a start of a job takes longer, for an attempt of it was in vain."""
+    # Where no job is tried, nothing is known of attempts, and the column is another number.
+    return sim.hears & s.ON_TRIAL_END != 0 and sim.overhead > 0.0 and sim.killed_at[job] >= 0
+
+
+@kernel(inlined=True)
+def begins_at(sim: Sim, job: int) -> int:
+    """Return since when a waiting job would run usefully if a pass started it, s."""
+    if is_on_trial(sim, job):
+        return sim.since[job]
+    return sim.now + int(sim.overhead) if is_restart(sim, job) else sim.now
 
 
 @kernel
@@ -294,7 +295,7 @@ def put_on_trial(jobs: Jobs, sim: Sim, job: int, since: int, over: int, guarante
         sim.job_on_trial[position] = sim.job_on_trial[position - 1]
         position -= 1
     sim.job_on_trial[position] = job
-    at_trial(jobs, sim, job)
+    moments.at_trial(jobs, sim, job)
 
 
 @kernel
@@ -305,7 +306,7 @@ def end_guarantee(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.guaranteed -= jobs.processors[job]
     sim.free += jobs.processors[job]
     sim.on_trial += jobs.processors[job]
-    at_guarantee_end(jobs, sim, job)
+    moments.at_guarantee_end(jobs, sim, job)
 
 
 @kernel
@@ -337,7 +338,7 @@ def promote(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     sim.on_trial -= jobs.processors[job]
     sim.free -= jobs.processors[job]
     add_release(sim, job, sim.since[job] + jobs.estimate[job])
-    at_promote(jobs, sim, job)
+    moments.at_promote(jobs, sim, job)
 
 
 @kernel
@@ -370,7 +371,7 @@ def take_back(jobs: Jobs, sim: Sim, job: int, reason: int) -> None:
     note_attempt(sim, job, reason)
     if reason != s.NODE_DOWN:
         sim.n_tried[job] += 1
-    at_take_back(jobs, sim, job)
+    moments.at_take_back(jobs, sim, job)
     sim.flag[job] &= 255 - s.FLAG_TRIAL
 
 
@@ -385,6 +386,6 @@ def release_estimated(jobs: Jobs, sim: Sim) -> None:
     last = sim.n_releases - 1
     while last >= 0 and sim.release_time[last] <= sim.now:
         sim.free += jobs.processors[sim.release_job[last]]
-        at_release(jobs, sim, sim.release_job[last])
+        moments.at_release(jobs, sim, sim.release_job[last])
         last -= 1
     sim.n_releases = last + 1

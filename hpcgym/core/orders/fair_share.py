@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hpcgym.base.errors import PolicyError
-from hpcgym.core.backfill import is_whole, text_of_part
+from hpcgym.core.backfill import is_whole
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs
+from hpcgym.core.part_text import text_of_part
 from hpcgym.core.parts.fair_share import (
     EVERY_PASS,
     FAIR_TREE,

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import PolicyError, WorkloadError, unknown_name
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import is_whole, text_of_part
+from hpcgym.core.backfill import is_whole
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs
+from hpcgym.core.part_text import text_of_part
 from hpcgym.core.parts.fair_share import (
     CLASSIC,
     FAIR_TREE,

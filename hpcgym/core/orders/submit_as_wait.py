@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from hpcgym.base.errors import PolicyError, unknown_name
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import text_of_part
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.part_text import text_of_part
 from hpcgym.core.policy import Policy, compiled_policy
 
 RULES = ("WFP3", "UNICEF")

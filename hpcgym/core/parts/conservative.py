@@ -68,7 +68,6 @@ class Conservative(Backfill):
     planned: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse another way."""
         allowed = ("rebuild", "shift")
         if self.compress not in allowed:
             raise PolicyError(

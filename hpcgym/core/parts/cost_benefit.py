@@ -36,29 +36,25 @@ from hpcgym.core.backfill import Easy, is_number, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.life import (
+    begins_at,
     is_guaranteed,
     is_on_trial,
+    is_restart,
     promote,
     start_from,
     start_waiting,
 )
 from hpcgym.core.engine.moments import ask_ahead
-from hpcgym.core.kernels.env.observation import log_time, squash
+from hpcgym.core.kernels.env.cluster import log_time, squash
 from hpcgym.core.kernels.passes.easy import kept_backfill_order, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
-from hpcgym.core.kernels.queue.entries import is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, precedes, some_job_fits
-from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.queue.selection import reverse_listed, take_first
 from hpcgym.core.kernels.scoring.score import score_listed
-from hpcgym.core.kernels.scoring.user_estimates import (
-    bounded_estimate,
-    expect_now,
-    expected_rate,
-    expected_run_time,
-)
+from hpcgym.core.kernels.scoring.user_estimates import expected_rate, expected_run_time
 from hpcgym.core.kernels.types import Counter, FloatVector, Jobs, Sim, empty
 from hpcgym.core.observation_fields import ControlsField
-from hpcgym.core.parts.restart import is_away
+from hpcgym.core.parts.cap import all_fit, is_blocked, is_capped, on_release, on_start
 
 HEARS = s.ON_START | s.ON_RELEASE | s.ALL_FIT | s.SHOW
 
@@ -83,20 +79,15 @@ class CostBenefit(Easy):
     """
 
     NAME: ClassVar[str] = "cost-benefit"
+    expects: ClassVar[int] = s.EXPECT_BY_REGRESSION
 
     kappa: float = 0.25
 
     def __post_init__(self) -> None:
-        """Refuse what is no weight or no cap."""
         super().__post_init__()
         if not is_number(self.kappa, 0) or self.kappa == math.inf:
             raise PolicyError(f"backfill {self.NAME!r}: kappa must be >= 0, got {self.kappa!r}")
         object.__setattr__(self, "kappa", shortest(self.kappa))
-
-    @property
-    def expects(self) -> int:
-        """Return the expectations that its passes read, bits of `EXPECT_*`."""
-        return s.EXPECT_BY_REGRESSION
 
 
 class CostBenefitSim(Sim):
@@ -117,61 +108,6 @@ class CostBenefitSim(Sim):
     """End of each started job as expected at its start, s."""
 
 
-@kernel
-def is_capped(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
-    """Tell whether a waiting job counts under the cap: it is expected, or requests, to be long.
-
-    Writes what `expect_now` writes.
-    """
-    if sim.by_request == 1.0:
-        is_long = jobs.requested_time[job] > sim.long
-        return is_long and (sim.is_open == 1.0 or not is_overdue(sim, job))
-    # Most requests are short enough to need no expectation.
-    if bounded_estimate(jobs, job) <= sim.long or (sim.is_open == 0.0 and is_overdue(sim, job)):
-        return False
-    term = sim.expected[expect_now(jobs, sim, job)]
-    # In logarithms, so that a job expected to run to a request of `long` does not exceed it.
-    return term[s.TERM_REQUEST] + term[s.TERM_REGRESSED_RUN_TIME_RATIO] > sim.log_long
-
-
-@kernel(inlined=True)
-def on_release(jobs: Jobs, sim: CostBenefitSim, job: int) -> None:
-    """Take a job that leaves the machine out of what counts under the cap; write `capped`."""
-    if sim.flag[job] & s.FLAG_CAPPED != 0:
-        sim.capped -= jobs.processors[job]
-
-
-@kernel(inlined=True)
-def all_fit(sim: CostBenefitSim) -> bool:
-    """Tell whether the cap lets all waiting jobs start, even if all are long."""
-    return sim.capped + sim.waiting_processors <= sim.cap * sim.machine_processors
-
-
-@kernel(inlined=True)
-def is_blocked_of(jobs: Jobs, sim: CostBenefitSim, job: int, machine: int) -> bool:
-    """Tell whether the cap, a share of so many processors, blocks a waiting job.
-
-    Writes what `expect_now` writes.
-    """
-    held = sim.capped
-    q = jobs.processors[job]
-    most = sim.cap * machine
-    # One long job may always run, however wide: else it could never start.
-    return (
-        held > 0
-        and held + q > most
-        and sim.binds == 1
-        and q <= sim.widest * machine
-        and is_capped(jobs, sim, job)
-    )
-
-
-@kernel(inlined=True)
-def is_blocked(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
-    """Tell whether a pass goes on as if a job did not wait; writes what `expect_now` writes."""
-    return is_away(sim, job) or is_blocked_of(jobs, sim, job, sim.machine_processors)
-
-
 @kernel(inlined=True)
 def fits(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
     """Tell whether a pass has processors for a waiting job; a guaranteed trial has its own."""
@@ -184,34 +120,6 @@ def fits(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
 def some_fit(sim: CostBenefitSim) -> bool:
     """Tell whether a pass has processors for some waiting job."""
     return some_job_fits(sim) or sim.guaranteed > 0
-
-
-@kernel(inlined=True)
-def is_restart(sim: CostBenefitSim, job: int) -> bool:
-    """Tell whether a start of a job takes longer, for an attempt of it was in vain."""
-    return sim.overhead > 0.0 and sim.killed_at[job] >= 0
-
-
-@kernel(inlined=True)
-def begins_at(sim: CostBenefitSim, job: int) -> int:
-    """Return since when a waiting job would run usefully if a pass started it, s."""
-    if is_on_trial(sim, job):
-        return sim.since[job]
-    return sim.now + int(sim.overhead) if is_restart(sim, job) else sim.now
-
-
-@kernel
-def on_start(jobs: Jobs, sim: CostBenefitSim, job: int) -> int:
-    """Count a job that starts now under the cap; return the flag, 0 if it does not count.
-
-    Writes `capped`, `expected_end` where observations show it, and what `expect_now` writes.
-    """
-    if sim.show_controls == 1:
-        sim.expected_end[job] = begins_at(sim, job) + expected_run_time(jobs, sim, job)
-    if not is_capped(jobs, sim, job):
-        return 0
-    sim.capped += jobs.processors[job]
-    return s.FLAG_CAPPED
 
 
 @kernel(inlined=True)
@@ -284,10 +192,7 @@ def list_unblocked(jobs: Jobs, sim: CostBenefitSim) -> tuple[int, int]:
             sim.scratch[position] = sim.scratch[n]
             sim.scratch[n] = job
             n += 1
-    for position in range(n // 2):
-        job = sim.scratch[position]
-        sim.scratch[position] = sim.scratch[n - 1 - position]
-        sim.scratch[n - 1 - position] = job
+    reverse_listed(sim, 0, n)
     return n, listed
 
 

@@ -22,14 +22,8 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.nodes.rooms import component_of
 from hpcgym.core.kernels.scoring.user_estimates import expected_rate, expected_run_time
 from hpcgym.core.kernels.types import Counter, Gauge, Jobs
-from hpcgym.core.parts.cost_benefit import (
-    CostBenefitSim,
-    delay_of,
-    is_blocked_of,
-    kappa_behind,
-    on_release,
-    on_start,
-)
+from hpcgym.core.parts.cap import is_blocked_of, on_release, on_start
+from hpcgym.core.parts.cost_benefit import CostBenefitSim, delay_of, kappa_behind
 
 HEARS = s.ON_START | s.ON_RELEASE
 

@@ -60,7 +60,6 @@ class Depth(Backfill):
     k: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of jobs."""
         if not is_count(self.k):
             raise PolicyError(
                 f"backfill 'depth': k must be a whole number >= 1 or inf, got {self.k!r}; "

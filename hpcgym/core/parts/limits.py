@@ -31,13 +31,9 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import is_whole
 from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.engine.moments import event_number, is_withheld
+from hpcgym.core.engine.moments import event_number
 from hpcgym.core.events import Event
-from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve_room
-from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
-from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
-from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.passes.easy_dynamic import work_within
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.workload import Workload
 from hpcgym.machine.files.limits import read_limits
@@ -437,94 +433,6 @@ def count_everywhere(jobs: Jobs, sim: LimitSim, task: int, job: int) -> None:
             count(jobs, sim, job, level, 1 if task == s.ON_START else -1)
             if task in (s.ON_END, s.ON_LOSE):
                 let_in(jobs, sim, job, level)
-
-
-@kernel(inlined=True)
-def left_free(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Return the processors that a job must leave free when it starts."""
-    return sim.spared if sim.spared > 0 and jobs.requested_time[job] > sim.spared_by else 0
-
-
-@kernel(inlined=True)
-def has_room(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether a job fits now, and leaves free what it must."""
-    return int(jobs.processors[job]) + left_free(jobs, sim, job) <= sim.free
-
-
-@kernel
-def backfill_within(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
-    """Start what may start behind the head and within limits, of n listed jobs."""
-    for taken in range(n):
-        job = take_first(sim, which, n - taken, taken)
-        may_start = backfills(jobs, sim, job) and has_room(jobs, sim, job)
-        if may_start and not is_withheld(jobs, sim, job):
-            charge_extra(jobs, sim, job)
-            start_waiting(jobs, sim, job, True)
-
-
-@kernel
-def start_within(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int, int]:
-    """Start jobs in queue order and within limits while they fit.
-
-    Return the primary order; the head, `NO_HEAD` or `PICK_STARTED`; and how many others are listed
-    in `scratch`. Writes what `start_waiting` writes, keys of orders that are not kept, and `shadow`
-    = -1.
-    """
-    sim.shadow = sim.checked_head = -1
-    n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
-    primary = make_primary_order(jobs, sim, n) if contested else s.BASE_ORDER
-    taken, head, some_wait = 0, s.NO_HEAD, False
-    while taken < n and some_job_fits(sim) and head == s.NO_HEAD:
-        job = take_first(sim, primary, n - taken, taken)
-        taken += 1
-        if is_withheld(jobs, sim, job):
-            some_wait = True
-            continue
-        if not has_room(jobs, sim, job):
-            head = job
-            continue
-        # It counts as backfilled if one before it in queue order keeps waiting.
-        start_waiting(jobs, sim, job, some_wait)
-        if job == sim.pick:
-            head = s.PICK_STARTED
-    return primary, head, n - taken
-
-
-@kernel
-def pass_within(jobs: Jobs, sim: Sim, contested: bool) -> bool:
-    """Make a pass within limits; return False if it stopped at the picked job.
-
-    Writes what `start_within` writes, keys of orders that are not kept, `shadow` and `extra`.
-    """
-    primary, head, n = start_within(jobs, sim, contested)
-    if head >= 0 and sim.backfill == s.BACKFILL_EASY:
-        reserve_room(jobs, sim, head, left_free(jobs, sim, head))
-        backfill_within(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
-    return head != s.PICK_STARTED
-
-
-@kernel
-def free_at(jobs: Jobs, sim: Sim, instant: int) -> int:
-    """Return the processors free at an instant, s, not past, by estimates."""
-    free = sim.free
-    for position in range(sim.n_releases):
-        if sim.release_time[position] <= instant:
-            free += jobs.processors[sim.release_job[position]]
-    return free
-
-
-@kernel
-def work_within(jobs: Jobs, sim: Sim, task: int, argument: int) -> int:
-    """Do a task of an event that makes the passes and withholds jobs (`hpcgym.core.events`)."""
-    if task == s.MAKE_PASS:
-        return int(pass_within(jobs, sim, argument == 1))
-    if task == s.FITS_AHEAD:
-        return int(has_room(jobs, sim, argument) and not is_withheld(jobs, sim, argument))
-    if task == s.RESERVE_AHEAD:
-        reserve_room(jobs, sim, argument, left_free(jobs, sim, argument))
-    elif task == s.FREE_AHEAD:
-        return free_at(jobs, sim, argument)
-    return 0
 
 
 def work(jobs: Jobs, sim: LimitSim, task: int, argument: int) -> int:

@@ -33,7 +33,7 @@ from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.kernels.passes.easy import charge_extra, fits_behind, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import start_front
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
-from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.queue.selection import reverse_listed, take_first
 from hpcgym.core.kernels.types import IntTable, Jobs, Sim, empty
 
 HEARS = 0
@@ -78,12 +78,8 @@ def put_window_last(sim: LookAheadSim, which: int, n: int, width: int) -> int:
     for taken in range(width):
         job = take_first(sim, which, n - taken, taken)
         sim.scratch[n - 1 - taken] = job
-    first = n - width
-    for position in range(width // 2):
-        job = sim.scratch[first + position]
-        sim.scratch[first + position] = sim.scratch[n - 1 - position]
-        sim.scratch[n - 1 - position] = job
-    return first
+    reverse_listed(sim, n - width, n)
+    return n - width
 
 
 @kernel(inlined=True)

@@ -69,6 +69,7 @@ class MultiQueue(Backfill):
     """
 
     NAME: ClassVar[str] = "multi-queue"
+    keeps_state: ClassVar[bool] = True
 
     # Largest estimate of each class but the last, s, ascending; in text parted by "/".
     bounds: tuple[int, ...] = (100, 1_000, 10_000)
@@ -100,18 +101,16 @@ class MultiQueue(Backfill):
             raise PolicyError(
                 f"backfill 'multi-queue': tolerance must be a number >= 0, got {self.tolerance!r}"
             )
-        allowed = ("none", "printed")
-        if self.delta1 not in allowed:
-            raise PolicyError(
-                f"backfill 'multi-queue': {unknown_name('delta1', self.delta1, allowed)}"
-            )
+        if self.delta1 not in (allowed := ("none", "printed")):
+            unknown = unknown_name("delta1", self.delta1, allowed)
+            raise PolicyError(f"backfill 'multi-queue': {unknown}")
         for parameter in fields(self)[2:]:
             if self.delay == 0 and getattr(self, parameter.name) != parameter.default:
                 raise PolicyError(
                     f"backfill 'multi-queue': {parameter.name} says how a delay adapts; it needs "
                     "delay too, as in delay=2500"
                 )
-        object.__setattr__(self, "bounds", tuple(int(bound) for bound in bounds))
+        object.__setattr__(self, "bounds", tuple(map(int, bounds)))
         object.__setattr__(self, "delay", int(self.delay))
         object.__setattr__(self, "batch", int(self.batch))
 
@@ -119,11 +118,6 @@ class MultiQueue(Backfill):
     def guards(self) -> bool:
         """Tell whether nothing delays a head beyond the threshold."""
         return self.delay == 0
-
-    @property
-    def keeps_state(self) -> bool:
-        """Tell whether a pass depends on more than the waiting and running jobs."""
-        return True
 
     @property
     def parameters(self) -> tuple[float, ...]:

@@ -22,11 +22,11 @@ import numpy as np
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.moments import event_number
+from hpcgym.core.kernels.passes.easy_dynamic import left_free, work_within
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.types import Counter, Gauge, IntVector, Jobs, Sim, empty
 from hpcgym.core.observation_fields import N_PRICE_FIELDS, PriceField
-from hpcgym.core.parts.limits import left_free, work_within
 from hpcgym.core.price import (
     CAP,
     IS_NOISY,

@@ -25,7 +25,7 @@ from hpcgym.core.backfill import LARGEST_FACTOR, Backfill, is_number, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.constants import PICK_STARTED
-from hpcgym.core.kernels.passes.easy import backfill, kept_backfill_order, reserve
+from hpcgym.core.kernels.passes.easy import backfill, free_at, kept_backfill_order, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import (
     backfill_first,
     list_candidates,
@@ -49,6 +49,7 @@ class Relaxed(Backfill):
 
     NAME: ClassVar[str] = "relaxed"
     TAKES_ORDER: ClassVar[bool] = True
+    keeps_state: ClassVar[bool] = True
 
     omega: float = 1
 
@@ -65,11 +66,6 @@ class Relaxed(Backfill):
     def guards(self) -> bool:
         """Tell whether nothing delays a head beyond the threshold."""
         return self.omega == 0
-
-    @property
-    def keeps_state(self) -> bool:
-        """Tell whether a pass depends on more than the waiting and running jobs."""
-        return True
 
 
 class RelaxedSim(Sim):
@@ -103,15 +99,9 @@ def relax(jobs: Jobs, sim: RelaxedSim, head: int) -> None:
     """
     reserve(jobs, sim, head)
     limit = find_limit(jobs, sim, head)
-    if limit == sim.shadow:
-        return
-    free = sim.free
-    for position in range(sim.n_releases - 1, -1, -1):
-        if sim.release_time[position] > limit:
-            break
-        free += jobs.processors[sim.release_job[position]]
-    sim.shadow = limit
-    sim.extra = free - jobs.processors[head]
+    if limit > sim.shadow:
+        sim.shadow = limit
+        sim.extra = free_at(jobs, sim, limit) - jobs.processors[head]
 
 
 @kernel
@@ -122,7 +112,7 @@ def relaxed_pass(jobs: Jobs, sim: RelaxedSim, contested: bool) -> bool:
         relax(jobs, sim, head)
         if contested:
             n = list_candidates(jobs, sim, sim.n_waiting - 1)
-            backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
+            backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n, False)
         else:
             backfill(jobs, sim, kept_backfill_order(sim), head)
     return head != PICK_STARTED

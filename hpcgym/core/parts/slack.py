@@ -59,6 +59,7 @@ class Slack(Backfill):
     """
 
     NAME: ClassVar[str] = "slack"
+    keeps_reservations: ClassVar[bool] = True
 
     c: float
 
@@ -68,11 +69,6 @@ class Slack(Backfill):
                 f"backfill 'slack': c must be a number from 0 to {LARGEST_FACTOR}, got {self.c!r}"
             )
         object.__setattr__(self, "c", shortest(self.c))
-
-    @property
-    def keeps_reservations(self) -> bool:
-        """Tell whether a reservation made at one pass still holds at the next."""
-        return True
 
 
 class SlackSim(ConservativeSim):

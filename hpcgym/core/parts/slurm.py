@@ -23,13 +23,12 @@ from typing import Annotated, ClassVar
 
 from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
-from hpcgym.core import loaders
 from hpcgym.core.backfill import SLURM_ON_NODES, Backfill, is_count, is_whole, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.engine.moments import has_limits, is_withheld
-from hpcgym.core.kernels.passes.easy_dynamic import start_front
+from hpcgym.core.kernels.passes.easy_dynamic import start_front, start_within
 from hpcgym.core.kernels.passes.profile import (
     change_profile,
     find_start,
@@ -41,7 +40,6 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
 from hpcgym.core.parts.depth import count_narrow
-from hpcgym.core.parts.limits import start_within
 from hpcgym.machine.files.scheduling import read_backfilling
 
 HEARS = s.NEXT_INSTANT
@@ -57,6 +55,7 @@ class Slurm(Backfill):
     NAME: ClassVar[str] = "slurm"
     KNOWS: ClassVar[tuple[str, ...]] = ("limits", "nodes")
     keeps_state: ClassVar[bool] = True
+    part_on_nodes: ClassVar[str] = SLURM_ON_NODES
 
     max_job_test: float = 500  # jobs that a cycle tests, bf_max_job_test; `math.inf` = all
     # Jobs of each user among them, bf_max_job_user; `math.inf` = all.
@@ -91,13 +90,6 @@ class Slurm(Backfill):
             MachineError: The file cannot be read, or states what is not modelled.
         """
         return cls(**read_backfilling(text))
-
-    def asked(self, on_nodes: bool) -> tuple[int, int]:
-        """Return `number` and `hears` of its part; on nodes there is another."""
-        if not on_nodes:
-            return super().asked(on_nodes)
-        part = SLURM_ON_NODES
-        return s.BACKFILL_PART + loaders.place_of(part), loaders.module(part).HEARS
 
     @property
     def parameters(self) -> tuple[float, ...]:

@@ -23,13 +23,9 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.moments import is_withheld
-from hpcgym.core.kernels.nodes.nodes_pass import (
-    clear_plan,
-    has_placement_on_free,
-    list_by_tier,
-    take_nodes,
-)
+from hpcgym.core.kernels.nodes.nodes_pass import has_placement_on_free, list_by_tier, take_nodes
 from hpcgym.core.kernels.nodes.placement import place_chunks
+from hpcgym.core.kernels.nodes.replan import clear_plan
 from hpcgym.core.kernels.nodes.rooms import component_of, partition_of, usable
 from hpcgym.core.kernels.nodes.timeline import (
     PLAN,

@@ -18,7 +18,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.kernels.env.observation import log_time
+from hpcgym.core.kernels.env.cluster import log_time
 from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.user_history import past_run_time

@@ -29,18 +29,13 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import is_number, is_whole, shortest, text_of_part
+from hpcgym.core.backfill import is_number, is_whole, shortest
 from hpcgym.core.compiler.by_address import ask_nodes, has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
-from hpcgym.core.engine.calendar import (
-    add_release,
-    add_running,
-    put_in_turn,
-    remove_release,
-    remove_running,
-)
+from hpcgym.core.engine import calendar
 from hpcgym.core.engine.life import (
+    begins_at,
     end_guarantee,
     enter,
     evict,
@@ -53,22 +48,15 @@ from hpcgym.core.engine.life import (
     take_back,
 )
 from hpcgym.core.engine.moments import more_ahead
-from hpcgym.core.kernels.env.observation import log_time
+from hpcgym.core.kernels.env.cluster import log_time
 from hpcgym.core.kernels.queue.btree import size_class_of
-from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, IntTable, IntVector, Jobs, empty
 from hpcgym.core.observation_fields import TrialField
-from hpcgym.core.parts import cost_benefit, restart, waiting_cost
-from hpcgym.core.parts.cost_benefit import CostBenefitSim, begins_at
-from hpcgym.core.parts.trial_fields import (
-    record_run_time,
-    share_within,
-    show_attempt,
-    show_no_attempt,
-    show_running,
-    was_attempted,
-)
+from hpcgym.core.part_text import text_of_part
+from hpcgym.core.parts import cap, cost_benefit, restart, trial_fields, waiting_cost
+from hpcgym.core.parts.candidates import list_candidates, may_try
+from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.core.parts.young_jobs import (
     N_ROW_COLUMNS,
     add_row,
@@ -86,8 +74,6 @@ HEARS = (
 
 REQUEUES = True
 """Jobs may have several attempts, so that a simulation keeps what is known of each job's."""
-
-LEAST_ESTIMATE_S = 10  # estimates count for no less where jobs on trial are ordered
 
 
 @dataclass(frozen=True)
@@ -107,10 +93,8 @@ class Trial:
     share: float = 0.25  # of the machine, how much guaranteed trials may hold
     guarantee: int = 300  # how long a trial is guaranteed that others gave way to, s
     victim: float = math.inf  # share of the machine up to which a job gives way; `math.inf` = all
-    # Time before a trial or a restart runs usefully, and after a kill at the limit, s.
-    overhead: int = 0
-    # Time from a kill until the job waits again, the last, s; 0 = jobs are promoted.
-    restart: int = 0
+    overhead: int = 0  # s before a trial or a restart runs usefully, and after a kill at the limit
+    restart: int = 0  # s from a kill until the job waits again, the last; 0 = jobs are promoted
     users: float = 1  # share of the users whose jobs may be killed, drawn anew for each week
     seed: int = 0  # of the drawing
 
@@ -208,7 +192,7 @@ def on_submit(sim: TrialSim, job: int) -> None:
 
 @kernel(inlined=True)
 def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
-    """List a job that starts anew; return its flag, and count it, as `cost_benefit.on_start`."""
+    """List a job that starts anew; return its flag, and count it, as `cap.on_start`."""
     if not is_on_trial(sim, job):
         sim.taken[job] = sim.now
         if sim.in_pass == 1:
@@ -217,7 +201,7 @@ def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
     if sim.show_trials == 1:
         sim.log_request[job] = log_time(float(jobs.requested_time[job]))
     add_row(jobs, sim, job, begins_at(sim, job))
-    return cost_benefit.on_start(jobs, sim, job)
+    return cap.on_start(jobs, sim, job)
 
 
 @kernel
@@ -237,7 +221,7 @@ def on_instant(jobs: Jobs, sim: TrialSim) -> None:
     while sim.n_busy > 0 and sim.busy_until[sim.n_busy - 1] == sim.now:
         sim.n_busy -= 1
         job = sim.busy_job[sim.n_busy]
-        remove_release(sim, job, sim.now)
+        calendar.remove_release(sim, job, sim.now)
         sim.busy -= jobs.processors[job]
         sim.free += jobs.processors[job]
         if has_nodes(jobs):
@@ -253,14 +237,14 @@ def on_instant(jobs: Jobs, sim: TrialSim) -> None:
 def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
     """Let a job that starts now run usefully later by the overhead; write lists and its start."""
     since = sim.start_time[job]
-    remove_running(sim, job)
-    remove_release(sim, job, since + jobs.estimate[job])
+    calendar.remove_running(sim, job)
+    calendar.remove_release(sim, job, since + jobs.estimate[job])
     later = since + int(sim.overhead)
     sim.start_time[job] = later
     remove_row(sim, job)
     add_row(jobs, sim, job, later)
-    add_running(sim, job, later + jobs.run_time[job])
-    add_release(sim, job, later + jobs.estimate[job])
+    calendar.add_running(sim, job, later + jobs.run_time[job])
+    calendar.add_release(sim, job, later + jobs.estimate[job])
     if sim.keep_reward == 1:
         waiting_cost.postpone(jobs, sim, job, since)
     if sim.show_controls == 1:
@@ -309,10 +293,8 @@ def trial_pass(jobs: Jobs, sim: TrialSim, contested: bool) -> bool:
 @kernel
 def end_trials(jobs: Jobs, sim: TrialSim) -> None:
     """End the trials whose limit is over; write counts of processors, and those being cleared."""
-    position = sim.n_trials - 1
-    while position >= 0:
+    for position in range(sim.n_trials - 1, -1, -1):
         job = sim.job_on_trial[position]
-        position -= 1
         if sim.over[job] > sim.now:
             continue
         take_back(jobs, sim, job, s.TRIAL_OVER)
@@ -322,56 +304,11 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
             sim.wasted[job] += int(sim.overhead)
             sim.free -= jobs.processors[job]
             sim.busy += jobs.processors[job]
-            add_release(sim, job, cleared)
-            put_in_turn(sim.busy_until, sim.busy_job, sim.n_busy, cleared, job)
+            calendar.add_release(sim, job, cleared)
+            calendar.put_in_turn(sim.busy_until, sim.busy_job, sim.n_busy, cleared, job)
             sim.n_busy += 1
             if has_nodes(jobs):
                 ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CLEAR, job)
-
-
-@kernel(inlined=True)
-def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
-    """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
-    most, longest = (1.0, 1.0) if untried else (sim.most_tried, sim.limit)
-    if sim.n_tried[job] >= most or is_on_trial(sim, job):
-        return False
-    ran = 0
-    if was_attempted(sim, job):  # few were, and what is known of attempts is not in the cache
-        if sim.killed_at[job] == sim.now:
-            return False
-        ran = sim.ran[job]
-    return ran < longest and may_be_killed(jobs, job) and not restart.is_away(sim, job)
-
-
-@kernel
-def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
-    """List the waiting jobs on at most so many processors that may go on trial, and count them.
-
-    Writes `scratch`, and their keys of `PASS_ORDER`: the area of their estimates, a whole number.
-    """
-    n = 0
-    for at in range(sim.n_groups[s.BASE_ORDER]):
-        group = sim.group_order[s.BASE_ORDER, at]
-        if sim.node_processors[group] > most:
-            continue
-        for child in range(sim.node_size[group]):
-            block = sim.node_child[group, child]
-            if sim.node_processors[block] > most:
-                continue
-            for spot in range(sim.node_size[block]):
-                job = sim.node_child[block, spot]
-                if jobs.processors[job] <= most and may_try(jobs, sim, job, untried):
-                    area = max(jobs.estimate[job], LEAST_ESTIMATE_S) * jobs.processors[job]
-                    sim.key[s.PASS_ORDER, entry_of(sim, job)] = float(area)
-                    sim.scratch[n] = job
-                    n += 1
-    return n
-
-
-@kernel(inlined=True)
-def has_idle_nodes(jobs: Jobs, sim: TrialSim, job: int) -> bool:
-    """Place a job, where there are nodes, on what idles of them; False if it has no placement."""
-    return not has_nodes(jobs) or ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_TRY, job) == 1
 
 
 @kernel
@@ -386,7 +323,10 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
         ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_IDLE, since + int(sim.limit))
     for taken in range(n):
         job = take_first(sim, s.PASS_ORDER, n - taken, taken)
-        if jobs.processors[job] <= room and has_idle_nodes(jobs, sim, job):
+        # Where there are nodes, this places the job on what idles of them.
+        if jobs.processors[job] <= room and (
+            not has_nodes(jobs) or ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_TRY, job) == 1
+        ):
             put_on_trial(jobs, sim, job, since, since + int(sim.limit), False)
             room -= jobs.processors[job]
             if room == 0:
@@ -483,7 +423,7 @@ def after_pass(jobs: Jobs, sim: TrialSim) -> None:
 @kernel
 def show_processors(jobs: Jobs, sim: TrialSim) -> None:
     """Write `shown_trials`, the order of `row_of_running`, and what `look_for_room` writes."""
-    show_running(jobs, sim)
+    trial_fields.show_running(jobs, sim)
     look_for_room(jobs, sim)
     shown, machine = sim.shown_trials, sim.machine_processors
     shown[TrialField.IDLE_PROCESSORS] = np.float32(idle(sim) / machine)
@@ -497,15 +437,17 @@ def show_attempts(jobs: Jobs, sim: TrialSim, n: int) -> None:
     """Write `shown_attempts` of the first n jobs in `scratch`, after `show_processors`."""
     limit = int(sim.limit)
     sim.limit_class = size_class_of(limit)
-    share = share_within(sim, 0)
+    share = trial_fields.share_within(sim, 0)
     widest = max(sim.trial_room if limit > 0 else 0, sim.young_room)  # of jobs without an attempt
     for position in range(n):
         job = sim.scratch[position]
-        if was_attempted(sim, job) or is_on_trial(sim, job):
-            show_attempt(jobs, sim, position, limit, share, may_be_lent(jobs, sim, job))
+        if trial_fields.was_attempted(sim, job) or is_on_trial(sim, job):
+            trial_fields.show_attempt(
+                jobs, sim, position, limit, share, may_be_lent(jobs, sim, job)
+            )
         else:
             lent = (jobs.processors[job] <= widest) & may_be_killed(jobs, job)
-            show_no_attempt(jobs, sim, position, limit, share, lent)
+            trial_fields.show_no_attempt(jobs, sim, position, limit, share, lent)
 
 
 @kernel
@@ -513,7 +455,7 @@ def all_fit(sim: TrialSim) -> bool:
     """Tell whether all waiting jobs may start together, in any order with the same result."""
     # The first of the starts that end trials is the later for it.
     plain = sim.overhead == 0.0 or sim.n_trials == 0
-    return cost_benefit.all_fit(sim) and plain and not restart.some_are_away(sim)
+    return cap.all_fit(sim) and plain and not restart.some_are_away(sim)
 
 
 def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
@@ -530,9 +472,9 @@ def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
         return on_start(jobs, sim, argument)
     elif task == s.ON_RELEASE:
         remove_row(sim, argument)
-        cost_benefit.on_release(jobs, sim, argument)
+        cap.on_release(jobs, sim, argument)
     elif task == s.ON_END:
-        record_run_time(jobs, sim, argument)
+        trial_fields.record_run_time(jobs, sim, argument)
     elif task == s.ON_TRIAL_END:
         promote(jobs, sim, argument, False)
     elif task == s.AFTER_PASS:

@@ -27,8 +27,9 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import Counter, Jobs
 from hpcgym.core.parts import cost_on_nodes, trials
+from hpcgym.core.parts.candidates import list_candidates
 from hpcgym.core.parts.cost_on_nodes import CostOnNodesSim
-from hpcgym.core.parts.trials import TrialSim, give_way, list_candidates, postpone
+from hpcgym.core.parts.trials import TrialSim, give_way, postpone
 from hpcgym.core.parts.young_jobs import list_victims
 
 HEARS = trials.HEARS

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import LiveError, PolicyError
 from hpcgym.core.constants import N_WEIGHTS
+from hpcgym.core.features import features_of
 from hpcgym.core.history import History, history_of
-from hpcgym.core.policy import KEYS, Policy, as_policy, features_of
+from hpcgym.core.policy import KEYS, Policy, as_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload

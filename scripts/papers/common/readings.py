@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import EvaluationError, unknown_name
 from hpcgym.core import constants as s
-from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy
+from hpcgym.core.features import FEATURES
+from hpcgym.core.policy import KEYS, Policy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.schedule.schedule import Schedule
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.evolution import XNES
 from hpcgym.core import metrics
 from hpcgym.core.constants import BACKFILL_ORDER, BASE_ORDER
-from hpcgym.core.policy import FEATURES
+from hpcgym.core.features import FEATURES
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload

@@ -11,7 +11,7 @@ from hpcgym.agent.network import FROM_ZERO, Chosen, Network, NetworkSpec, Start
 from hpcgym.base.errors import LARGEST_WHOLE, HpcgymError, unknown_name
 from hpcgym.core.action import kind_of
 from hpcgym.core.actions.index import Index
-from hpcgym.core.policy import FEATURES
+from hpcgym.core.features import FEATURES
 from hpcgym.core.price import PRICED
 from hpcgym.core.threads import MOST_THREADS
 from hpcgym.env.config import Keywords

@@ -16,7 +16,6 @@ Source: Specification, section 10, "Observation".
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import (
@@ -27,60 +26,43 @@ from hpcgym.core.compiler.by_address import (
     show_of_job,
 )
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.moments import ask_ahead, has_limits, tell_events
+from hpcgym.core.engine.moments import has_limits, tell_events
 from hpcgym.core.engine.schedule_pass import fits_now, list_within, reserve_for
+from hpcgym.core.kernels.env.cluster import (
+    N_CLUSTER,
+    OLDEST_SHARE,
+    log_time,
+    show_cluster,
+    show_small,
+)
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
 from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
-from hpcgym.core.kernels.queue.summary import first_wider, forget_all, range_of_areas
+from hpcgym.core.kernels.queue.summary import first_wider, forget_all
 from hpcgym.core.kernels.scoring.user_estimates import expect_now, urgent_score, weight_of_width
-from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import Int, Jobs, Sim, Single
 from hpcgym.core.observation_fields import (
     N_HISTORY_FIELDS,
     N_STATIC_FIELDS,
     N_TRIAL_FIELDS,
-    ClusterField,
     ControlsField,
     JobField,
     JobTrialField,
-    SmallField,
 )
 
 N_FIELDS = len(JobField)  # numbers shown of each visible job
 
-HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
-"""How far ahead the free processors are shown, s."""
-
-N_CLUSTER = len(ClusterField)  # numbers shown of the cluster
-
 N_CONTROLS, N_TRIALS, N_JOB_TRIALS = len(ControlsField), N_TRIAL_FIELDS, len(JobTrialField)
-"""Numbers shown of it for controls and about trials, and about those of each visible job."""
+"""Numbers shown of the cluster for controls, about trials, and about those of each visible job."""
 
 N_WITH_TRIALS = N_FIELDS + N_JOB_TRIALS
 """Numbers shown of each visible job where those about trials are the only further ones."""
 
-SMALL_HORIZONS_S = (3_600, 14_400, 43_200)
-"""How far ahead a small observation shows the free processors, s."""
-
-CLASSES_S = (900, 3_600, 14_400, 43_200)
-"""Largest estimates of the classes by which it counts waiting jobs, s; the last has no bound."""
-
-OLDEST_SHARE = 4  # one slot in this many shows a job that has waited longest
-
-LOG_MONTH = math.log(1.0 + MONTH_MINUTES)
-LOG_RATIO = math.log(10_000.0)
-"""Divisors of the logarithms of a wait, in minutes (a month) and over the estimate (10^4)."""
-
-HOUR_S = 3_600
-DAY_S = 86_400
-WEEK_S = 604_800
-
-Floats = NDArray[np.float32]
+LOG_RATIO = math.log(10_000.0)  # divisor of the logarithm of a wait over the estimate
 
 
 @kernel
-def count_visible(slot: NDArray[np.int64]) -> int:
+def count_visible(slot: Int) -> int:
     """Count the slots that hold a job; these are the first ones."""
     visible = 0
     while visible < len(slot) and slot[visible] >= 0:
@@ -89,7 +71,7 @@ def count_visible(slot: NDArray[np.int64]) -> int:
 
 
 @kernel(inlined=True)
-def fill_slot(slot: NDArray[np.int64], mask: Floats, position: int, job: int) -> None:
+def fill_slot(slot: Int, mask: Single, position: int, job: int) -> None:
     """Put a job into a slot, and clear the slot's mask if it held another job."""
     # Mask 1 means that the observation holds this job's unchanging fields in this slot.
     if slot[position] != job:
@@ -152,7 +134,7 @@ def list_shown(sim: Sim, n_slots: int) -> int:
 
 
 @kernel
-def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int, listed: int) -> int:
+def fill_slots(sim: Sim, slot: Int, mask: Single, before: int, listed: int) -> int:
     """Choose the visible jobs, and return their number.
 
     Three quarters of the slots show the first jobs in base order, as listed in `scratch`. Of the
@@ -207,7 +189,7 @@ def shadow_of_base(jobs: Jobs, sim: Sim, n_slots: int, listed: int) -> int:
 
 
 @kernel(inlined=True)
-def show_submission(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
+def show_submission(jobs: Jobs, sim: Sim, job: int, shown: Single, first: int) -> None:
     """Write the fields of a waiting job that do not change, from place `first` of `shown` on."""
     for column in range(N_STATIC_FIELDS):
         shown[first + column] = jobs.field[job, column]
@@ -217,18 +199,15 @@ def show_submission(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -
 
 
 @kernel(inlined=True)
-def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first: int) -> None:
+def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Single, first: int) -> None:
     """Write the fields of a waiting job that change with time; `shadow` as of `shadow_of_base`."""
     now = sim.now
     wait = now - jobs.feature[job, s.FEATURE_SUBMIT]  # scores read `feature`, so it is in the cache
     estimate = jobs.feature[job, s.FEATURE_ESTIMATE]
     waited = -1.0
-    shown[first + JobField.LOG_WAIT_TIME] = np.float32(0.0)
     if wait > 0.0:
-        shown[first + JobField.LOG_WAIT_TIME] = np.float32(
-            min(math.log(1.0 + wait / 60.0) / LOG_MONTH, 1.0)
-        )
         waited = max(min(math.log(wait / estimate) / LOG_RATIO, 1.0), -1.0)
+    shown[first + JobField.LOG_WAIT_TIME] = log_time(max(wait, 0.0))
     shown[first + JobField.LOG_WAIT_BY_ESTIMATE] = np.float32(waited)
     held = sim.n_held > 0 and is_held(sim, job)
     fits = jobs.feature[job, s.FEATURE_PROCESSORS] <= sim.free and not held
@@ -239,7 +218,7 @@ def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first:
 
 
 @kernel(inlined=True)
-def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
+def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Single, first: int) -> None:
     """Write the fields that change when a job of the user ends or, by regression, any job."""
     term = sim.expected[expect_now(jobs, sim, job)]
     run_time_ratio, speed = term[s.TERM_RUN_TIME_RATIO], term[s.TERM_SPEED]
@@ -260,7 +239,7 @@ def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> 
 
 
 @kernel
-def show_nodes(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
+def show_nodes(jobs: Jobs, sim: Sim, job: int, shown: Single, first: int) -> None:
     """Write the fields of a waiting job that depend on nodes, over two that `show_wait` wrote."""
     bits = ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_SHOW_JOB, job)
     shown[first + JobField.FITS_NOW] = np.float32((bits & s.NODES_FITS) != 0)
@@ -271,172 +250,13 @@ def show_nodes(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> Non
         shown[first + N_FIELDS + column] = sim.shown_job[column]
 
 
-@kernel
-def squash(value: float, half: float) -> np.float32:
-    """Map a value >= 0 into [0, 1), so that `half` becomes 1/2."""
-    return np.float32(value / (value + half))
-
-
-@kernel
-def first_since(jobs: Jobs, sim: Sim, first: int, span: int) -> int:
-    """Return the first job submitted after `now` - span; `first` is that of an instant before.
-
-    Both only move on, so all calls of an episode together look at each job once.
-    """
-    while first < sim.next_job and jobs.submit_time[first] <= sim.now - span:
-        first += 1
-    return first
-
-
-@kernel
-def show_free(jobs: Jobs, sim: Sim, shown: Floats, first: int, horizons: tuple[int, ...]) -> None:
-    """Write the fraction of the machine that is free, by estimates, at each horizon, s.
-
-    The first is written to place `first`.
-    """
-    machine = sim.machine_processors
-    free = sim.free
-    position = sim.n_releases - 1  # the soonest release is last
-    for ahead in range(len(horizons)):
-        until = sim.now + horizons[ahead]
-        while position >= 0 and sim.release_time[position] <= until:
-            free += jobs.processors[sim.release_job[position]]
-            position -= 1
-        shown[first + ahead] = np.float32(free / machine)
-    if sim.looks_ahead > 0:  # jobs that are to be taken off make it less than none
-        for ahead in range(len(horizons)):
-            free = max(ask_ahead(jobs, sim, s.FREE_AHEAD, sim.now + horizons[ahead]), 0)
-            shown[first + ahead] = np.float32(free / machine)
-
-
-@kernel
-def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
-    """Write count, total area, least and largest area of the waiting jobs without a slot."""
-    waiting = sim.n_waiting - sim.n_withheld
-    hidden = waiting - len(slot)
-    for column in range(ClusterField.HIDDEN_JOBS, N_CLUSTER):
-        shown[column] = np.float32(0.0)
-    if hidden <= 0:
-        return
-    hour_of_machine = float(sim.machine_processors * HOUR_S)
-    n_first = len(slot) - len(slot) // OLDEST_SHARE
-    # The last slot holds the youngest of the oldest: a job is hidden if it is younger.
-    youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
-    # While a job waits its estimate stays: all areas less those shown are the hidden ones.
-    total = sim.waiting_area - sim.withheld_area
-    for column in range(len(slot)):
-        total -= jobs.processors[slot[column]] * jobs.estimate[slot[column]]
-    least = np.float32(1.0)
-    most = np.float32(0.0)
-    if listed < waiting:
-        least, most = range_of_areas(jobs, sim, n_first, youngest)
-    else:
-        for column in range(n_first, listed):
-            job = sim.scratch[column]
-            if job > youngest:
-                least = min(least, jobs.field[job, JobField.LOG_AREA])
-                most = max(most, jobs.field[job, JobField.LOG_AREA])
-    shown[ClusterField.HIDDEN_JOBS] = squash(float(hidden), float(len(slot)))
-    shown[ClusterField.HIDDEN_AREA] = squash(float(total), hour_of_machine)
-    shown[ClusterField.HIDDEN_LEAST_AREA] = least
-    shown[ClusterField.HIDDEN_LARGEST_AREA] = most
-
-
-@kernel
-def show_submitted(jobs: Jobs, sim: Sim, shown: Floats, first: int) -> None:
-    """Write how many jobs were submitted in the last hour and day, from place `first` on."""
-    sim.hour_ago = first_since(jobs, sim, sim.hour_ago, HOUR_S)
-    sim.day_ago = first_since(jobs, sim, sim.day_ago, DAY_S)
-    shown[first] = squash(float(sim.next_job - sim.hour_ago), 10.0)
-    shown[first + 1] = squash(float(sim.next_job - sim.day_ago), 100.0)
-
-
-@kernel
-def show_angle(sim: Sim, shown: Floats, first: int, period: int) -> None:
-    """Write sine and cosine of where in a day or week of `period` s now is, from `first` on."""
-    angle = 2.0 * math.pi * ((sim.week_start + sim.now) % period) / period
-    shown[first] = np.float32(math.sin(angle))
-    shown[first + 1] = np.float32(math.cos(angle))
-
-
-@kernel
-def log_time(seconds: float) -> np.float32:
-    """Map a time >= 0 s into [0, 1], a month to 1."""
-    if seconds == 0.0:
-        return np.float32(0.0)
-    return np.float32(min(math.log(1.0 + seconds / 60.0) / LOG_MONTH, 1.0))
-
-
-@kernel
-def show_waiting(jobs: Jobs, sim: Sim, shown: Floats, listed: int) -> None:
-    """Write what `SmallField` says of the waiting jobs, as listed in `scratch`.
-
-    Costs a step for each of them and each class of estimates.
-    """
-    machine, processors, widest, waited, longest = sim.machine_processors, 0, 0, 0, 0
-    least = 0  # estimate of a class, s, exclusive
-    for size in range(len(CLASSES_S) + 1):
-        most = CLASSES_S[size] if size < len(CLASSES_S) else s.NEVER
-        count, area = 0, 0
-        for position in range(listed):
-            job = sim.scratch[position]
-            if least < jobs.estimate[job] <= most:
-                q, wait = int(jobs.processors[job]), int(sim.now - jobs.submit_time[job])
-                count += 1
-                area += q * int(jobs.estimate[job])
-                processors += q
-                waited += wait
-                widest, longest = max(widest, q), max(longest, wait)
-        shown[SmallField.JOBS_TO_15_MIN + size] = squash(float(count), 10.0)
-        shown[SmallField.AREA_TO_15_MIN + size] = squash(float(area), float(machine * HOUR_S))
-        least = most
-    shown[SmallField.WAITING_PROCESSORS] = squash(float(processors), float(machine))
-    shown[SmallField.WIDEST] = np.float32(widest / machine)
-    shown[SmallField.LOG_LONGEST_WAIT_TIME] = log_time(float(longest))
-    shown[SmallField.LOG_MEAN_WAIT_TIME] = log_time(waited / max(listed, 1))
-
-
-@kernel
-def show_small(jobs: Jobs, sim: Sim, shown: Floats) -> None:
-    """Write a small observation, shape (N_SMALL,).
-
-    Writes `scratch`, `hour_ago`, `day_ago` and what `list_within` writes.
-    """
-    if has_limits(sim):
-        listed = list_within(jobs, sim)
-    else:
-        listed = list_jobs(sim, s.BASE_ORDER, sim.scratch)
-    show_waiting(jobs, sim, shown, listed)
-    machine = sim.machine_processors
-    shown[SmallField.BUSY_PROCESSORS] = np.float32((machine - sim.free) / machine)
-    show_free(jobs, sim, shown, SmallField.FREE_IN_1_H, SMALL_HORIZONS_S)
-    show_submitted(jobs, sim, shown, SmallField.SUBMITTED_LAST_HOUR)
-    show_angle(sim, shown, SmallField.HOUR_OF_DAY_SIN, DAY_S)
-    show_angle(sim, shown, SmallField.HOUR_OF_WEEK_SIN, WEEK_S)
-
-
-@kernel
-def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
-    """Write the state of the cluster, shape (N_CLUSTER,)."""
-    machine = sim.machine_processors
-    shown[ClusterField.FREE_PROCESSORS] = np.float32(sim.free / machine)
-    show_free(jobs, sim, shown, ClusterField.FREE_PROCESSORS_IN_300_S, HORIZONS_S)
-    processors = sim.waiting_processors - sim.withheld_processors
-    area = sim.waiting_area - sim.withheld_area
-    shown[ClusterField.QUEUED_PROCESSORS] = squash(float(processors), float(machine))
-    shown[ClusterField.QUEUED_AREA] = squash(float(area), float(machine * HOUR_S))
-    show_submitted(jobs, sim, shown, ClusterField.SUBMITTED_LAST_HOUR)
-    show_angle(sim, shown, ClusterField.HOUR_OF_WEEK_SIN, WEEK_S)
-    show_hidden(jobs, sim, slot, shown, listed)
-
-
 @kernel(inlined=True)
 def show_jobs(
     jobs: Jobs,
     sim: Sim,
-    slot: NDArray[np.int64],
-    shown_jobs: Floats,
-    mask: Floats,
+    slot: Int,
+    shown_jobs: Single,
+    mask: Single,
     shown: int,
     before: int,
     shadow: int,
@@ -467,12 +287,19 @@ def shows_more(jobs: Jobs) -> bool:
 
 
 @kernel
+def bounded(jobs: Jobs, column: int, value: float) -> np.float32:
+    """Return a field of a user's own within its bounds."""
+    least, most = jobs.own_bounds[column, 0], jobs.own_bounds[column, 1]
+    return np.float32(min(value, most) if value >= least else least)  # not NaN
+
+
+@kernel
 def show_wider_jobs(
     jobs: Jobs,
     sim: Sim,
-    slot: NDArray[np.int64],
-    shown_jobs: Floats,
-    mask: Floats,
+    slot: Int,
+    shown_jobs: Single,
+    mask: Single,
     shown: int,
     before: int,
     shadow: int,
@@ -488,19 +315,17 @@ def show_wider_jobs(
     for position in range(shown):
         for column in range(n_own):
             value = show_of_job(jobs.own_of_job[column], jobs, sim, slot[position])
-            least, most = jobs.own_bounds[column, 0], jobs.own_bounds[column, 1]
-            shown_jobs[(position + 1) * n_fields - n_own + column] = np.float32(
-                min(value, most) if value >= least else least  # not NaN
-            )
+            at = (position + 1) * n_fields - n_own + column
+            shown_jobs[at] = bounded(jobs, column, value)
 
 
 @kernel
 def show_trials(
     jobs: Jobs,
     sim: Sim,
-    slot: NDArray[np.int64],
-    shown_jobs: Floats,
-    shown_cluster: Floats,
+    slot: Int,
+    shown_jobs: Single,
+    shown_cluster: Single,
     shown: int,
 ) -> None:
     """Write the fields about trials of the cluster, and of the jobs in the first `shown` slots."""
@@ -521,10 +346,10 @@ def show_trials(
 def observe(
     jobs: Jobs,
     sim: Sim,
-    slot: NDArray[np.int64],
-    shown_jobs: Floats,
-    shown_cluster: Floats,
-    mask: Floats,
+    slot: Int,
+    shown_jobs: Single,
+    shown_cluster: Single,
+    mask: Single,
 ) -> None:
     """Write an observation over the one before, or over zeros.
 
@@ -570,6 +395,4 @@ def observe(
     first -= len(jobs.own_of_cluster)
     for column in range(len(jobs.own_of_cluster)):
         value = show_of_cluster(jobs.own_of_cluster[column], jobs, sim)
-        bounds = len(jobs.own_of_job) + column
-        least, most = jobs.own_bounds[bounds, 0], jobs.own_bounds[bounds, 1]
-        shown_cluster[first + column] = np.float32(min(value, most) if value >= least else least)
+        shown_cluster[first + column] = bounded(jobs, len(jobs.own_of_job) + column, value)

@@ -20,8 +20,9 @@ from hpcgym.core.compiler.struct import LINE_BYTES
 from hpcgym.core.constants import N_RESOURCES, NODE_CHILDREN, PASS_ORDER, STATUS_DONE, STATUS_FULL
 from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import begin
+from hpcgym.core.kernels.env.cluster import N_CLUSTER
 from hpcgym.core.kernels.env.metrics import measure
-from hpcgym.core.kernels.env.observation import N_CLUSTER, count_visible, observe
+from hpcgym.core.kernels.env.observation import count_visible, observe
 from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.types import (
     AT_SUBMISSION,

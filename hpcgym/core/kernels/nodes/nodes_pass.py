@@ -34,34 +34,36 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
-from hpcgym.core.engine.life import is_guaranteed, is_on_trial, promote, start_from
+from hpcgym.core.engine.life import begins_at, is_guaranteed, is_on_trial, promote, start_from
 from hpcgym.core.engine.moments import is_withheld
 from hpcgym.core.kernels.nodes.bound import make_bound
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
-from hpcgym.core.kernels.nodes.refusals import is_refused, note_refusal
+from hpcgym.core.kernels.nodes.replan import (
+    choose_planned,
+    clear_plan,
+    count_begun,
+    is_refused,
+    place_beside,
+    try_beside,
+)
 from hpcgym.core.kernels.nodes.rooms import component_of, occupy, partition_of, rooms_of
 from hpcgym.core.kernels.nodes.spares import change_spares, is_too_wide, spare_beside
 from hpcgym.core.kernels.nodes.timeline import (
     OTHER_PLAN,
     PLAN,
     TRIAL,
-    add_reservation,
-    advance,
     begin_cursor,
     depth_of,
     is_easys,
     place_before_outages,
-    place_from,
     place_now,
     reserve_earliest,
 )
 from hpcgym.core.kernels.nodes.trials import (
-    begins_at,
     choose_own,
     has_own_nodes,
     make_room,
     mark_over,
-    set_apart,
     take_idle,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order, make_backfill_order
@@ -238,13 +240,6 @@ def next_placeable(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
 
 
 @kernel
-def clear_plan(sim: Sim) -> None:
-    """Forget all reservations."""
-    sim.n_reservations = 0
-    sim.n_planned_nodes = 0
-
-
-@kernel
 def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
     """Start or reserve for the jobs behind the first misfit (step 2).
 
@@ -322,87 +317,6 @@ def order_left(jobs: Jobs, sim: Sim, left: int) -> None:
     list_by_tier(jobs, sim, left, s.LIMIT_TIER)
 
 
-@kernel
-def choose_planned(sim: Sim, plan: int, number: int) -> int:
-    """Make the nodes of a reservation the placement found last, and return their number."""
-    n = sim.plan_on[plan, number]
-    for each in range(n):
-        sim.chosen_node[each] = sim.planned_node[plan, sim.plan_first[plan, number] + each]
-        sim.chosen_chunks[each] = sim.planned_chunks[plan, sim.plan_first[plan, number] + each]
-    return n
-
-
-@kernel
-def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> int:
-    """Place every reservation again as if a job started where it is placed now.
-
-    The n nodes of that placement are the ones found last. Return the first reservation without a
-    placement, -1 if all have one. Writes the other plan: the job, then the reservations on their
-    new nodes.
-    """
-    n_reservations, n_nodes = sim.n_reservations, sim.n_planned_nodes
-    clear_plan(sim)
-    add_reservation(jobs, sim, OTHER_PLAN, job, begins_at(sim, job), n)
-    sim.plan_start[OTHER_PLAN, 0] = min(sim.plan_start[OTHER_PLAN, 0], sim.now)
-    set_apart(jobs, sim, job, 1)
-    failed = -1
-    for number in range(n_reservations):
-        other = sim.plan_job[PLAN, number]
-        start = sim.plan_start[PLAN, number]
-        shape = jobs.shape[other]
-        begin_cursor(jobs, sim, TRIAL, shape)
-        advance(jobs, sim, TRIAL, OTHER_PLAN, shape, component_of(jobs, other), start)
-        placed = place_from(jobs, sim, OTHER_PLAN, other, start)
-        if placed < 0:
-            sim.n_reservations, sim.n_planned_nodes = n_reservations, n_nodes
-            failed = number
-            break
-        add_reservation(jobs, sim, OTHER_PLAN, other, start, placed)
-    set_apart(jobs, sim, job, -1)
-    return failed
-
-
-@kernel
-def adopt_other_plan(jobs: Jobs, sim: Sim) -> int:
-    """Make the other plan the plan, but for the job that it begins with.
-
-    That job's nodes become the placement found last; return their number.
-    """
-    n_reservations = sim.n_reservations
-    clear_plan(sim)
-    for number in range(1, n_reservations):
-        n = choose_planned(sim, OTHER_PLAN, number)
-        job, start = sim.plan_job[OTHER_PLAN, number], sim.plan_start[OTHER_PLAN, number]
-        add_reservation(jobs, sim, PLAN, job, start, n)
-    return choose_planned(sim, OTHER_PLAN, 0)
-
-
-@kernel(inlined=True)
-def count_begun(sim: Sim, until: int) -> int:
-    """Count the reservations that begin before an instant."""
-    count = 0
-    while (
-        count < sim.n_reservations and sim.plan_start[PLAN, sim.plan_by_start[PLAN, count]] < until
-    ):
-        count += 1
-    return count
-
-
-@kernel
-def place_beside(jobs: Jobs, sim: Sim, job: int, reach: int, n: int) -> int:
-    """Place a job of step 3 so that reservations keep their times; return its nodes, -1 if none.
-
-    The n nodes of its placement now are the ones found last. Writes the plan.
-    """
-    failed = try_beside(jobs, sim, job, n)
-    if failed < 0:
-        return adopt_other_plan(jobs, sim)
-    placed = place_now(jobs, sim, PLAN, job)
-    if placed < 0 and not is_on_trial(sim, job):
-        note_refusal(jobs, sim, job, reach, failed)
-    return placed
-
-
 @kernel(inlined=True)
 def place_left(jobs: Jobs, sim: Sim, job: int) -> int:
     """Place a job of step 3 that has a placement now; return its nodes, -1 if it may not start.
@@ -476,23 +390,15 @@ def add_costs(jobs: Jobs, sim: Sim, n: int) -> None:
 def list_component(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
     """List the waiting jobs of a component, higher tiers first; return how many there are.
 
-    The `waiting` jobs in queue order are in `walk`.
+    The `waiting` jobs in queue order are in `walk`. Writes `scratch`, too.
     """
     n = 0
-    tier = 0
-    highest_left = True
-    while highest_left:
-        highest_left = False
-        for position in range(waiting):
-            job = sim.walk[position]
-            partition = partition_of(jobs, job)
-            if sim.start_time[job] < -1 and component_of(jobs, job) == component:
-                if jobs.limit[partition, s.LIMIT_TIER] == tier:
-                    sim.component_walk[n] = job
-                    n += 1
-                elif jobs.limit[partition, s.LIMIT_TIER] > tier:
-                    highest_left = True
-        tier += 1
+    for position in range(waiting):
+        job = sim.walk[position]
+        if sim.start_time[job] < -1 and component_of(jobs, job) == component:
+            sim.scratch[n] = job
+            n += 1
+    list_by_tier(jobs, sim, n, s.LIMIT_TIER)
     return n
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.moments import is_withheld
-from hpcgym.core.kernels.nodes.nodes_pass import clear_plan, has_placement
+from hpcgym.core.kernels.nodes.nodes_pass import has_placement
+from hpcgym.core.kernels.nodes.replan import clear_plan
 from hpcgym.core.kernels.nodes.rooms import component_of, rooms_of
 from hpcgym.core.kernels.nodes.timeline import reserve_earliest
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs

@@ -10,7 +10,7 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import is_guaranteed
 from hpcgym.core.kernels.nodes.rooms import partition_of, use_of
 from hpcgym.core.kernels.nodes.timeline import PLAN, depth_of, release_end
-from hpcgym.core.kernels.nodes.trials import is_clearing
+from hpcgym.core.kernels.nodes.trials import nodes_released
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -20,21 +20,13 @@ def spare_beside(jobs: Jobs, sim: Sim, job: int, start: int) -> int:
     partition = partition_of(jobs, job)
     spare = sim.free_cpus[partition] - jobs.processors[job]
     position = sim.n_releases - 1
-    some_clear = sim.n_busy > 0
     while position >= 0 and release_end(sim, position) <= start:
-        running = sim.release_job[position]
+        shape = jobs.shape[sim.release_job[position]]
+        nodes, chunks, first, n = nodes_released(jobs, sim, position)
         position -= 1
-        first = jobs.placed_first[running]
-        if some_clear and is_clearing(sim, position + 1):
-            for each in range(first, first + sim.cleared_on[running]):
-                node, chunks = sim.cleared_node[each], sim.cleared_chunks[each]
-                if jobs.member[partition, node] == 1:
-                    spare += use_of(jobs, jobs.shape[running], node, chunks, s.CPUS)
-            continue
-        for each in range(first, first + sim.placed_on[running]):
-            node = sim.placed_node[each]
-            if jobs.member[partition, node] == 1:
-                spare += use_of(jobs, jobs.shape[running], node, sim.placed_chunks[each], s.CPUS)
+        for each in range(first, first + n):
+            if jobs.member[partition, nodes[each]] == 1:
+                spare += use_of(jobs, shape, nodes[each], chunks[each], s.CPUS)
     return spare
 
 

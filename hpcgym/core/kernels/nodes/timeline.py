@@ -16,11 +16,11 @@ Source: Specification, section 13, "EASY and depth k" and "Conservative".
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.life import is_on_trial
+from hpcgym.core.engine.life import begins_at, is_on_trial
 from hpcgym.core.kernels.nodes.bound import find_hole
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
-from hpcgym.core.kernels.nodes.trials import begins_at, is_clearing, place_on_own, set_apart
+from hpcgym.core.kernels.nodes.trials import nodes_released, place_on_own, set_apart
 from hpcgym.core.kernels.types import Jobs, Sim
 
 TRIAL, WINDOW = 0, 1
@@ -146,34 +146,19 @@ def release_end(sim: Sim, position: int) -> int:
     return sim.now + 1 if depth_of(sim) == float("inf") else sim.now
 
 
-@kernel
-def pass_clearing(jobs: Jobs, sim: Sim, at: int, shape: int, job: int) -> None:
-    """Move a cursor past the instant at which the nodes of a killed trial are clear."""
-    first = jobs.placed_first[job]
-    for each in range(first, first + sim.cleared_on[job]):
-        node = sim.cleared_node[each]
-        change_node(jobs, sim, at, jobs.shape[job], node, sim.cleared_chunks[each], 1)
-        if at == TRIAL:
-            show_change(jobs, sim, at, shape, node)
-
-
 @kernel(inlined=True)
 def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, until: int) -> None:
     """Move a cursor past the releases up to an instant; `TRIAL` has its row follow."""
     position = sim.cursor[at, s.CURSOR_RELEASE]
-    some_clear = sim.n_busy > 0
     while position >= 0 and release_end(sim, position) <= until:
         job = sim.release_job[position]
         position -= 1
         if component_of(jobs, job) != component:
             continue
-        if some_clear and is_clearing(sim, position + 1):
-            pass_clearing(jobs, sim, at, shape, job)
-            continue
-        first = jobs.placed_first[job]
-        for each in range(first, first + sim.placed_on[job]):
-            node = sim.placed_node[each]
-            change_node(jobs, sim, at, jobs.shape[job], node, sim.placed_chunks[each], 1)
+        nodes, chunks, first, n = nodes_released(jobs, sim, position + 1)
+        for each in range(first, first + n):
+            node = nodes[each]
+            change_node(jobs, sim, at, jobs.shape[job], node, chunks[each], 1)
             if at == TRIAL:
                 show_change(jobs, sim, at, shape, node)
     sim.cursor[at, s.CURSOR_RELEASE] = position

@@ -20,20 +20,9 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_release, remove_release
-from hpcgym.core.engine.life import is_guaranteed, is_on_trial, take_back
+from hpcgym.core.engine.life import is_guaranteed, take_back
 from hpcgym.core.kernels.nodes.rooms import component_of, give_back, occupy, room_now, use_of
-from hpcgym.core.kernels.types import Jobs, Sim
-
-
-@kernel(inlined=True)
-def begins_at(sim: Sim, job: int) -> int:
-    """Return since when a waiting job would run usefully if a pass started it, s."""
-    if is_on_trial(sim, job):
-        return sim.since[job]
-    # Where jobs are tried, a restart may take longer.
-    if sim.hears & s.ON_TRIAL_END != 0 and sim.overhead > 0.0 and sim.killed_at[job] >= 0:
-        return sim.now + int(sim.overhead)
-    return sim.now
+from hpcgym.core.kernels.types import Int, Jobs, Sim
 
 
 @kernel
@@ -167,6 +156,19 @@ def is_clearing(sim: Sim, position: int) -> bool:
     return sim.n_busy > 0 and (
         sim.cleared_at[sim.release_job[position]] == sim.release_time[position]
     )
+
+
+@kernel(inlined=True)
+def nodes_released(jobs: Jobs, sim: Sim, position: int) -> tuple[Int, Int, int, int]:
+    """Return the lists that have what an entry of the releases frees: nodes, and chunks on each.
+
+    Return also where it begins there, and how many nodes it has.
+    """
+    job = sim.release_job[position]
+    first = jobs.placed_first[job]
+    if is_clearing(sim, position):
+        return sim.cleared_node, sim.cleared_chunks, first, sim.cleared_on[job]
+    return sim.placed_node, sim.placed_chunks, first, sim.placed_on[job]
 
 
 @kernel

@@ -87,6 +87,16 @@ def reserve_room(jobs: Jobs, sim: Sim, head: int, spared: int) -> None:
     sim.extra = free - jobs.processors[head]
 
 
+@kernel
+def free_at(jobs: Jobs, sim: Sim, instant: int) -> int:
+    """Return the processors free at an instant, s, not past, by estimates."""
+    free, position = sim.free, sim.n_releases - 1  # the soonest release is last
+    while position >= 0 and sim.release_time[position] <= instant:
+        free += jobs.processors[sim.release_job[position]]
+        position -= 1
+    return free
+
+
 @kernel(inlined=True)
 def fits_behind(jobs: Jobs, job: int, free: int, extra: int, time_left: int) -> bool:
     """Tell whether a waiting job may start without delaying the head (step 3).

@@ -73,6 +73,15 @@ def take_first(sim: Sim, which: int, n: int, taken: int) -> int:
     return job
 
 
+@kernel(inlined=True)
+def reverse_listed(sim: Sim, first: int, end: int) -> None:
+    """List the jobs from place `first` to before `end` in reverse."""
+    for position in range((end - first) // 2):
+        job = sim.scratch[first + position]
+        sim.scratch[first + position] = sim.scratch[end - 1 - position]
+        sim.scratch[end - 1 - position] = job
+
+
 @kernel
 def sort_listed(sim: Sim, which: int, n: int) -> None:
     """Sort the listed jobs with a heap, in place, in O(n log n)."""
@@ -80,7 +89,4 @@ def sort_listed(sim: Sim, which: int, n: int) -> None:
         job = take_first(sim, which, n - taken, taken)
         # The place is free now. The list comes out in reverse.
         sim.scratch[n - 1 - taken] = job
-    for position in range(n // 2):
-        job = sim.scratch[position]
-        sim.scratch[position] = sim.scratch[n - 1 - position]
-        sim.scratch[n - 1 - position] = job
+    reverse_listed(sim, 0, n)
