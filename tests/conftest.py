@@ -53,6 +53,12 @@ LONGEST = ("tests/test_notebooks.py", "tests/test_readme.py")
 """Tests of many seconds each, which should not be the last of two workers."""
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Look into no helper for doctests: it would be imported once more, and toys register parts."""
+    is_helper = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
+    return True if is_helper and Path(__file__).parent in collection_path.parents else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))

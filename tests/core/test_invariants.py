@@ -137,17 +137,6 @@ def test_promise_to_the_head_never_moves_later_while_it_stays_head(
         promised = shadows
 
 
-@given(workload=workloads(), estimates=ESTIMATES, backfill_order=st.none() | policies)
-def test_first_come_head_starts_by_its_first_promise(engine, workload, estimates, backfill_order):
-    starts = engine(workload, policy="FCFS", backfill_order=backfill_order, estimates=estimates)
-    jobs = jobs_of(workload)
-    states, _ = replay(workload, starts, estimates)
-    for state in states:
-        if state.waiting:
-            head = min(state.waiting)
-            assert starts[head].start_time <= promise(state, jobs[head].processors)[0]
-
-
 @given(workload=workloads(), data=st.data())
 def test_jobs_started_in_order_leave_no_earlier_job_behind(engine, workload, data):
     settings = data.draw(settings_for(workload))
@@ -216,16 +205,6 @@ def test_threshold_that_no_wait_exceeds_changes_nothing(engine, workload, policy
     assert engine(workload, threshold=int(max(waits)), **settings) == without
 
 
-@given(workload=workloads(), policy=policies, shift=st.integers(1, 10**6), data=st.data())
-def test_clock_may_start_anywhere(engine, workload, policy, shift, data):
-    settings = {"policy": policy, **data.draw(settings_for(workload))}
-    assume(not {policy, settings["backfill_order"]} & {"F1", "F2", "F3", "F4"})  # of submit time
-    later = workload.resubmitted(workload.submit_time + shift)
-    starts = engine(workload, **settings)
-    moved = [s._replace(start_time=s.start_time + shift) for s in starts]
-    assert engine(later, **settings) == moved
-
-
 @given(policy=policies, order=st.none() | policies, estimates=ESTIMATES, data=st.data())
 def test_pyss_and_batch_agree_where_no_events_tie(engine, policy, order, estimates, data):
     times = st.integers(1, 10**6)
@@ -251,18 +230,3 @@ def test_schedules_repeat_and_leave_the_workload_untouched(engine):
     assert engine(workload, policy="SMITH") == first
     assert before.equals(workload.to_frame())
     assert not np.any(workload.history.completed)
-
-
-def test_real_log_is_scheduled_within_capacity(engine, real_log):
-    import hpcgym
-
-    workload = hpcgym.load_workload(real_log("KTH-SP2-1996-2.1-cln"))
-    starts = engine(workload, policy="SAF", threshold=200_000)
-    jobs = jobs_of(workload)
-    changes = []
-    for s, job in zip(starts, jobs, strict=True):
-        p = min(job.run_time, job.requested_time)
-        changes += [(s.start_time, 1, job.processors), (s.start_time + p, 0, -job.processors)]
-    used = np.cumsum([q for _, _, q in sorted(c for c in changes)])
-    assert used.max() <= workload.machine_processors
-    assert used[-1] == 0

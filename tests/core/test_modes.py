@@ -301,17 +301,6 @@ def test_a_head_that_may_not_be_delayed_is_easy(data):
     assert by_package(workload, policy=policy, **settings) == easy
 
 
-@pytest.mark.parametrize("policy", ["FCFS", "SAF", "LEXP"])
-@pytest.mark.parametrize("kill_at_limit", [True, False])
-def test_kth_whole_is_easy_where_the_head_may_not_be_delayed(real_log, policy, kill_at_limit):
-    workload = whole(real_log(KTH))
-    for order in (None, "SPF"):
-        settings = {"policy": policy, "backfill_order": order, "kill_at_limit": kill_at_limit}
-        easy = by_package(workload, threshold=200_000, **settings)
-        relaxed = by_package(workload, backfill="relaxed:omega=0", threshold=200_000, **settings)
-        assert relaxed == easy
-
-
 @given(
     workload=workloads(max_jobs=40),
     policy=st.sampled_from(("FCFS", "SAF", "LPF")),

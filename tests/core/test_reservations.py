@@ -120,15 +120,6 @@ def test_a_reservation_for_every_job_is_conservative_whatever_the_backfill_order
     assert by_package(workload, policy=policy, **settings) == conservative
 
 
-@pytest.mark.parametrize("policy", ["FCFS", "SAF", "LEXP"])
-def test_kth_whole_is_the_same_with_one_reservation_as_with_easy(real_log, policy):
-    workload = whole(real_log(KTH))
-    for order in (None, "SPF"):
-        settings = {"policy": policy, "backfill_order": order, "threshold": 200_000}
-        easy = by_package(workload, **settings)
-        assert by_package(workload, backfill="depth:k=1", **settings) == easy
-
-
 # --- What must hold -------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.agent.training_weeks import Training
 from hpcgym.base.errors import EvaluationError
 from hpcgym.env.scenario.episodes import Episodes
-from hpcgym.evaluation import evaluate
+from hpcgym.evaluation import baselines, evaluate
 from hpcgym.evaluation.aggregate import aggregate_logs
 from hpcgym.evaluation.cross_validation import cross_validate
 from hpcgym.evaluation.cv_result import CrossValidationResult
@@ -64,7 +64,11 @@ def found(
 ) -> CrossValidationResult:
     """A trainer and a rule on two logs."""
     logs = [marked_weeks, other_weeks]
-    return cross_validate([Noting(handed), "SMITH"], logs, baselines=["w*", "KNOWS-SAF"], **QUICK)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines, "HINDSIGHT_EVALUATIONS", 60)
+        return cross_validate(
+            [Noting(handed), "SMITH"], logs, baselines=["w*", "KNOWS-SAF"], **QUICK
+        )
 
 
 def test_each_fold_is_trained_once_on_what_it_leaves_of_every_log(

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from hpcgym.base.errors import EvaluationError, ScenarioError
 from hpcgym.cli import app
 from hpcgym.env.scenario.episodes import Episodes
-from hpcgym.evaluation import evaluate
+from hpcgym.evaluation import Evaluation, evaluate
 from hpcgym.evaluation.runner import Copies
 from hpcgym.evaluation.suite import load_suite, read_record, run_suite, suite_frame, verify_record
 from hpcgym.evaluation.suite.definition import Suite, SuiteLog, episodes_of, jobs_digest
@@ -63,9 +64,15 @@ def written(folder: Path, record: dict[str, Any]) -> Path:
 BUSY_WEEK = ("logs", "synthetic-busy-weeks", "weeks", "3")
 
 
+@cache
+def evaluated(log: str) -> Evaluation:
+    """Evaluate the agent of `trial`."""
+    return evaluate(["SAF-TRIAL"], log, jitter=600, replicas=10, progress=False)
+
+
 def test_a_record_says_what_an_evaluation_says(trial: dict[str, Any]) -> None:
     log = "synthetic-busy-weeks"
-    found = evaluate(["SAF-TRIAL"], log, jitter=600, replicas=10, progress=False)
+    found = evaluated(log)
     record = record_of(trial)
     for metric in METRICS:
         values = found.values("SAF-TRIAL", metric)
@@ -277,8 +284,8 @@ def test_the_table_is_that_of_an_evaluation(saf: dict[str, Any], trial: dict[str
     assert frame["agent"].tolist() == ["SAF-TRIAL", "SAF"]
     ratios = []
     for log in SUITE.of(["bundled"]):
-        found = evaluate(["SAF-TRIAL"], log.scenario, jitter=600, replicas=10, progress=False)
-        ratios.append(next(one for one in found.summaries if one.agent != "SAF").ratio.value)
+        summaries = evaluated(log.scenario).summaries
+        ratios.append(next(one for one in summaries if one.agent != "SAF").ratio.value)
     assert frame["bundled"][0].split()[0] == f"{math.sqrt(math.prod(ratios)):.3f}"
     assert [name for name in frame if name in SUITE.parts] == ["bundled"]
     logs = suite_frame([record_of(saf), record_of(trial)], by_log=True)

@@ -110,6 +110,7 @@ def test_plain_reading_cuts_the_weeks_of_the_scenario(real_log: Callable[[str], 
         assert np.array_equal(week.job_id, episodes.workload(number).job_id)
 
 
+@pytest.mark.slow  # whole logs
 def test_simulators_reading_gives_the_published_sums_of_sdsc_sp2(
     real_log: Callable[[str], Path],
 ) -> None:
@@ -124,6 +125,7 @@ def test_simulators_reading_gives_the_published_sums_of_sdsc_sp2(
             assert halves == pytest.approx(TABLE_2[policy], rel=0.06), policy
 
 
+@pytest.mark.slow  # whole logs
 def test_facts_of_the_logs_are_those_of_tables_1_and_7(real_log: Callable[[str], Path]) -> None:
     for trace, _ in run.LOGS.values():
         real_log(trace)
