@@ -238,6 +238,7 @@ def test_jobs_that_an_outage_takes_off_are_charged_until_then():
     assert state.used_by[0, :4].tolist() == running_by_line(simulator)[:4].tolist() == [0, 1, 1, 0]
     charged = state.used_now[0, 1:4] + state.used_by[0, 1:4] * (60 - state.used_at[0, 1:4])
     assert charged.tolist() == [60 + 40, 60 + 30, 0]
+    assert state.active[0, : state.n_active[0]].tolist() == [1, 2]
 
 
 @pytest.mark.long

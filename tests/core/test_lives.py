@@ -176,6 +176,15 @@ def test_an_outage_takes_a_plain_trial_before_a_guaranteed_one_and_that_before_a
     assert sorted(down) == [(4, 10), (5, 12)]
 
 
+def test_what_a_guaranteed_trial_held_is_given_back_once_where_it_starts():
+    """A gives way to B and C at 1, and to D at 15; an outage leaves two processors before."""
+    jobs = jobs_of((1, 100, 100, 2), (1, 20, 20, 1), (1, 20, 20, 1), (2, 20, 20, 1))
+    mode = "easy+trial:limit=20,young=50,request=50,share=1,guarantee=20"
+    made = hpcgym.simulate(jobs, backfill=mode, events=[Outage(10, 15, 2)])
+    assert made.start_time.tolist() == [21, 1, 1, 15]
+    assert ends(made)[:2] == [(1, 1, "gave way"), (1, 15, "gave way")]
+
+
 def test_a_job_on_trial_meets_an_outage_by_the_end_estimated_from_its_trials_start():
     """T is on trial from 1 on, behind the head of 3 that fits at 10; at 5 the wider N is the head.
 

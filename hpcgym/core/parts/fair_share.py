@@ -172,10 +172,10 @@ def weight_of(jobs: Jobs, sim: FairShareSim, interval: int) -> float:
     whole = math.floor(exponent)
     if whole - sim.share_epoch > NEVER_MORE:
         for line in range(head(jobs, sim, N_LINES)):
-            sim.used[line] = math.ldexp(sim.used[line], sim.share_epoch - whole)
-            sim.seen[line] = math.ldexp(sim.seen[line], sim.share_epoch - whole)
+            sim.used[line] = math.ldexp(sim.used[line], int(sim.share_epoch - whole))
+            sim.seen[line] = math.ldexp(sim.seen[line], int(sim.share_epoch - whole))
         sim.share_epoch = whole
-    return math.ldexp(2.0 ** (exponent - whole), whole - sim.share_epoch)
+    return math.ldexp(2.0 ** (exponent - whole), int(whole - sim.share_epoch))
 
 
 @kernel
@@ -327,7 +327,6 @@ def rank(jobs: Jobs, sim: FairShareSim) -> None:
 def weigh(jobs: Jobs, sim: FairShareSim) -> None:
     """Give each user 2^(-U/S), U its effective usage; write `level`, `norm` and `factor`."""
     sim.norm[0] = 1.0
-    sim.level[0] = 1.0
     for line in range(1, head(jobs, sim, N_LINES)):
         parent = of_line(jobs, sim, PARENT, line)
         shares = share_among_siblings(jobs, sim, line)
