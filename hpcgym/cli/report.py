@@ -12,25 +12,25 @@ from hpcgym.cli import options
 from hpcgym.cli.comparison import UNFINISHED, results_folder, store_in
 from hpcgym.cli.show import echo, echo_prose
 
-_TOLD = {
+_TOLD: dict[str, tuple[Any, str, str]] = {
     "scheduler": (
-        *(
-            str,
-            "FILE|POLICY",
-            "What orders and backfills: a slurm.conf, what scontrol show config ",
-        ),
-        "prints, or a policy, such as fair-share.",
+        str,
+        "FILE|POLICY",
+        "What orders and backfills: a slurm.conf, what scontrol show config prints, or a policy, "
+        "such as fair-share.",
     ),
     "shares": (Path, "FILE", "With a --scheduler file: sshare -l -a -P."),
     "limits": (str, "FILES", "assoc.txt,qos.txt, which sacctmgr show prints."),
     "outages": (
-        *(Path, "FILE", "What scontrol show reservation or show node prints, or a table: "),
+        Path,
+        "FILE",
+        "What scontrol show reservation or show node prints, or a table: "
         "from, to, processors or nodes, announced.",
     ),
 }
 TOLD: dict[str, tuple[Any, Any]] = {
-    name: (Annotated[kind | None, typer.Option(metavar=metavar, help="".join(text))], None)
-    for name, (kind, metavar, *text) in _TOLD.items()
+    name: (Annotated[kind | None, typer.Option(metavar=metavar, help=text)], None)
+    for name, (kind, metavar, text) in _TOLD.items()
 }
 """What a site says of its scheduler: type and default of each option."""
 
