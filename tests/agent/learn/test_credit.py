@@ -62,7 +62,7 @@ def test_a_label_is_what_the_environment_finds_where_an_option_lasts_one_pass(en
     trainer = credit.CreditTrainer(n_slots=16)
     found = trainer._labels_of(env, WEEK)
     checked = 0
-    for row in range(0, len(found.change), 3):
+    for row in range(0, len(found.change), 2):
         base = played(env, found.jobs[row], 0)
         for slot in np.flatnonzero(np.isfinite(found.change[row]))[:4]:
             changed = played(env, found.jobs[row], int(slot)) / base - 1

@@ -93,7 +93,7 @@ def test_what_jobs_hold_is_said_by_imports_and_simulations(
     times = charged[other].sum() / asked[other].sum()
     line = f"{other.sum()} attempts {SAID}, {times:.2f} times as many processors"
     found = read_accounting(file)
-    assert f"noted      {line.replace(' runs', ' ')}" in str(found)
+    assert f"noted      {line.replace(' attempts', ' ')}" in str(found)
     assert line in load_with_report(file)[1].reading  # what `hpcgym simulate` prints
 
 
