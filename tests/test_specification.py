@@ -1,6 +1,7 @@
 """The specification, held to its citations: what is cited of it exists, and so do cited papers."""
 
 import ast
+import csv
 import re
 import tomllib
 from functools import cache
@@ -12,7 +13,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SPECIFICATION = ROOT / "docs" / "specification"
 CHAPTERS = sorted(SPECIFICATION.glob("*.md"))
-FORMATS, RERUNS = (ROOT / "docs" / "appendices" / f"{name}.md" for name in ("formats", "reruns"))
+FORMATS, RERUNS = (ROOT / "docs" / "appendices" / name for name in ("formats", "reruns"))
+BINDING = [page.with_suffix(".md") for page in (FORMATS, RERUNS)]
+BINDING += [table for page in (FORMATS, RERUNS) for table in sorted(page.glob("*.csv"))]
+"""Pages outside the specification that bind as it does, and their tables."""
 REFERENCES = ROOT / "docs" / "references.md"
 
 MODULES = [path for room in ("hpcgym", "scripts", "tests") for path in (ROOT / room).rglob("*.py")]
@@ -219,7 +223,7 @@ def test_sections_are_numbered_by_subject():
     assert sorted(sections()) == [1, 2, 3, 4, *range(6, 11), *range(13, 18)]
 
 
-@pytest.mark.parametrize("chapter", [*CHAPTERS, FORMATS, RERUNS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("chapter", [*CHAPTERS, *BINDING], ids=lambda path: path.name)
 def test_chapters_cite_each_other_as_they_are(chapter):
     text = re.sub(r"\bsections? (?=\d)", "Specification, section ", chapter.read_text("utf-8"))
     assert not [str(citation) for citation in citations_in(text) if not exists(citation)]
@@ -228,7 +232,10 @@ def test_chapters_cite_each_other_as_they_are(chapter):
 def test_every_cited_rule_of_reruns_exists():
     texts = [on_one_line(path.read_text("utf-8")) for path in CITING if path.suffix == ".py"]
     cited = re.findall(r'\b[Rr]ules of reruns, "([^"]+)"', " ".join(texts))
-    assert len(cited) > 15 and not set(cited) - leads_of(RERUNS.read_text("utf-8"))
+    rules = leads_of(RERUNS.with_suffix(".md").read_text("utf-8"))
+    for table in RERUNS.glob("*.csv"):
+        rules |= {row[0] for row in csv.reader(table.read_text("utf-8").splitlines())}
+    assert len(cited) > 15 and not set(cited) - rules
 
 
 def test_every_cited_paper_stands_in_the_references():
