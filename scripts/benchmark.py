@@ -9,11 +9,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 import hpcgym
 from hpcgym.base.errors import TraceError
 from research import benchmark, nodes_benchmark, step_benchmark, training_benchmark
+from research.tables import Tables, csv_option
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference
@@ -67,31 +66,35 @@ if __name__ == "__main__":
     parser.add_argument(
         "--before", type=Path, nargs="*", default=(), help="checkouts to train beside this one"
     )
+    csv_option(parser)
     asked = parser.parse_args()
-    console, logs = Console(), found_logs()
+    tables, logs = Tables(asked.csv), found_logs()
     main = next((log for log in logs if log.name.startswith("SDSC-SP2")), logs[0])
     scenario = "synthetic-256-weeks" if len(logs) == 1 else "sdsc-sp2-weeks"
-    console.print(benchmark.against_reference(main, reference.simulate, asked.repeats))
-    console.print(benchmark.over_logs(logs, asked.repeats))
-    console.print(benchmark.over_modes(logs, min(asked.repeats, 2)))
-    console.print(benchmark.over_caps(logs, min(asked.repeats, 3)))
-    console.print(benchmark.over_loads(main, asked.repeats))
-    console.print(benchmark.over_queue_lengths(asked.longest, asked.repeats))
-    console.print(benchmark.over_lengths(asked.longest_log, asked.repeats))
-    console.print(benchmark.many(scenario, asked.vectors))
-    console.print(step_benchmark.stepping(scenario, asked.episodes))
-    console.print(step_benchmark.over_numbers(scenario, asked.most_envs, asked.repeats))
-    console.print(step_benchmark.over_bytes(scenario, asked.most_envs))
-    console.print(step_benchmark.over_parts(scenario, 64, asked.repeats))
-    console.print(step_benchmark.over_actions(scenario, 64, asked.repeats))
-    console.print(step_benchmark.against_sync(scenario, 64, asked.repeats))
-    console.print(step_benchmark.losses_in_sync(8, 4 * asked.repeats + 1))
-    console.print(step_benchmark.over_waiting(asked.longest_queue, asked.repeats))
+    tables.show("reference", benchmark.against_reference(main, reference.simulate, asked.repeats))
+    tables.show("logs", benchmark.over_logs(logs, asked.repeats))
+    tables.show("modes", benchmark.over_modes(logs, min(asked.repeats, 2)))
+    tables.show("caps", benchmark.over_caps(logs, min(asked.repeats, 3)))
+    tables.show("loads", benchmark.over_loads(main, asked.repeats))
+    tables.show("queue_lengths", benchmark.over_queue_lengths(asked.longest, asked.repeats))
+    tables.show("lengths", benchmark.over_lengths(asked.longest_log, asked.repeats))
+    tables.show("many", benchmark.many(scenario, asked.vectors))
+    tables.show("stepping", step_benchmark.stepping(scenario, asked.episodes))
+    tables.show("numbers", step_benchmark.over_numbers(scenario, asked.most_envs, asked.repeats))
+    tables.show("bytes", step_benchmark.over_bytes(scenario, asked.most_envs))
+    tables.show("parts", step_benchmark.over_parts(scenario, 64, asked.repeats))
+    tables.show("actions", step_benchmark.over_actions(scenario, 64, asked.repeats))
+    tables.show("sync", step_benchmark.against_sync(scenario, 64, asked.repeats))
+    tables.show("losses_in_sync", step_benchmark.losses_in_sync(8, 4 * asked.repeats + 1))
+    tables.show("waiting", step_benchmark.over_waiting(asked.longest_queue, asked.repeats))
     few = min(asked.repeats, 2)
-    console.print(nodes_benchmark.over_nodes(asked.jobs_on_nodes, few))
-    console.print(nodes_benchmark.over_node_settings(asked.jobs_on_nodes // 10, few))
-    console.print(nodes_benchmark.over_waiting_on_nodes(*asked.largest_pass))
-    console.print(nodes_benchmark.steps_on_nodes("hetero-64-weeks", (1, 16, 64), asked.repeats))
+    tables.show("nodes", nodes_benchmark.over_nodes(asked.jobs_on_nodes, few))
+    tables.show("node_settings", nodes_benchmark.over_node_settings(asked.jobs_on_nodes // 10, few))
+    tables.show("waiting_on_nodes", nodes_benchmark.over_waiting_on_nodes(*asked.largest_pass))
+    tables.show(
+        "steps_on_nodes",
+        nodes_benchmark.steps_on_nodes("hetero-64-weeks", (1, 16, 64), asked.repeats),
+    )
     trained = [scenario] if len(logs) < 5 else list(training_benchmark.SCENARIOS)
     before = [path.resolve() for path in asked.before]
-    console.print(training_benchmark.training(trained, before, asked.repeats))
+    tables.show("training", training_benchmark.training(trained, before, asked.repeats))

@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--many-logs", type=int, default=40, help="of the estimate")
     parser.add_argument("--cores", type=int, nargs="+", default=[64, 1_000], help="likewise")
     parser.add_argument("--output", type=Path, metavar="FILE", help="Markdown; default: print")
+    parser.add_argument("--csv", type=Path, metavar="FOLDER", help="where tables are written, too")
     given = parser.parse_args()
     if min(*given.workers, given.weeks, given.many_agents, given.many_logs, *given.cores) < 1:
         parser.error("numbers begin at 1")
@@ -64,6 +65,7 @@ def tables(given: argparse.Namespace) -> str:
     from hpcgym.base.text_table import machine_text
     from hpcgym.evaluation.suite.definition import load_suite
     from research import costs
+    from research.tables import Tables
 
     names = given.logs or [log.scenario for log in load_suite().logs]
     here, missing = costs.logs_here(names)
@@ -93,6 +95,9 @@ def tables(given: argparse.Namespace) -> str:
         f"Estimate of {what}": costs.estimate_rows(by_log, measured, campaign),
         "Workers that a leading process keeps busy": costs.limit_rows(by_log, measured, shared[-1]),
     }
+    names = ("machine", "workers", "by_log", "leading_process", "estimate", "most_workers")
+    for name, cells in zip(names, rows.values(), strict=True):
+        Tables(given.csv).write(name, pd.DataFrame(list(cells)))
     parts = (
         f"## {title}\n\n{machine_text(pd.DataFrame(list(cells)), 'markdown')}"
         for title, cells in rows.items()

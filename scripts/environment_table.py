@@ -1,6 +1,6 @@
 """Print the tables of docs/environment.md: what scores by kind of action; constants.
 
-    python scripts/environment_table.py [ACTION ...] [--weeks N] [--pick]
+    python scripts/environment_table.py [ACTION ...] [--weeks N] [--pick] [--csv FOLDER]
 
 A score is the mean of `info["ratio"]` over the test weeks, or over their first N. Random actions
 play each week once. Rules run as by `hpcgym evaluate`, actions in the environment. Which decisions
@@ -12,7 +12,6 @@ import argparse
 
 import pandas as pd
 
-from hpcgym.base.text_table import machine_text
 from research.action_tables import (
     ACTIONS,
     CONSTANTS,
@@ -21,19 +20,22 @@ from research.action_tables import (
     row_of_decisions,
 )
 from research.pick import table_of
+from research.tables import Tables, csv_option
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("actions", nargs="*", default=ACTIONS, metavar="ACTION")
     parser.add_argument("--weeks", type=int, metavar="N", help="the first N weeks only")
     parser.add_argument("--pick", action="store_true", help="the table of pick alone")
+    csv_option(parser)
     given = parser.parse_args()
+    tables = Tables(given.csv)
     if given.pick:
-        print(machine_text(table_of({}, n_windows=given.weeks), "markdown"))
+        tables.show("pick", table_of({}, n_windows=given.weeks))
         raise SystemExit
-    for rows in (
-        [row_of(kind, given.weeks) for kind in given.actions],
-        [row_of_decisions(kind, given.weeks) for kind in given.actions],
-        [row_of_constant(action, given.weeks) for action in CONSTANTS],
+    for name, row, each in (
+        ("actions", row_of, given.actions),
+        ("decisions", row_of_decisions, given.actions),
+        ("constants", row_of_constant, CONSTANTS),
     ):
-        print(machine_text(pd.DataFrame(rows), "markdown"), end="\n\n")
+        tables.show(name, pd.DataFrame([row(item, given.weeks) for item in each]))

@@ -14,11 +14,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from hpcgym.base.errors import HpcgymError
 from hpcgym.base.progress import shown
 from research.fair_share_runs import USERS, record_run, simulated
 from research.slurm_fidelity import compared
+from research.tables import Tables, csv_option
 
 
 def main() -> None:
@@ -28,6 +30,7 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=10, help="runs, of seeds 1, 2, ...; default 10")
     parser.add_argument("--output", type=Path, default=Path("runs/fair-share"))
+    csv_option(parser)
     given = parser.parse_args()
     try:
         with shown():
@@ -44,12 +47,13 @@ def main() -> None:
             for run, users in runs.items()
         }
     )
-    print("| mean wait, s | " + " | ".join(USERS) + " | all | difference | 95 % |")
-    print("|---" * (len(USERS) + 4) + "|")
+    rows = []
     for name, row in everybody.iterrows():
-        means = " | ".join(f"{of.loc[name, 'mean']:.1f}" for of in [*by_user, everybody])
-        interval = f"{row['difference_low']:+.1f} to {row['difference_high']:+.1f}"
-        print(f"| {name} | {means} | {row['difference']:+.1f} | {interval} |")
+        means = (f"{of.loc[name, 'mean']:.1f}" for of in [*by_user, everybody])
+        interval = f"[{row['difference_low']:+.1f}, {row['difference_high']:+.1f}]"
+        rows.append([name, *means, f"{row['difference']:+.1f} {interval}"])
+    columns = ["mean wait, s", *USERS, "all", "difference"]
+    Tables(given.csv).show("fair_share_runs", pd.DataFrame(rows, columns=columns))
 
 
 if __name__ == "__main__":

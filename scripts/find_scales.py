@@ -5,7 +5,7 @@
 
 What is static is searched on the training weeks, both ends are judged on the test weeks; of both
 the first N are played, or all. What was found is kept in `--output`, so that the same command goes
-on from there. `--print` prints the table of docs/environment.md, of every file that there is;
+on from there. `--print` prints every file that there is, and those with a gap with `--csv FOLDER`;
 `--regimes` finds and prints that of other mixes of jobs, in some ten minutes of one core; `--reach`
 what a clairvoyant one reaches whose choices are those of action `index`, on the test weeks.
 """
@@ -22,11 +22,11 @@ from hpcgym.base.errors import HpcgymError
 from hpcgym.base.output import make_folder, writing
 from hpcgym.base.progress import shown
 from hpcgym.base.registry import shelf_entries, shelf_folders
-from hpcgym.base.text_table import machine_text
 from hpcgym.env.scale import scales_of
 from research import index_reach, regimes
 from research.price import scale_of_price
 from research.scales import Kept, find, row_of
+from research.tables import Tables, csv_option
 
 
 def main() -> int:
@@ -44,22 +44,25 @@ def main() -> int:
     parser.add_argument("--print", action="store_true", dest="prints")
     parser.add_argument("--regimes", action="store_true")
     parser.add_argument("--reach", action="store_true")
+    csv_option(parser)
     given = parser.parse_args()
+    tables = Tables(given.csv)
     if not (given.prints or given.regimes or given.actions):
         parser.error("name a scenario and kinds of action, or give --print or --regimes")
     try:
         if given.prints:
             scales = [one for name in shelf_entries("scenarios") for one in scales_of(name)]
-            print(machine_text(pd.DataFrame(map(row_of, scales)), "markdown"))
+            Tables().show("", pd.DataFrame(map(row_of, scales)))
+            tables.write("scales", pd.DataFrame(row_of(each) for each in scales if each.has_gap))
             return 0
         folder = make_folder(given.output)
         with shown():
             if given.regimes:
-                print(machine_text(pd.DataFrame(regimes.rows(folder)), "markdown"))
+                tables.show("regimes", pd.DataFrame(regimes.rows(folder)))
             if given.reach:
                 kept = Kept(folder / "kept.jsonl")
                 reached = index_reach.rows(given.scenario, given.test_weeks, kept)
-                print(machine_text(pd.DataFrame(reached), "markdown"))
+                tables.show("reach", pd.DataFrame(reached))
             for action in () if given.reach else given.actions:
                 write(given, action, folder)
     except HpcgymError as error:

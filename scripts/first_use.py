@@ -12,8 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
+
+from research.tables import Tables, csv_option
 
 ROOT = Path(__file__).resolve().parents[1]
 SIMULATE = """
@@ -99,5 +100,7 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("checkouts", nargs="*", type=Path, help="folders of other checkouts")
-    others = [path.resolve() for path in parser.parse_args().checkouts]
-    Console().print(over_uses([ROOT, *others]))
+    csv_option(parser)
+    given = parser.parse_args()
+    others = [path.resolve() for path in given.checkouts]
+    Tables(given.csv).show("first_use", over_uses([ROOT, *others]))

@@ -1,20 +1,19 @@
 """Print how often intervals hold what they are of: the tables of docs/evaluation.md.
 
-    python scripts/interval_coverage.py [--draws 1000] [--no-logs]
+    python scripts/interval_coverage.py [--draws 1000] [--no-logs] [--csv FOLDER]
 
 Weeks are drawn from generated populations, and from real logs.
 """
 
 import argparse
 import sys
-from collections.abc import Iterable
 
 import pandas as pd
 
 from hpcgym.base.errors import HpcgymError
-from hpcgym.base.text_table import machine_text
 from research import interval_coverage as found
 from research.gap_coverage import gap_rows
+from research.tables import Tables, csv_option
 
 
 def main() -> int:
@@ -23,24 +22,28 @@ def main() -> int:
     )
     parser.add_argument("--draws", type=int, default=1_000)
     parser.add_argument("--no-logs", action="store_true", help="generated populations only")
+    csv_option(parser)
     options = parser.parse_args()
+    tables = Tables(options.csv)
     draws, with_logs = options.draws, not options.no_logs
     try:
         weeks, as_good = found.populations(with_logs=with_logs)
-        show("ratios", found.ratio_rows(weeks, draws))
-        show("the best of five, falsely below SAF", found.choice_rows(as_good, draws))
-        show("gaps closed", gap_rows(draws))
-        show("differences of pairs of days", found.pair_rows(draws))
         logs = found.STRETCHES if with_logs else ()
-        show("weeks in a row", found.rows_in_a_row(draws, logs))
+        for name, title, rows in (
+            ("ratios", "ratios", found.ratio_rows(weeks, draws)),
+            (
+                "best_of_five",
+                "the best of five, falsely below SAF",
+                found.choice_rows(as_good, draws),
+            ),
+            ("gaps", "gaps closed", gap_rows(draws)),
+            ("pairs_of_days", "differences of pairs of days", found.pair_rows(draws)),
+            ("weeks_in_a_row", "weeks in a row", found.rows_in_a_row(draws, logs)),
+        ):
+            tables.show(name, pd.DataFrame(rows), f"\n{title}, %")
     except HpcgymError as error:
         sys.exit(f"interval_coverage: {error}")
     return 0
-
-
-def show(title: str, rows: Iterable[found.Row]) -> None:
-    """Print a table in Markdown."""
-    print(f"\n{title}, %\n\n{machine_text(pd.DataFrame(rows), 'markdown')}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python scripts/ladder.py [rungs] [waste] [classes] [--scenario NAME]... [--output runs/ladder]
 
 `rungs` writes the ladder, its front and the weeks that are lost; `waste` the front of agents with
-trials; `classes` who gains and who pays. The same command goes on from finished runs.
+trials; `classes` who gains and who pays. Tables are CSV files in the folder, too. The same command
+goes on from finished runs.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from hpcgym.evaluation.pictures.style import save
 from hpcgym.evaluation.waits import RATIOS, ratio_text
 from research import ladder
 from research.front import front_figure
+from research.tables import Tables
 
 LABELS = {name: name for name in ladder.AGENTS if name not in ("FCFS", "SPF", "SAF")}
 """Agents of the picture; the others are far from them."""
@@ -49,7 +51,7 @@ def main() -> int:
         if "classes" in options.parts:
             agents = ("SMITH-REG", ladder.GUARDED, ladder.OPEN, ladder.HEADLINE)
             for name, table in ladder.class_tables(logs, agents, options.replicas):
-                print(f"\n{name}\n\n{machine_text(table, 'csv')}", flush=True)
+                print_and_keep(name, table, folder)
     except HpcgymError as error:
         sys.exit(f"ladder: {error}")
     return 0
@@ -63,10 +65,9 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
     means = aggregate_logs(every[: len(logs)])
     summary = ladder.summary_of(every, means)
     summary.to_csv(folder / "summary.csv", index=False)
-    show(summary, "all logs")
-    print(f"\nsteps\n\n{machine_text(ladder.steps(every[: len(logs)]), 'csv')}", flush=True)
-    for scenario in (*logs, *beside):
-        show(summary, scenario)
+    for scenario in ("all logs", *logs, *beside):
+        show(summary, scenario, folder)
+    print_and_keep("steps", ladder.steps(every[: len(logs)]), folder)
     curve = [ladder.saf_under(one) for one in ladder.THRESHOLDS_S]
     curve.insert(3, "SAF")
     named = {name: name.removeprefix("SAF, ") for name in curve}
@@ -79,7 +80,7 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
     )
     save(figure, folder / "front.png", force=True)
     for agent in (ladder.GUARDED, ladder.HEADLINE):
-        show_weeks(every, agent)
+        show_weeks(every, agent, folder)
 
 
 def waste(logs: list[str], replicas: int, folder: Path) -> None:
@@ -91,7 +92,7 @@ def waste(logs: list[str], replicas: int, folder: Path) -> None:
     save(figure, folder / "waste.png", force=True)
 
 
-def show(summary: pd.DataFrame, scenario: str) -> None:
+def show(summary: pd.DataFrame, scenario: str, folder: Path) -> None:
     """Print the ladder on one log, or over all."""
     rows = summary[summary["scenario"] == scenario].sort_values("ratio")
     table = pd.DataFrame(
@@ -99,14 +100,20 @@ def show(summary: pd.DataFrame, scenario: str) -> None:
         | {"ratio": [ladder.cell(*ratio) for ratio in rows[[*RATIO]].itertuples(index=False)]}
         | {name: list(map(ratio_text, rows[name])) for name in RATIOS}
     )
-    print(f"\n{scenario}\n\n{machine_text(table, 'csv')}", flush=True)
+    print_and_keep(scenario, table, folder)
 
 
-def show_weeks(logs: list[Evaluation], agent: str) -> None:
+def show_weeks(logs: list[Evaluation], agent: str, folder: Path) -> None:
     """Print by weight of the weeks, and the weeks that cost an agent most."""
-    print(f"\n{agent} by weight\n\n{machine_text(ladder.by_weight(logs, agent), 'csv')}")
-    lost = [ladder.lost_weeks(one, agent, 3) for one in logs]
-    print(f"\n{agent}, lost\n\n{machine_text(pd.concat(lost), 'csv')}", flush=True)
+    print_and_keep(f"{agent} by weight", ladder.by_weight(logs, agent), folder)
+    lost = pd.concat([ladder.lost_weeks(log, agent, 3) for log in logs])
+    print_and_keep(f"{agent}, lost", lost, folder)
+
+
+def print_and_keep(title: str, table: pd.DataFrame, folder: Path) -> None:
+    """Print a table as CSV, and write it under its title."""
+    print(f"\n{title}\n\n{machine_text(table, 'csv')}", flush=True)
+    Tables(folder).write(title, table)
 
 
 if __name__ == "__main__":

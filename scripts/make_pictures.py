@@ -16,9 +16,10 @@ from pathlib import Path
 import hpcgym
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.pictures import evaluation_figure, plot_schedules
-from research.examples import example, tried
+from research.examples import example, starts, tried
 from research.films import film_environment, film_two_clusters
 from research.gain import gain_figure
+from research.tables import Tables
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DPI = 104
@@ -72,6 +73,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "sizes.png": partial(draw_kind, "sizes"),
     "nodes.png": draw_nodes,
     "trials.png": draw_trials,
+    "backfill-starts.csv": lambda path: Tables(path.parent).write(path.stem, starts(MODES)),
 }
 for mode in MODES:
     name = re.sub("[^a-z0-9]+", "-", f"backfill:{mode}")

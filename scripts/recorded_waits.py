@@ -10,11 +10,14 @@ import argparse
 import sys
 from pathlib import Path
 
+import pandas as pd
+
 from hpcgym.base.errors import HpcgymError
 from hpcgym.base.progress import shown
 from hpcgym.machine import Machine
 from hpcgym.trace import load_workload
 from research.recorded_waits import SETTINGS, beside, how_held
+from research.tables import Tables, csv_option
 
 
 def main() -> None:
@@ -26,20 +29,29 @@ def main() -> None:
     parser.add_argument(
         "--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="SETTING"
     )
+    csv_option(parser)
     given = parser.parse_args()
+    tables, every = Tables(given.csv), []
     try:
         machine = None if given.machine is None else Machine.from_toml(given.machine)
         with shown():
             for log in given.logs:
                 jobs = load_workload(log, machine=machine)
-                print(f"\n{jobs.name}: {len(jobs):,} jobs; {how_held(jobs)}\n")
-                print("| setting | mean, h | median, h | p90, h | correlation of queues | room |")
-                print("|---|---|---|---|---|---|")
-                for row in beside(jobs, given.settings):
-                    print(
-                        f"| {row.name} | {row.mean:.2f} | {row.median:.2f} | {row.p90:.2f} "
-                        f"| {row.likeness:.2f} | {row.room:.2f} |"
-                    )
+                title = f"{jobs.name}, {len(jobs):,} jobs"
+                rows = [
+                    {
+                        "setting": row.name,
+                        "mean, h": f"{row.mean:.2f}",
+                        "median, h": f"{row.median:.2f}",
+                        "p90, h": f"{row.p90:.2f}",
+                        "correlation of queues": f"{row.likeness:.2f}",
+                        "room": f"{row.room:.2f}",
+                    }
+                    for row in beside(jobs, given.settings)
+                ]
+                Tables().show("", pd.DataFrame(rows), f"\n{title}; {how_held(jobs)}")
+                every += [{"log": title} | row for row in rows]
+                tables.write("recorded_waits", pd.DataFrame(every))
     except HpcgymError as error:
         sys.exit(f"recorded_waits: {error}")
 

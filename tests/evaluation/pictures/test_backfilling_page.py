@@ -12,7 +12,8 @@ from hpcgym.schedule.simulate import simulate
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "backfilling.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| `([^`]+)` \|((?: [\d.]+ \|){10})$", PAGE, re.MULTILINE)
+TABLE = ROOT / "docs" / "pictures" / "backfill-starts.csv"
+ROWS = re.findall(r"^`([^`]+)`((?:,[\d.]+){10})$", TABLE.read_text("utf-8"), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def jobs():
 def test_the_page_states_the_starts_of_each_mode(jobs, mode, numbers):
     schedule = simulate(jobs, backfill=mode)
     metrics = schedule.metrics()
-    *starts, wait, bsld = map(float, numbers.replace("|", " ").split())
+    *starts, wait, bsld = map(float, numbers.strip(",").split(","))
     assert starts == (schedule.start_time / 60).tolist()
     assert wait == pytest.approx(metrics["mean_wait_time"] / 60, rel=0.005)
     assert bsld == pytest.approx(metrics["mean_bsld"], abs=0.005)

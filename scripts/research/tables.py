@@ -1,0 +1,46 @@
+"""Tables that scripts print, and write as CSV for the pages of docs/ that show them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from hpcgym.base.output import writing
+from hpcgym.base.text_table import machine_text
+
+
+def csv_option(parser: ArgumentParser) -> None:
+    """Let a command say where its tables go."""
+    parser.add_argument("--csv", type=Path, metavar="FOLDER", help="where tables are written, too")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Where tables go: each is printed, and written to a folder where there is one."""
+
+    folder: Path | None = None
+
+    def show(self, name: str, table: pd.DataFrame | Table, title: str = "") -> None:
+        """Print a table, a frame in Markdown below its title, and write it as `name`.csv."""
+        if isinstance(table, Table):
+            Console().print(table)
+        else:
+            head = f"{title}\n\n" if title else ""
+            print(f"{head}{machine_text(table, 'markdown')}\n", flush=True)
+        self.write(name, table)
+
+    def write(self, name: str, table: pd.DataFrame | Table) -> None:
+        """Write a table as `name`.csv, if there is a folder."""
+        if self.folder is None:
+            return
+        if isinstance(table, Table):
+            heads = [str(column.header) for column in table.columns]
+            rows = list(zip(*(map(str, column.cells) for column in table.columns), strict=True))
+            table = pd.DataFrame(rows, columns=heads)
+        with writing(self.folder / f"{name}.csv", force=True) as path:
+            path.write_text(f"{machine_text(table, 'csv')}\n", encoding="utf-8")
