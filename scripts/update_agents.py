@@ -22,12 +22,9 @@ from research.shelf_results import shelf_results
 PREFACE = """\
 # Agents
 
-One `.toml` card per agent; their code is in `hpcgym/agent/`. `python scripts/update_agents.py`
-writes `results.csv`, their results on weeks of nine logs, and this page.
-
-`hpcgym agents info NAME` shows a card with its results: ratios to SAF's mean bounded slowdown with
-95 % intervals over weeks, and long waits. Each week counts as it is and in ten copies with submit
-times shifted by up to 600 s. A trained agent runs only on weeks that its training leaves open.
+One `.toml` card per agent. `python scripts/update_agents.py` writes `results.csv`, their results on
+weeks of nine logs and ten copies of each, and this page. `hpcgym agents info NAME` shows both:
+ratios to SAF's mean bounded slowdown, with 95 % intervals over weeks.
 
 The [contest](../docs/evaluation.md#two-contests) is *guarded* where none is stated.
 

@@ -62,8 +62,7 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         [The paper](../references.md) sets other orders beside FCFS under EASY.
 
         Written by `{command}`, which took {seconds:.0f} s on one core:
-        {len(rerun.runs):,} simulations of {n_jobs:.0f} million jobs. It also writes all numbers as
-        CSV, and Figs. 1 to 4 as pictures.
+        {len(rerun.runs):,} simulations of {n_jobs:.0f} million jobs.
 
         Each of five logs gives {N_SAMPLES} samples, which permute each user's weeks; numbers are
         means over them. Jobs are backfilled in the primary order. The threshold is three times the

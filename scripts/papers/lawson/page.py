@@ -65,7 +65,7 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         [The paper](../references.md) of 2002 sorts jobs by estimate into several queues.
 
         Written by `{command}`, which took {seconds:.0f} s on one core: {len(rerun.runs)}
-        simulations of {n_jobs:.1f} million jobs. It also writes CSV and pictures.
+        simulations of {n_jobs:.1f} million jobs.
 
         [R](../appendices/reruns.md#lawson-smirni-puiu-2002) compares mean slowdowns under EASY and
         under multiple queues, `"{MULTIPLE}"`, or `"{DELAYED}"` with adaptive delay. Above 0,

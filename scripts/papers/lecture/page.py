@@ -63,7 +63,7 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         What do users' estimates do to backfilling? [The slides](../references.md) have two tables.
 
         Written by `{command}`, which took {seconds:.0f} s: {len(rerun.runs):,} simulations of
-        {n_jobs:.1f} million jobs. It also writes every run as CSV, and two pictures.
+        {n_jobs:.1f} million jobs.
 
         Jobs are served first come first served, without a threshold. An estimate f times the run
         time p is drawn evenly from p to (f + 1) p. Numbers are means of {len(SEEDS)} draws. Jobs

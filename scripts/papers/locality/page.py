@@ -88,13 +88,12 @@ def _what_was_run(rerun: Rerun, command: str) -> str:
 
         Written by `{command}`: {len(main):,} runs of the default reading in
         {main["cpu_s"].sum():.0f} s of processor time, {len(others):,} of others in
-        {others["cpu_s"].sum():.0f} s. It also writes every run as CSV, and three pictures.
+        {others["cpu_s"].sum():.0f} s.
 
-        A platform has 8 clusters of 16 hosts. A run schedules {N_JOBS} jobs, all there from the
-        beginning, by conservative backfilling. They are drawn from the {hosts.sum():,} of
-        `{LOG}` that have at most 16 processors and ran 1 to 4 hours. F_comm says how much each
-        host sends to each other. Completion times equal SimGrid's to 1e-9:
-        `tests/scripts/papers/test_locality.py`.
+        A run schedules {N_JOBS} jobs, all there from the beginning, by conservative backfilling.
+        They are drawn from the {hosts.sum():,} of `{LOG}` that have at most 16 processors and ran 1
+        to 4 hours. F_comm says how much each host sends to each other. Completion times equal
+        SimGrid's to 1e-9: `tests/scripts/papers/test_locality.py`.
         [Rules of reruns](../appendices/reruns.md#contiguity-and-locality) has platforms, loads and
         the five variants.
         """
@@ -125,8 +124,8 @@ def _view(rerun: Rerun) -> str:
         f"""
         **Why constraints pay.** On the homogeneous platform, basic has {inside[BASIC]:.0f} % of the
         jobs inside one cluster, best-effort contiguous {inside[NEAR_BLOCK]:.0f} %, best-effort
-        local {inside[NEAR_CLUSTER]:.0f} %, contiguous {inside[BLOCK]:.0f} %, local all. The others
-        share one backbone. [locality_ratios.csv](locality_ratios.csv) has makespans and residuals.
+        local {inside[NEAR_CLUSTER]:.0f} %, contiguous {inside[BLOCK]:.0f} %, local all.
+        [locality_ratios.csv](locality_ratios.csv) has makespans and residuals.
 
         **What they cost.** Without communication, contiguous adds {cost[BLOCK]:.1f} % to basic's
         makespan, local {cost[CLUSTER]:+.1f} %.

@@ -69,7 +69,7 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
         [Zhang et al. 2020](../references.md); the figures are those of the README of their code.
 
         Written by `{command}`, which took {seconds:.0f} s: {len(rerun.runs):,} simulations of
-        {theirs.LENGTH:,} jobs each. It also writes every window as CSV, and a picture.
+        {theirs.LENGTH:,} jobs each.
 
         Each figure is the mean bounded slowdown of {theirs.WINDOWS} windows of {theirs.LENGTH:,}
         jobs of a log. One job is chosen, and waited for until it starts.
@@ -118,7 +118,7 @@ def _differences(rerun: Rerun) -> str:
     lacking = int(rerun.facts["no_request"].sum())
     why = f"""
         {" and ".join(wrong)} differ because of {lacking} job that states neither a run time nor a
-        request. There its request stays -1 s, so it goes first.
+        request.
         """
     return prose(
         f"""
@@ -168,8 +168,8 @@ def _view(rerun: Rerun) -> str:
         **SDSC-SP2.** {sdsc["never_ran"]:,} of the {n_jobs:,} jobs were cancelled before they ran,
         and run for {theirs.NEVER_RAN_S} s here. FCFS under EASY gives
         {mean("SDSC-SP2", EASY, "FCFS"):.2f} with them, and
-        {mean("SDSC-SP2", CLEANED, "FCFS"):.2f} without. So its row mostly says how long they
-        waited. [rlscheduler_rules.csv](rlscheduler_rules.csv) has more rules.
+        {mean("SDSC-SP2", CLEANED, "FCFS"):.2f} without.
+        [rlscheduler_rules.csv](rlscheduler_rules.csv) has more rules.
 
         **No held-out set.** The authors trained on the same {theirs.SLICE:,} jobs. And ten windows
         are few: SJF differs by a factor of {_spread(rerun):.0f} between those of Lublin-1.

@@ -60,7 +60,7 @@ def _what_was_run(tables: Tables, search: Search, command: str) -> str:
         [The report](../references.md) learns weights of orders from the weeks before.
 
         Written by `{command}` on one core: the tables in {tables.seconds / 60:.1f} minutes, the
-        weights in {search.seconds / 60:.0f}. It writes all numbers as CSV, and pictures.
+        weights in {search.seconds / 60:.0f}.
 
         Four logs are cut into weeks, each simulated alone. The order of the primary queue is under
         study; backfilling is by SPF. *{PLAIN.name}* is the report's text read plainly, as in the
@@ -115,6 +115,5 @@ def _rest(tables: Tables, search: Search) -> str:
         **The conclusions hold.** SAF is first on every log in both readings. On the testing weeks
         of SDSC-SP2, the sum under w* is {over["w*"]} of SAF's. Under weights learned on the
         training weeks it is {over["w*train"]}, under those of the week before {over["wgreedy"]}.
-        Hindsight would gain much; what earlier weeks teach gains nothing.
         """
     )
