@@ -431,6 +431,7 @@ def test_importing_the_package_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words", [["--help"], ["agents", "list"], ["scenarios", "list"], ["traces", "list"]]
 )
@@ -446,6 +447,7 @@ def test_commands_that_list_load_nothing_heavy(words):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "imports",
     [
@@ -470,6 +472,7 @@ FIRST = (
 )
 
 
+@pytest.mark.long
 def test_what_higher_floors_register_is_known_whatever_is_imported_first():
     program = f"""
 import importlib, os, gymnasium, numba, pandas  # forks share what is not hpcgym's

@@ -39,6 +39,7 @@ def test_every_mode_is_drawn_in_it() -> None:
     assert "given(" in above
 
 
+@pytest.mark.long
 def test_no_drawn_test_is_long() -> None:
     files = [path for path in TESTS.rglob("test_*.py") if "@pytest.mark.long" in path.read_text()]
     both = [

@@ -43,6 +43,7 @@ def ended(command, folder):
     return done.stdout, done.stderr.splitlines()[-1:], done.returncode
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("outcome", "said", "code"), [("0", "at the end", 0), ("7", "at the end", 7), ("raise", "", 1)]
 )
@@ -59,6 +60,7 @@ def test_a_program_ends_as_under_python_itself(outcome, said, code, programs, tm
     assert first[0].startswith("[42]\n")
 
 
+@pytest.mark.long
 def test_the_command_says_what_it_says_where_it_is_installed(programs, tmp_path):
     for arguments in (["simulate", "tiny"], ["simulate", "tinny"]):
         first = ended([HPCGYM, *arguments], tmp_path)

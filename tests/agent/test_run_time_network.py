@@ -111,6 +111,7 @@ def test_same_seed_gives_the_same_network(samples):
     assert not np.array_equal(fit_network([samples], 3, brief), fit_network([samples], 4, brief))
 
 
+@pytest.mark.long
 def test_kernel_expects_what_the_network_says(weeks):
     """At every decision of a week, the terms of the index are those computed in numpy."""
     network = np.random.default_rng(0).normal(0.0, 0.5, N_NETWORK)

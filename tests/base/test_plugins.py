@@ -226,6 +226,7 @@ AGENT = "\nclass Mine:\n    def predict(self, seen):\n        return 0, None\n"
 NO_PAIR = AGENT.replace("seen", "*seen").replace("0, None", "0")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "options", "message"),
     [

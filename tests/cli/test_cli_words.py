@@ -71,6 +71,7 @@ def test_a_file_that_is_not_there_is_said_before_all_else_with_the_nearest_name(
     assert said == f"hpcgym: sub/{name}: no such file; there is no folder sub\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "near", "listed_by"),
     [
@@ -332,6 +333,7 @@ def messages() -> Iterator[tuple[str, str]]:
                 yield f"{path.name}:{node.lineno}", text
 
 
+@pytest.mark.long
 def test_options_that_messages_name_exist_in_the_command_that_is_named_with_them() -> None:
     if not all(map(has_room, ROOMS.values())):
         pytest.skip("a folder of the package is deleted, and messages name its command")

@@ -35,6 +35,7 @@ def test_policies_and_modes_of_a_log_come_into_one_picture(
     assert out.stat().st_size > 0
 
 
+@pytest.mark.long
 def test_labels_say_what_differs(run: Command, tmp_path: Path) -> None:
     out = tmp_path / "picture.svg"
     shown = {
@@ -48,6 +49,7 @@ def test_labels_say_what_differs(run: Command, tmp_path: Path) -> None:
         assert all(f"<!-- {word}" in text for word in words)
 
 
+@pytest.mark.long
 def test_schedules_are_drawn_as_they_are(
     run: Command, refuse: Command, schedules: list[Path], tmp_path: Path
 ) -> None:

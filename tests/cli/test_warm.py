@@ -32,6 +32,7 @@ def test_after_warming_no_command_compiles(tmp_path):
     assert sorted(tmp_path.rglob("*.kernel")) == kept
 
 
+@pytest.mark.long
 def test_warming_without_a_cache_folder_says_what_to_set(tmp_path):
     (tmp_path / "blocked").touch()
     code, _, said = hpcgym(tmp_path / "blocked", "warm")

@@ -81,6 +81,7 @@ def test_long_queues_start_as_the_reference_says(mode, policy):
     assert not first_difference(many, policy=policy, backfill=mode, threshold=20_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["easy:cap=0.97", H, f"{H},overdue=open"])
 def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, mode):
     workload = whole(real_log(KTH))
@@ -117,6 +118,7 @@ def sweeps(draw):
     return workload_of([(*row, -1) for row in rows], 10)
 
 
+@pytest.mark.long
 @hypothesis.settings(max_examples=20)
 @given(workload=sweeps(), order=st.sampled_from((None, "SAF")))
 def test_wide_jobs_are_those_that_do_not_fit_before_the_sweep(workload, order):

@@ -52,6 +52,7 @@ def test_long_queues_start_as_the_reference_says(mode, policy):
     assert not first_difference(many, policy=policy, backfill=mode, threshold=20_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("log", "policy"),
     [
@@ -106,6 +107,7 @@ def test_jobs_that_outlive_predictions_start_as_the_reference_says(mode, data, c
     simulator_of(workload, policy, **settings).run()
 
 
+@pytest.mark.long
 def test_plan_that_a_correction_breaks_is_made_anew(real_log):
     """Where many users' jobs outlive predictions, on a whole log, in both modes that keep plans."""
     workload = whole(real_log(KTH))

@@ -135,6 +135,7 @@ def test_identical_processors_start_as_where_processors_are_counted(random):
     assert one.backfilled.tolist() == other.backfilled.tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["easy:cap=0.9", "cost-benefit", H])
 def test_part_of_a_log_on_nodes_starts_as_the_reference_does(real_log, mode):
     workload = log_on_nodes(real_log(KTH))

@@ -45,6 +45,7 @@ def test_the_part_of_hpc2n_asks_for_memory(real_log):
     assert (part.memory_mb > 0).mean() > 0.5
 
 
+@pytest.mark.long
 @on_logs
 @in_settings
 def test_part_of_a_log_on_nodes_starts_as_the_reference_for_logs_does(real_log, log, settings):

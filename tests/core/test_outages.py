@@ -343,6 +343,7 @@ def test_many_outages_may_take_one_job_off_each():
     assert schedule.attempts.kills.tolist() == [60]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["SAF", "SMITH-REG"])
 def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, policy):
     workload = whole(real_log(KTH))

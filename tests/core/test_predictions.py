@@ -76,6 +76,7 @@ def test_kth_starts_as_the_reference_says(real_log, n, semantics, correction):
     assert not first_difference(first_jobs(real_log(KTH), n), **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [

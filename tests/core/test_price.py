@@ -79,6 +79,7 @@ def test_jobs_start_as_in_the_reference(workload, data):
     agrees(spread(workload, factor), policy, event, **settings)
 
 
+@pytest.mark.long
 def test_a_whole_week_starts_as_in_the_reference():
     episodes = Episodes("synthetic-busy-weeks")
     workload = episodes.workload(episodes.position(2))

@@ -112,6 +112,7 @@ def mean_bsld(jobs, start_times):
     return total / len(jobs)
 
 
+@pytest.mark.long
 def test_kth_recipe_gives_the_published_figures_to_ten_digits(real_log):
     jobs = jobs_by_the_recipe(real_log("KTH-SP2-1996-2"))
     assert len(jobs) == 28_481
@@ -145,6 +146,7 @@ def test_package_cleans_the_log_to_the_jobs_of_the_recipe(real_log):
     assert table == jobs_by_the_recipe(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row.log)
 def test_published_rows_stand_beside_ours(real_log, row):
     jobs = jobs_by_the_recipe(real_log(row.log))
@@ -190,6 +192,7 @@ PREDICTED = [  # the shortest predicted job backfilled first, a mean bsld for ea
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("log", "processors", "published", "tolerance"), PREDICTED, ids=[row[0] for row in PREDICTED]
 )
@@ -243,6 +246,7 @@ class IdleAtSomeArrivals(reference_prediction.PredictingMachine):
             super().schedule(t)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("correction", "published"),
     [

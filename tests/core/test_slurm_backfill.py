@@ -43,6 +43,7 @@ def test_jobs_start_as_in_the_reference(workload, mode, policy, data):
     assert not first_difference(workload, policy=policy, **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [

@@ -301,6 +301,7 @@ def test_a_plain_trial_delays_no_reservation_of_a_head(workload, mode):
     assert delays_of_heads(workload, Easy(trial=plain))[1] == 0
 
 
+@pytest.mark.long
 def test_heads_of_a_log_are_reserved_no_later_for_its_trials(real_log):
     workload = whole(real_log(KTH))
     first = workload.select(np.arange(len(workload)) < 700)
@@ -310,6 +311,7 @@ def test_heads_of_a_log_are_reserved_no_later_for_its_trials(real_log):
     assert len(hpcgym.simulate(first, backfill="easy+trial").attempts.job) > 15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mode",
     ["easy+trial", "cost-benefit:cap=0.97+trial:young=1800", SAFE, "easy+trial:overhead=120"],

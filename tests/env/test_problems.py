@@ -38,6 +38,7 @@ GONE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", GONE)
 def test_an_id_that_is_gone_answers_with_what_makes_the_same(name: str) -> None:
     _, action, weeks, _ = name.split("-")
@@ -153,6 +154,7 @@ def test_no_other_id_is_registered() -> None:
             gymnasium.make(gone)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [PICK[0], PRICE[0]])
 def test_checkers_have_nothing_to_say(name: str) -> None:
     env = gymnasium.make(name)

@@ -138,6 +138,7 @@ def test_a_file_that_is_no_scale_is_named(folder: Path) -> None:
         scale_of(SCENARIO, "index")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("scenario", "name"), SHIPPED)
 def test_what_is_shipped_is_of_the_weeks_there_are(scenario: str, name: str) -> None:
     (scale,) = (one for one in scales_of(scenario) if one.name == name)

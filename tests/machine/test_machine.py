@@ -436,6 +436,7 @@ def test_nodes_with_more_cpus_than_kernels_count_are_refused():
     assert Machine((NodeType(1, cpus=2**31 - 1),)).cpus == 2**31 - 1
 
 
+@pytest.mark.long
 def test_thousands_of_partitions_are_read_and_used_within_seconds():
     n = 4_000  # work for each pair of partitions would take many minutes
     partitions = [{"name": f"p{k}", "nodes": f"{k % 999}-{k % 999 + 1}"} for k in range(n)]

@@ -180,6 +180,7 @@ def _sum_of_waits(workload):
     return simulate_many([workload], ["SAF"] * 20, threads=2)["sum_wait_time"].sum()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_may_call_it_too(log_weeks, method):
     if method not in multiprocessing.get_all_start_methods():

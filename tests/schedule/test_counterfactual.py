@@ -474,6 +474,7 @@ def test_simulations_that_cannot_branch_are_refused(settings, text):
         Branches(simulator)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["SAF", "SMITH-REG"])
 def test_an_option_taken_in_the_simulation_is_its_branch(policy):
     for take_it in (first, last):

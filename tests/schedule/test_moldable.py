@@ -124,6 +124,7 @@ def test_the_jobs_chosen_are_scheduled_as_rigid_ones(data):
     np.testing.assert_array_equal(made.schedule.run_time, rigid.run_time)
 
 
+@pytest.mark.long
 def test_a_whole_log_can_be_molded():
     log = hpcgym.load_workload("synthetic-256")
     shapes = [

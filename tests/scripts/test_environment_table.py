@@ -19,6 +19,7 @@ from research.action_tables import (
 TABLE = Path(__file__).parents[2] / "docs" / "datasets" / "environment" / "actions.csv"
 
 
+@pytest.mark.long
 def test_zeros_of_the_index_score_as_saf_and_the_rewards_say_so() -> None:
     row = row_of("index", 1)
     assert row["weeks"] == "many-weeks 20001"
@@ -33,6 +34,7 @@ def test_each_week_pays_minus_its_score() -> None:
     assert played["sum"].to_numpy() == pytest.approx(-played["ratio"].to_numpy())
 
 
+@pytest.mark.long
 def test_constant_that_is_fcfs_scores_as_fcfs() -> None:
     (fcfs,) = (action for action, rule in CONSTANTS.items() if rule == "FCFS")
     assert row_of_constant(fcfs, 1)["test weeks"] == row_of("index", 1)["FCFS"]

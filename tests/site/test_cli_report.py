@@ -37,6 +37,7 @@ def test_accounting_of_a_real_slurm_becomes_a_page(run: Command, tmp_path: Path)
     assert not {"ana", "ben", "chi", "phys"} & set(re.findall(r"\w+", html))
 
 
+@pytest.mark.long
 def test_names_are_shown_where_they_are_asked_for(run: Command, tmp_path: Path) -> None:
     page = tmp_path / "site.html"
     run("report", SLURM / "sacct-allocations.txt", "--timezone", "UTC", "--names", "-o", page)
@@ -62,6 +63,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_no_file_is_written_over_unless_it_is_forced(
     run: Command, refuse: Command, tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_what_is_told_is_tried_first_and_limits_are_in_every_candidate(
     assert modes == {"easy", "none", "slurm"}
 
 
+@pytest.mark.long
 def test_a_hold_that_no_setting_explains_is_found_and_its_share_is_told(fcfs_log: Path) -> None:
     jobs = read_site_log(fcfs_log).workload
     late = np.zeros(len(jobs), dtype=np.int64)

@@ -94,6 +94,7 @@ def slurm_of(n_jobs: int, seed: int) -> tuple[str, Shares]:
     return "\n".join(lines), shares
 
 
+@pytest.mark.long
 def test_a_report_says_what_share_of_their_memory_jobs_of_slurm_used(tmp_path: Path) -> None:
     file = tmp_path / "sacct.txt"
     text, shares = slurm_of(120, seed=1)

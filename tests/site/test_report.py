@@ -135,6 +135,7 @@ def test_what_a_day_shows_never_holds_a_processor_twice(fcfs_report: dict[str, A
             assert held.max() == 1
 
 
+@pytest.mark.long
 def test_a_change_that_is_smaller_than_the_misfit_cannot_be_told(
     site_log: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -209,6 +210,7 @@ def test_that_jobs_hold_more_than_they_asked_for_is_told_first(tmp_path: Path) -
     assert line in markdown_of(report) and line in page_html(report)
 
 
+@pytest.mark.long
 def test_a_table_of_jobs_says_what_the_accounting_that_it_was_made_of_says(tmp_path: Path) -> None:
     sacct, table = SLURM / "sacct-allocations.txt", tmp_path / "jobs.csv"
     write_accounting(table, read_accounting(sacct, timezone="UTC"))
@@ -255,6 +257,7 @@ def written(path: Path, jobs: list[tuple[int, ...]]) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "jobs",
     [
@@ -280,6 +283,7 @@ def test_jobs_that_all_come_at_one_instant_are_refused(tmp_path: Path) -> None:
         report_on(written(tmp_path / "burst.swf", jobs))
 
 
+@pytest.mark.long
 def test_folders_of_files_are_in_no_report(tmp_path: Path) -> None:
     folder = tmp_path / "home-of-zoe"
     folder.mkdir()
@@ -352,6 +356,7 @@ def test_capacity_idle_while_jobs_wait_is_counted_second_by_second() -> None:
     assert idle > 0
 
 
+@pytest.mark.long
 def test_what_a_log_does_not_state_is_not_built_on(tmp_path: Path) -> None:
     jobs = [(60 * n, n % 300, 50 + 37 * n % 900, 1 + n % 7, 1_000, -1) for n in range(80)]
     path = written(tmp_path / "no_users.swf", jobs)

@@ -26,6 +26,7 @@ NodeName=c3 Arch=x86_64 CPUAlloc=0 CPUTot=16
 TEN = 1_767_261_600  # 2026-01-01 10:00 UTC
 
 
+@pytest.mark.long
 def test_configuration_shares_and_limits_of_a_real_slurm_are_the_setting_of_its_run() -> None:
     limits = f"{TOY / 'tree.txt'},{TOY / 'qos.txt'}"
     told = read_told(str(TOY / "config.txt"), shares=TOY / "tree.txt", limits=limits)

@@ -108,6 +108,7 @@ def test_cancelled_rows_of_0_s_name_requests_where_they_outnumber_those_that_ran
     assert (said in str(report)) is not kept
 
 
+@pytest.mark.long
 def test_drawn_rows_are_jobs_as_the_reference_says(log_of_jobs):
     generator = np.random.default_rng(52)
     values = {"run": (0, 0, 1, 30, 60, 61), "given": (-1, 0, 2, 3), "status": (-1, 0, 1, 5, 5)}

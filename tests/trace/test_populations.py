@@ -107,6 +107,7 @@ print([int(logs.log(k).run_time.sum()) for k in range(4)])
 """
 
 
+@pytest.mark.long
 def test_processes_that_make_one_log_at_once_get_the_same_jobs(tmp_path):
     started = [
         subprocess.Popen(

@@ -71,6 +71,7 @@ DROPPED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MEASURED)
 def test_log_has_the_jobs_span_and_utilisation_on_record(real_log, name):
     """Utilisation: allocated processors or else requested, unknown run times as 0."""
@@ -121,6 +122,7 @@ def test_cleaning_drops_what_it_says_and_nothing_else(real_log, name):
     assert np.array_equal(rows.submit_time, workload.submit_time + workload.time_offset)
 
 
+@pytest.mark.long
 def test_digests_on_record_are_those_of_the_logs(real_log):
     names = [name for name in MEASURED if entry(name).sha256]
     for name in names:
@@ -151,6 +153,7 @@ def test_the_catalogue_says_which_logs_state_memory_queues_or_partitions(real_lo
     )
 
 
+@pytest.mark.long
 def test_rows_of_curie_that_never_started_hold_its_longest_requests(real_log):
     workload, report = load_with_report(real_log(CURIE))
     assert report.count("unlimited request") == 0
@@ -244,6 +247,7 @@ def test_share_of_premature_jobs_stands_beside_the_published_one(real_log, name,
     assert (abs(share - published) <= 1.01) == (name in (HPC2N, CTC))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "n_weeks", "n_months", "n_whole", "n_published"),
     [

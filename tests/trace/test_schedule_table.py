@@ -95,6 +95,7 @@ def test_other_tables_say_how_they_are_read(tmp_path: Path) -> None:
         hpcgym.load_workload(tmp_path / "own.csv")
 
 
+@pytest.mark.long
 def test_commands_read_what_simulate_wrote(tmp_path: Path) -> None:
     def ran(*words: object) -> str:
         result = CliRunner().invoke(app, [str(word) for word in words])

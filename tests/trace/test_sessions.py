@@ -87,6 +87,7 @@ def test_same_seed_draws_the_same_sessions():
     assert not frames[0].equals(frames[2])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("load", [0.3, 0.9])
 def test_weeks_have_about_the_load_that_was_asked_for(load):
     loads = weekly_loads(session_workload(30, np.random.default_rng(4), load=load))

@@ -37,6 +37,7 @@ def starts_in(chart):
     return starts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", shelf_entries("traces"))
 def test_entry_states_what_its_log_is(name):
     known, log = entry(name), read_log(find_trace(name))
@@ -130,6 +131,7 @@ def script():
     return script
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_script_makes_the_same_log_again(name, script, tmp_path):
     log = script.of_sessions(name) if name in script.SESSIONS else script.synthetic_256()

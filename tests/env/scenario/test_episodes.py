@@ -310,6 +310,7 @@ def test_scenarios_of_generated_logs_state_the_machine_and_a_largest_request(nam
     assert jobs.requested_time.max() <= jobs.largest_request == scenario.machine.largest_request_s
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [n for n in scenario_names() if n not in {*BUNDLED, *GENERATED}])
 def test_scenarios_of_real_logs_state_the_machine_and_the_largest_request(name: str, real_log):
     scenario = load_scenario(name)

@@ -51,6 +51,7 @@ def test_dynp_starts_every_drawn_job_as_its_reference_does(data):
     assert not first_difference(workload, candidates, **settings)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
 def test_the_first_jobs_of_real_logs_start_as_the_reference_says(real_log, log):
     part = hpcgym.load_workload(real_log(log)).select(np.arange(3_000))

@@ -77,6 +77,7 @@ def test_the_planner_starts_every_drawn_job_as_its_reference_does(data):
     assert not first_difference(workload, planner, **settings)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("samples", "n_jobs"), [(0, 500), (2, 200), pytest.param(2, 500, marks=pytest.mark.slow)]
 )

@@ -78,6 +78,7 @@ def test_page_shows_every_claim_under_every_reading_and_ends_with_them(rerun: st
     assert all(f"| {reading.name} |" in text for reading in study.SHOWN)
 
 
+@pytest.mark.long
 def test_pictures_are_drawn_for_a_reading(rerun: study.Rerun, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from papers.carastan_santos.figures import draw_reading

@@ -75,6 +75,7 @@ def test_page_shows_every_claim_under_both_readings_and_ends_with_them(rerun: st
         assert f"({name}.csv)" in text and len(table) == len(study.SHOWN) * len(BUNDLED)
 
 
+@pytest.mark.long
 def test_pictures_are_drawn_for_a_reading(rerun: study.Rerun, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from papers.lawson.figures import draw_reading

@@ -104,6 +104,7 @@ def drawn_log(n_jobs: int, *, widest: int = CLUSTER_HOSTS, seed: int = 0) -> Wor
 # --- Against SimGrid ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("duplex", DUPLEX)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['id']}")
 def test_completions_are_those_that_simgrid_recorded(case: dict[str, Any], duplex: str) -> None:
@@ -174,6 +175,7 @@ def test_a_whole_run_ends_its_jobs_when_simgrid_does(
 # --- Against the reference ------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sharing", SHARING)
 @given(seed=seeds, number=st.integers(0, len(PLATFORMS) - 1))
 def test_rates_are_those_of_the_reference(sharing: str, seed: int, number: int) -> None:
@@ -208,6 +210,7 @@ def test_hosts_of_a_hole_are_those_of_the_reference(seed: int, variant: str) -> 
             assert hosts_of(np.array(taken, dtype=np.uint64)) == expected
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     variant=st.sampled_from(list(engine.VARIANTS)),
@@ -234,6 +237,7 @@ def test_starts_hosts_and_ends_are_those_of_the_reference(
     assert ran.killed.tolist() == [job.left >= 1e-10 for job in plain]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", sorted(engine.VARIANTS))
 def test_without_a_network_every_variant_schedules_as_a_machine_of_nodes_does(variant: str) -> None:
     log = drawn_log(300)
@@ -306,6 +310,7 @@ def test_jobs_of_a_draw_fit_the_study_and_keep_the_order_of_the_draw() -> None:
     assert (asked > 1_000 * jobs.run_time).any() and not jobs.submit_time.any()
 
 
+@pytest.mark.long
 def test_log_of_the_study_has_the_jobs_that_the_page_counts() -> None:
     log = candidates()
     if log.name.startswith("CEA"):
@@ -406,10 +411,12 @@ def as_claimed(run: pd.Series) -> float:
     return 1e6 + (5 - rank) * worse * (run.f_comm * (1e-2 + 1e-3 * noise) + 1e3 * noise + 1)
 
 
+@pytest.mark.long
 def test_claims_hold_where_runs_are_as_claimed() -> None:
     assert [one.verdict for one in results.claims(made(as_claimed))] == ["holds"] * 9
 
 
+@pytest.mark.long
 def test_claims_do_not_hold_where_runs_are_otherwise() -> None:
     """Local is worst and varies most, layouts and heterogeneity matter; the order is the same."""
     mirror = {name: list(RANK)[4 - place] for name, place in RANK.items()}
@@ -430,6 +437,7 @@ def test_trend_and_spread_are_those_of_the_line_the_runs_lie_on() -> None:
     assert found == pytest.approx((3e-2, 5e5, 100.0, 100.0 * (20 / 19) ** 0.5))
 
 
+@pytest.mark.long
 def test_page_shows_every_table_and_ends_with_the_claims(rerun: study.Rerun) -> None:
     text = page.page(rerun, "the command", "picture.png")
     assert text.rstrip().splitlines()[-1].count("**") == 2
@@ -439,6 +447,7 @@ def test_page_shows_every_table_and_ends_with_the_claims(rerun: study.Rerun) -> 
     assert "](picture.png)" in text and "nan" not in text
 
 
+@pytest.mark.long
 def test_pictures_are_drawn_of_every_experiment(rerun: study.Rerun, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from papers.locality.figures import draw

@@ -104,6 +104,7 @@ def test_page_shows_every_table(rerun: run.Rerun) -> None:
         assert f"({name}.csv)" in text and not table.isna().to_numpy().any()
 
 
+@pytest.mark.long
 def test_picture_is_drawn(rerun: run.Rerun, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from papers.rlscheduler.figures import draw
@@ -142,6 +143,7 @@ def test_windows_to_train_on_are_the_paper_s_or_hold_none_of_their_jobs(backfill
         assert windows.envs_of(on_theirs).num_envs == training.ENVS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backfill", [False, True])
 @pytest.mark.parametrize("log", run.LOGS)
 def test_published_figures_come_out_to_the_last_digit(

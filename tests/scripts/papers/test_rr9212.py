@@ -75,6 +75,7 @@ def test_weeks_begin_where_the_reading_says(stretched: Workload) -> None:
         assert first.time_offset - origin == 604_800 * reading.first_week
 
 
+@pytest.mark.long
 def test_page_shows_every_table_and_ends_with_the_claims(
     stretched: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

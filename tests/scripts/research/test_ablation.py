@@ -41,6 +41,7 @@ def test_every_option_changes_one_thing_of_the_preset() -> None:
         ablation.kit_trainers(config, ["jiter"])
 
 
+@pytest.mark.long
 def test_the_table_of_the_script_has_options_logs_and_nothing_is_done_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +63,7 @@ def test_the_table_of_the_script_has_options_logs_and_nothing_is_done_twice(
     assert script.run(script.read_arguments()) == table
 
 
+@pytest.mark.long
 def test_a_mixture_is_the_preset_trained_on_several_logs(marked_weeks: Episodes) -> None:
     config = ppo.preset("order", **TINY | {"minutes": 1e-6})
     found = ablation.ablate(

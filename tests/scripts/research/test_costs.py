@@ -63,6 +63,7 @@ def test_a_speed_up_is_bounded_by_the_longest_task_and_the_end() -> None:
     assert row["at most"] == "1.05"  # 22 / 21
 
 
+@pytest.mark.long
 def test_costs_of_a_log_are_those_of_all_its_weeks() -> None:
     agents = [load_agent(name) for name in ("SAF", "SMITH")]
     cost = log_cost("synthetic-busy-weeks", agents, 2)
@@ -74,6 +75,7 @@ def test_costs_of_a_log_are_those_of_all_its_weeks() -> None:
     assert logs_here(["tiny", "synthetic-busy-weeks"]) == (["tiny", "synthetic-busy-weeks"], [])
 
 
+@pytest.mark.long
 def test_an_agent_is_measured_on_the_logs_that_it_can_schedule() -> None:
     agents = [load_agent(name) for name in ("SLACK", "SAF")]
     assert set(log_cost("hetero-64-weeks", agents, 1).seconds) == {"SAF"}

@@ -92,12 +92,14 @@ def test_rows_give_back_what_was_judged(judge: curves.Judge) -> None:
     assert np.array_equal(again.bsld, judged.bsld) and np.array_equal(again.saf, judged.saf)
 
 
+@pytest.mark.long
 def test_learner_is_judged_at_its_start_and_its_end() -> None:
     points = curves.by_sb3(BUSY, 0, 0.1, n_steps=64, batch_size=64)
     assert points[0].steps == 0 < points[-1].steps
     assert points[0].seconds < points[-1].seconds
 
 
+@pytest.mark.long
 def test_training_of_hpcgym_begins_as_saf() -> None:
     begun, ended = curves.by_hpcgym(BUSY, 0, 0.5)
     assert begun.judged.ratio.value == pytest.approx(1)

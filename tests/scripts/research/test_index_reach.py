@@ -64,6 +64,7 @@ def test_a_branch_is_what_the_week_becomes(days: Workload, monkeypatch: pytest.M
     assert min(others) < total < max(others)
 
 
+@pytest.mark.long
 def test_the_table_is_of_the_weeks_whose_scale_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

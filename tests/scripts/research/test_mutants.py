@@ -47,6 +47,7 @@ def test_every_operator_of_a_function_is_changed_and_no_message() -> None:
     ]
 
 
+@pytest.mark.long
 def test_mutants_compile_and_are_all_different() -> None:
     found = draw(90, 4, list(all_mutants()))
     assert len(set(found)) == 90
@@ -64,6 +65,7 @@ def test_mutants_are_drawn_evenly_and_alike_from_a_seed() -> None:
     assert all(abs(some[path] - 200 * n / total) < 2 for path, n in every.items())
 
 
+@pytest.mark.long
 def test_what_is_said_to_be_equivalent_is_a_mutant_with_a_reason() -> None:
     sources = {one.path: (ROOT / one.path).read_bytes() for one in all_mutants()}
     known = {(one.path, one.function, *one.lines(sources[one.path])) for one in all_mutants()}
@@ -72,6 +74,7 @@ def test_what_is_said_to_be_equivalent_is_a_mutant_with_a_reason() -> None:
         assert reason.endswith(".")
 
 
+@pytest.mark.long
 def test_mutants_are_named_by_line_and_by_function() -> None:
     found = named("passes/easy.py:charge_extra")
     assert {one.function for one in found} == {"charge_extra"}

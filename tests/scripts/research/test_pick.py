@@ -49,6 +49,7 @@ def test_jobs_cost_what_their_like_do_in_units_of_saf_reg() -> None:
     assert (cost.onset == windows[0].submit_time).all() and cost.at_submission == 0
 
 
+@pytest.mark.long
 def test_copies_stand_beside_their_windows() -> None:
     windows = windows_of("test", 3, copies=2)
     assert [len(row) for row in windows] == [3, 3, 3]

@@ -62,6 +62,7 @@ def test_rules_of_a_problem_neither_kill_nor_learn_unless_it_allows_it() -> None
     assert without and {str(rule.backfill) for rule in without} == {"none"}
 
 
+@pytest.mark.long
 def test_the_clairvoyant_one_is_better_than_saf_and_its_weeks_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ def ratio_of(env: gymnasium.Env, slot: int) -> float:
     return info["ratio"]
 
 
+@pytest.mark.long
 def test_what_never_changes_is_chosen_on_training_weeks(tmp_path: Path) -> None:
     found = scales.find(SCENARIO, "job", "", tmp_path, weeks=(1, 1))
     assert [row[0] for row in found["weeks"]] == [15]
@@ -104,6 +106,7 @@ def test_what_never_changes_is_chosen_on_training_weeks(tmp_path: Path) -> None:
     assert np.isfinite(found["means"]["random"]) and found["gap"][1:] == [0.0, 0.0]
 
 
+@pytest.mark.long
 def test_where_a_problem_states_a_mode_every_rule_is_under_it(tmp_path: Path) -> None:
     """Values are ratios to SAF under the scenario's own mode, which is no rule of the problem."""
     found = scales.find(SCENARIO, "job", "none", tmp_path, weeks=(1, 1))

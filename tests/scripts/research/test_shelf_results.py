@@ -18,6 +18,7 @@ EVERYDAY = 4
 """This part has an order, a mode, a network and urgency."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "part", [pytest.param(k, marks=() if k == EVERYDAY else pytest.mark.slow) for k in range(PARTS)]
 )
@@ -32,6 +33,7 @@ def test_every_card_quotes_the_bundled_scenario_and_its_figures_are_current(part
         assert quoted == [found[name]], name
 
 
+@pytest.mark.long
 def test_figures_on_a_real_log_are_current(real_log: Callable[[str], Path]) -> None:
     real_log("KTH-SP2-1996-2.1-cln")
     cards = {name: card for name, card in load_cards().items() if name in ("SAF", "SMITH")}

@@ -94,6 +94,7 @@ def test_the_regression_learns_beside_the_records(weeks):
     assert errors["regression"] != errors["records"]
 
 
+@pytest.mark.long
 def test_weeks_of_the_training_are_left_out():
     training = Training({"synthetic-256-weeks": tuple(range(1, 19))}, 0, 1.0, "", "")
     policy = index_policy([1, 2, 0, 0, 1, -1], NOTHING)

@@ -184,6 +184,7 @@ def test_a_job_that_sinks_where_it_was_put_keeps_its_site_factor(slurm):
     assert slurm.cycle([1, 2, 3]).told == {}
 
 
+@pytest.mark.long
 def test_changes_expire_by_a_clock_that_nobody_sets(slurm, monkeypatch):
     tomorrow = time.time() + 86_400
     with monkeypatch.context() as ahead:

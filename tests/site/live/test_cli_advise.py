@@ -133,6 +133,7 @@ def test_idle_cluster_has_nothing_to_advise(run: Command, files: Path, kept: Pat
     assert not kept.exists()
 
 
+@pytest.mark.long
 def test_ranges_are_columns_and_the_accounting_says_how_often_they_held(
     run: Command, files: Path
 ) -> None:

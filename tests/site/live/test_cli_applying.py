@@ -74,6 +74,7 @@ def test_a_dry_run_lists_what_would_be_told_and_why_and_changes_nothing(
     assert slurm.told()
 
 
+@pytest.mark.long
 def test_a_forecast_beside_bounds_is_of_the_order_that_they_leave(run, slurm):
     words = ("advise", "--apply", "--dry-run", "--partition", "batch", "--days", 0)
     narrow, wide, free = (

@@ -54,6 +54,7 @@ def hold(path, has_it, done):
         done.wait(30)
 
 
+@pytest.mark.long
 def test_two_processes_never_have_it_at_once(tmp_path):
     path = tmp_path / "journal.jsonl"
     spawn = multiprocessing.get_context("spawn")

@@ -292,6 +292,7 @@ def lsf_jobs(draw: st.DrawFn) -> dict[str, Any]:
     return job
 
 
+@pytest.mark.long
 @given(st.lists(lsf_jobs(), min_size=1, max_size=4), st.booleans(), st.booleans())
 def test_drawn_jobs_come_back_from_lsf(
     tmp_path_factory: pytest.TempPathFactory,
@@ -360,6 +361,7 @@ def test_accounting_of_lsf_and_grid_engine_is_a_workload(name: str) -> None:
     assert not set(workload.source.names["user"]) & {"", "NONE"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [reference.lsf_record(), reference.sge_row(form=52)])
 def test_no_damage_to_a_record_ends_in_another_error(
     text: str, reading: Callable[[str], Accounting]

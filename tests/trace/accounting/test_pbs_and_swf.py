@@ -238,6 +238,7 @@ def test_an_import_reads_the_fields_that_a_log_has_and_says_which_it_does_not(
     assert found.ledger.notes == {"longer than 18 fields: those after are not read": 1}
 
 
+@pytest.mark.long
 def test_every_line_of_cerit_is_read(modern: Path) -> None:
     path = modern / "cerit-2013" / "wagap-2013.swf.gz"
     found = read_accounting(path)

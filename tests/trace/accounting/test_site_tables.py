@@ -85,6 +85,7 @@ def test_jobs_of_lumos_count_nodes_as_processors_and_state_their_waits(tmp_path:
     assert found.runs["user"].tolist() == ["77", "78", "77", "77"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif("HPCGYM_MODERN" not in os.environ, reason="no logs of today")
 def test_the_table_of_mira_is_read_to_the_digit() -> None:
     path = Path(os.environ["HPCGYM_MODERN"], "alcf", "data_mira.csv.gz")
