@@ -19,9 +19,9 @@ import torch
 from hpcgym.base.errors import HpcgymError
 from hpcgym.base.output import make_folder
 from hpcgym.base.progress import shown, steps
-from hpcgym.base.text_table import machine_text
 from research import curves
 from research.curves_drawn import draw, rows_of, table_of
+from research.tables import Tables
 
 SCENARIOS = ("many-weeks",)
 CLEANRL = ("tyro", "tensorboard")
@@ -58,7 +58,8 @@ def main() -> int:
                 for _ in trainings(chosen, scenario, given, folder):
                     work.advance()
             table = table_of(folder, scenario, chosen)
-            print(f"\n{scenario}, ratio to SAF on test weeks\n\n{machine_text(table, 'markdown')}")
+            title = f"\n{scenario}, ratio to SAF on test weeks"
+            Tables(folder).show(f"{scenario} table", table, title)
             draw(folder, scenario, chosen)
     except HpcgymError as error:
         sys.exit(f"learning_curves: {error}")

@@ -10,17 +10,19 @@ answers are kept in the folder, and runs that are there are not run again.
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import pandas as pd
 
 from hpcgym.base.errors import HpcgymError
 from research.range_coverage import of_log, rows_of_log, rows_of_readings
 from research.recorded_queues import record
+from research.tables import Tables, csv_option
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
-HEAD = (
-    "jobs | forecasts | with a range, % | held, % | tell, % | of these held, % | median error, h "
-    "| median width, h"
-)
+HEADS = ["jobs", "forecasts", "with a range, %", "held, %", "tell, %", "of these held, %"]
+HEADS += ["median error, h", "median width, h"]
 
 
 def main() -> None:
@@ -32,21 +34,20 @@ def main() -> None:
     parser.add_argument("--toy", type=Path, metavar="FOLDER")
     parser.add_argument("--runs", type=int, default=5, help="beside one before; default 5")
     parser.add_argument("--jobs", type=int, default=60, help="of each run; default 60")
+    csv_option(parser)
     given = parser.parse_args()
-    print(f"| {HEAD} |\n|{'---|' * (HEAD.count('|') + 1)}")
+    rows: list[Sequence[str]] = []
     try:
         if given.toy:
             record(given.toy, given.runs + 1, given.jobs)
-            for cells in rows_of_readings(given.toy):
-                print(f"| {' | '.join(cells)} |")
-            return
-        for log in given.logs:
+            rows += rows_of_readings(given.toy)
+        for log in () if given.toy else given.logs:
             name, _, setting = log.partition(":")
             forecasts = of_log(name, setting or "easy", given.queues)
-            for cells in rows_of_log(log, forecasts):
-                print(f"| {' | '.join(cells)} |", flush=True)
+            rows += rows_of_log(log, forecasts)
     except HpcgymError as error:
         sys.exit(f"range_coverage: {error}")
+    Tables(given.csv).show("ranges", pd.DataFrame(rows, columns=HEADS))
 
 
 if __name__ == "__main__":
