@@ -39,7 +39,7 @@ KINDS = {
 
 _WAITS, _TOLD = (
     ("option", "mean wait", "median", "9 in 10\nwait less"),
-    ("gain a job\n95% interval", "less wait →", "told"),
+    ("gain a job\n80% interval", "less wait →", "told"),
 )
 FIRST_HEADS = (*_WAITS, *_TOLD, "who loses most")
 OPTION_HEADS = (
@@ -49,8 +49,8 @@ OPTION_HEADS = (
 
 _INTERVALS = (
     "An interval speaks of weeks in a row like those that are judged, and of its row alone. Other "
-    "times of the year may lie beyond it. Of 95% intervals from four generated weeks, 94% held the "
-    "true gain where weekly gains are normal, and 79% where few weeks make most of it."
+    "times of the year may lie beyond it. Of such intervals from four generated weeks, 94% held "
+    "the true gain where weekly gains are normal, and 79% where few weeks make most of it."
 )
 _ONLY = (
     "No scheduler of a site has these: caps, cost-benefit backfilling, trials. They say what more "
