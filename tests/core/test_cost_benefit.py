@@ -41,10 +41,14 @@ def modes(draw):
     """Draw a mode with a cap, costs and benefits, or both."""
     cap = draw(caps)
     long = draw(st.sampled_from((0, 8, 30, 60, 120.5))) if cap < math.inf else 7200
-    overdue = draw(st.sampled_from(("guarded", "open")))
-    if cap < math.inf and draw(st.booleans()):
-        return Easy(cap, long, overdue)
-    return CostBenefit(cap, long, overdue, kappa=draw(st.sampled_from((0, 0.05, 0.25, 1, 4))))
+    about = {"overdue": draw(st.sampled_from(("guarded", "open")))}
+    if cap < math.inf:
+        about["by"] = draw(st.sampled_from(("expectation", "request")))
+        about["widest"] = draw(st.sampled_from((math.inf, math.inf, 0.5)))
+        about["pressed"] = draw(st.sampled_from((0, 0, 0.5)))
+        if draw(st.booleans()):
+            return Easy(cap, long, **about)
+    return CostBenefit(cap, long, **about, kappa=draw(st.sampled_from((0, 0.05, 0.25, 1, 4))))
 
 
 @st.composite
@@ -87,6 +91,13 @@ def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, mode):
     workload = whole(real_log(KTH))
     first = workload.select(np.arange(len(workload)) < 2_000)
     assert not first_difference(first, policy="SMITH-URGENT", backfill=mode, threshold=200_000)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", [H, f"{H},overdue=open", "easy:cap=0.8,by=request,overdue=open"])
+def test_jobs_that_wait_for_half_the_threshold_start_as_the_reference_says(mode):
+    first = hpcgym.load_workload("synthetic-busy-weeks").select(np.arange(1_000))
+    assert not first_difference(first, policy="SMITH-URGENT", backfill=mode, threshold=20_000)
 
 
 @pytest.mark.slow
