@@ -102,6 +102,8 @@ def install(python, extras):
     target = f"{ROOT}[{','.join(extras)}]" if extras else ROOT
     what = "installing hpcgym and what it needs, once; this can take minutes"
     pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        pip.append("--no-compile")  # half of pip's time; what is imported is compiled then, once
     pip += ["-c", os.path.join(ROOT, "constraints.txt"), "-e", target]
     call(what, pip, "pip could not install hpcgym")
 
