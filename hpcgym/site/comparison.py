@@ -69,9 +69,10 @@ class Comparison:
     def told_of(self, option: str, grouping: Grouping) -> NDArray[np.str_]:
         """Say of each group what `told` says of jobs."""
         fidelity, gains = self.fidelity, self.gains(option, grouping)
-        misfit = grouping.distances(fidelity.simulated.wait_h, fidelity.recorded.wait_h)
+        waits = fidelity.recorded.wait_h
+        misfits = [grouping.distances(each.wait_h, waits) for each in fidelity.simulations]
         moved = [np.abs(grouping.means(copy)) for copy in fidelity.noise_h]
-        least = np.max([misfit, *moved], axis=0)
+        least = np.max([*misfits, *moved], axis=0)
         words = np.where(gains > 0, "better", "worse")
         return np.where((np.abs(gains) <= least) | self.is_far, UNTOLD, words)
 
@@ -147,8 +148,7 @@ _NO_CHANGE = dict.fromkeys(("gain_h", "interval_h", "told", "losers", "winners",
 
 def _change(comparison: Comparison, option: str) -> dict[str, Any]:
     log, judged = comparison.log, comparison.log.is_judged
-    today, then = comparison.outcomes[TODAY], comparison.outcomes[option]
-    gains = (today.wait_h - then.wait_h)[judged]
+    gains = (comparison.outcomes[TODAY].wait_h - comparison.outcomes[option].wait_h)[judged]
     interval = weekly_interval(gains, log.workload.submit_time[judged])
     told = comparison.told(option, judged)
     if interval is None or interval[0] <= 0 <= interval[1]:

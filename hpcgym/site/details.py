@@ -111,8 +111,9 @@ def _day(comparison: Comparison, day: int) -> dict[str, Any]:
     begin = day * DAY_S - log.begin
     charts: dict[str, list[list[int]]] = {}
     rows: dict[int, int] = {}
-    for key in shown_options(comparison):
-        boxes = _boxes(comparison.outcomes[key], begin)
+    shown = {key: comparison.outcomes[key] for key in shown_options(comparison)}
+    for key, made in shown.items():
+        boxes = _boxes(made, begin)
         if boxes is None or len(boxes) > MOST_BOXES:
             continue
         charts[key] = [[*box[:4], rows.setdefault(box[4], len(rows))] for box in boxes]
@@ -121,7 +122,7 @@ def _day(comparison: Comparison, day: int) -> dict[str, Any]:
         "begin": day * DAY_S,
         "label": instant.strftime("%Y-%m-%d") if log.has_dates else f"day {day + 1}",
         "schedules": charts,
-        "jobs": [_facts(comparison, job) for job in rows],
+        "jobs": [_facts(log, shown, job) for job in rows],
     }
 
 
@@ -142,14 +143,9 @@ def _boxes(outcome: Outcome, begin: int) -> list[list[int]] | None:
     ]
 
 
-def _facts(comparison: Comparison, job: int) -> dict[str, Any]:
-    return {
-        **job_facts(comparison.log, job),
-        "waits": {
-            key: round(float(comparison.outcomes[key].wait_h[job]), 4)
-            for key in shown_options(comparison)
-        },
-    }
+def _facts(log: SiteLog, shown: dict[str, Outcome], job: int) -> dict[str, Any]:
+    waits = {key: round(float(made.wait_h[job]), 4) for key, made in shown.items()}
+    return job_facts(log, job) | {"waits": waits}
 
 
 def job_facts(log: SiteLog, job: int) -> dict[str, Any]:

@@ -66,14 +66,15 @@ class Fidelity:
         """What the simulation says."""
         return self.fit.nearest.outcome
 
-    def misfit_h(self, jobs: BoolArray) -> float:
-        """Return how far simulated waits of some jobs are from recorded ones, as `distance_h`.
+    @property
+    def simulations(self) -> tuple[Outcome, Outcome]:
+        """The nearest, and the nearest without holds: read off the log, they make none nearer."""
+        return self.simulated, self.fit.without_holds.outcome
 
-        Holds are read off the log, so they make no misfit less than that of the nearest without.
-        """
-        outcomes = (self.simulated, self.fit.without_holds.outcome)
+    def misfit_h(self, jobs: BoolArray) -> float:
+        """Return how far simulated waits of some jobs are from recorded ones, as `distance_h`."""
         waits = self.recorded.wait_h
-        return max(distance_h(each.wait_h, waits, {"": jobs}) for each in outcomes)
+        return max(distance_h(each.wait_h, waits, {"": jobs}) for each in self.simulations)
 
 
 def find_setting(

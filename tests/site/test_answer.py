@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hpcgym.site.answer import _of_best, sentences
+from hpcgym.site.comparison import TODAY, Comparison
+from hpcgym.site.fidelity import COPIES, Fidelity
 from hpcgym.site.log import read_site_log
+from hpcgym.site.outcome import Outcome
 
 
 def row(gain: float, interval: list[float] | None, told: str) -> dict[str, Any]:
@@ -97,3 +103,22 @@ def test_what_helps_most_is_said_first_whatever_its_kind(fcfs_log: Path) -> None
     rows[3]["told"] = "worse"
     said = sentences(log, rows, trusted, "SAF")
     assert said[0].startswith("No order is told to help. SAF, the best order on the first half, ")
+
+
+def test_no_change_within_the_misfit_without_holds_is_told(fcfs_log: Path) -> None:
+    log = read_site_log(fcfs_log)
+    jobs, hour = log.workload, 3600
+    jobs = replace(jobs, wait_time=jobs.wait_time + 20 * hour)
+    recorded = Outcome.recorded(jobs)
+    without = replace(recorded, start_time=recorded.start_time + hour)
+    fit: Any = SimpleNamespace(
+        nearest=SimpleNamespace(outcome=recorded), without_holds=SimpleNamespace(outcome=without)
+    )
+    fidelity = Fidelity(recorded, fit, np.zeros((COPIES, len(jobs))))
+    outcomes = {TODAY: recorded} | {
+        f"{less}": replace(recorded, start_time=recorded.start_time - less * hour // 2)
+        for less in (1, 4)
+    }
+    comparison = Comparison(replace(log, workload=jobs), fidelity, outcomes, {}, ())
+    assert comparison.told("1", log.is_judged) == "not distinguishable"
+    assert comparison.told("4", log.is_judged) == "better"
