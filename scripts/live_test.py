@@ -7,8 +7,8 @@ its own in namespaces of its own, with two made-up nodes of 16 CPUs. A run of 60
 five minutes, and `--at-once` pairs go on beside each other. Pairs that are recorded already are not
 run again. In the middle of each run the controller is killed; under --apply, so is what applies.
 
-Prints in Markdown what a simulation foretells and what Slurm recorded, with 95 % intervals by
-resampling pairs, and whether restoring left priorities as they were.
+Prints in Markdown what a simulation foretells and what Slurm recorded, with 95 % t intervals over
+the pairs, and whether restoring left priorities as they were.
 """
 
 import argparse
