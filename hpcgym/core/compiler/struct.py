@@ -191,7 +191,7 @@ def add_aliases(fields: type[Any], kind: type[Any]) -> bool:
 def _added_hints(kind: type[Any]) -> dict[str, Any]:
     """Return the declarations of an addition, without those of its bases."""
     alone = type(kind.__name__, (), {"__module__": kind.__module__})
-    alone.__annotations__ = vars(kind).get("__annotations__", {})
+    alone.__annotations__ = kind.__annotations__  # since 3.14 not in vars(kind)
     return get_type_hints(alone, include_extras=True)
 
 
