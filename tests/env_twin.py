@@ -29,6 +29,7 @@ from reference import (
     Job,
     Policy,
     Start,
+    added,
     mixed_rule,
     prepare,
     smith_score,
@@ -378,7 +379,7 @@ class EnvTwin:
         M, E = rules.processors, rules.largest_request
         T = 3 * E if rules.threshold is None else max(rules.threshold, 1)
         unit = (M, E, T, E, 1 + T / 3600, M * E)
-        norm = sum(abs(w) for w in weights)
+        norm = added(abs(w) for w in weights)
 
         def score(j: int) -> float:
             r, _, _, q, _ = sim.jobs[j]
@@ -427,7 +428,7 @@ class EnvTwin:
         before = math.inf if side == 0 else now
         new = [j for j, s in enumerate(starts) if s < before and j not in paid]
         paid.update(new)
-        return sum(self.b(j, starts[j], now) for j in new)
+        return added(self.b(j, starts[j], now) for j in new)
 
     def means(self, starts: Sequence[float], now: float) -> float:
         """Return the mean bsld of the jobs submitted by now, as if those waiting started then."""
@@ -446,8 +447,8 @@ class EnvTwin:
             w = max(min(s, now) - job.submit_time, 0)
             slowdown = max((w + p) / max(p, BSLD_BOUND_S), 1)
             of_user.setdefault(job.user, []).append(slowdown)
-        means = [sum(each) / len(each) for each in of_user.values()]
-        return math.sqrt(sum(mean**2 for mean in means) / len(means)) / self.unit
+        means = [added(each) / len(each) for each in of_user.values()]
+        return math.sqrt(added(mean**2 for mean in means) / len(means)) / self.unit
 
     def pay(self) -> float:
         """Return the reward of the step that ends now; note the terms of it that infos show."""
@@ -482,7 +483,7 @@ class EnvTwin:
         scale = len(self.sim.jobs) * self.unit
         terms = [-cost[0] / scale, *(c / scale for c in cost[1:])]
         self.terms = dict(zip(self.terms, terms, strict=False))
-        return sum(terms)
+        return added(terms)
 
     # --- Infos ------------------------------------------------------------------------------------
 
@@ -517,10 +518,10 @@ class EnvTwin:
             "n_thresholded": sum(s.thresholded for s in marks),
             "makespan": span,
             "utilisation": work / (self.rules.processors * span) if span else 0.0,
-            "ratio": sum(bsld) / len(bsld) / self.saf if bsld else math.nan,
+            "ratio": added(bsld) / len(bsld) / self.saf if bsld else math.nan,
         }
         for name, column in (("wait_time", waits), ("bsld", bsld), ("pp_bsld", pp)):
-            found[f"mean_{name}"] = sum(column) / len(column) if column else math.nan
+            found[f"mean_{name}"] = added(column) / len(column) if column else math.nan
             found[f"max_{name}"] = max(column, default=math.nan)
         if self.rules.action == "job":
             found["invalid_actions"] = self.invalid_actions
@@ -573,9 +574,9 @@ class EnvTwin:
         ]
         share = -1.0
         if runs:
-            share = min(sum(p / asked for p, asked in user.ended) / len(runs), 1.0)
+            share = min(added(p / asked for p, asked in user.ended) / len(runs), 1.0)
         bounds = [max(min(p, e), BSLD_BOUND_S) for p in runs] + [max(e, BSLD_BOUND_S)]
-        expected = sum(1 / d for d in bounds) / len(bounds)
+        expected = added(1 / d for d in bounds) / len(bounds)
         return [
             log_e,
             log_e,

@@ -12,12 +12,14 @@ e the estimate the scheduler plans with, q processors, M processors of the machi
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BSLD_BOUND_S = 10
 RING_JOBS = 20
@@ -98,9 +100,14 @@ PURE_WEIGHTS = {  # on the features q, e, wait, e/q, (wait+e)/e, e*q
 }
 
 
+def added(numbers: Iterable[Any]) -> Any:
+    """Add from left to right; since Python 3.12 `sum` compensates how floats are rounded."""
+    return reduce(operator.add, numbers, 0)
+
+
 def mixed_rule(weights: Sequence[float]) -> Callable[[int, int, int, int], float]:
     """Return the score w·x of RR-9212 over six raw features, with weights of L1 norm one."""
-    norm = sum(abs(w) for w in weights) or 1
+    norm = added(abs(w) for w in weights) or 1
     w_q, w_e, w_wait, w_rho, w_exp, w_area = (w / norm for w in weights)
 
     def score(wait: int, e: int, q: int, M: int) -> float:

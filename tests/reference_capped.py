@@ -13,7 +13,7 @@ from typing import Any
 
 import reference
 import reference_index
-from reference import Ranking
+from reference import Ranking, added
 
 
 class Urgent(reference_index.Index):
@@ -160,7 +160,7 @@ class CostBenefit(reference.Machine):
         """Start jobs behind the head, and return them."""
         shadow, X = self.reservation(head, t)
         S, k = shadow - t, self.weight(head, t)
-        R = sum(self.rate(j) for j in self.primary.score if self.jobs[j].processors > self.free)
+        R = added(self.rate(j) for j in self.primary.score if self.jobs[j].processors > self.free)
         started = []
         for j in others:
             q = self.jobs[j].processors

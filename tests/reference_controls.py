@@ -14,6 +14,7 @@ import numpy as np
 import reference_capped
 import reference_index
 import reference_trials
+from reference import added
 
 HOURS = (3_600, 10_800, 43_200)
 
@@ -89,7 +90,7 @@ class Controlled(reference_capped.CostBenefit):
             *(x / M for x in later),
             long / (long + M),
             sum(q[j] for j in wide) / (sum(q[j] for j in wide) + M),
-            (rate := sum(self.rate(j) for j in wide)) / (rate + 0.01),
+            (rate := added(self.rate(j) for j in wide)) / (rate + 0.01),
             log_time(max((t - self.jobs[j].submit_time for j in wide), default=0)),
             log_time(shadow - t),
             extra / M,

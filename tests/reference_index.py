@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import reference
-from reference import BSLD_BOUND_S, RING_JOBS, Ranking
+from reference import BSLD_BOUND_S, RING_JOBS, Ranking, added
 
 DECAY = 0.75
 SHORT_S = 60
@@ -123,7 +123,7 @@ def network_inputs(job: reference.Job, e: int, user: User) -> list[float]:
             seen += [0.0] * 5
             continue
         logs = [math.log(bounded(record.run_time)) - math.log(E) for _, record in records]
-        total = sum(weight for weight, _ in records)
+        total = added(weight for weight, _ in records)
         mean = short = inverse = plain = 0.0
         for (weight, record), log_share in zip(records, logs, strict=True):
             mean += weight * log_share

@@ -13,6 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from reference import added
+
 CLUSTER_HOSTS = 16
 
 
@@ -101,7 +103,7 @@ def fair_bottleneck(jobs: Sequence[Job], platform: Platform) -> list[float]:
             if rate[job] >= bound[job]:
                 unfrozen.discard(job)
         for resource in sorted(unsaturated):
-            remaining[resource] -= sum(
+            remaining[resource] -= added(
                 one[resource] * increment[job] for job, one in enumerate(load) if resource in one
             )
             if remaining[resource] < 1e-5:
@@ -118,8 +120,8 @@ def max_min(jobs: Sequence[Job], platform: Platform) -> list[float]:
     while unfrozen:
         room = {}
         for resource in {resource for job in unfrozen for resource in load[job]}:
-            used = sum(one.get(resource, 0.0) * rate[job] for job, one in enumerate(load))
-            growing = sum(load[job].get(resource, 0.0) for job in unfrozen)
+            used = added(one.get(resource, 0.0) * rate[job] for job, one in enumerate(load))
+            growing = added(load[job].get(resource, 0.0) for job in unfrozen)
             room[resource] = (capacity_of(resource, platform) - used) / growing
         step = min(room.values())
         full = {resource for resource, most in room.items() if most <= step * (1 + 1e-12)}

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from typing import Any, NamedTuple
 
 import reference
+from reference import added
 
 BOUNDS_S = (100, 1_000, 10_000)
 
@@ -53,7 +54,7 @@ class Delay:
         if is_short and run_time > 0:
             self.slowdowns.append(1 + wait / run_time)
         if self.completed == self.settings.batch:
-            self.close(sum(self.slowdowns) / len(self.slowdowns) if self.slowdowns else None)
+            self.close(added(self.slowdowns) / len(self.slowdowns) if self.slowdowns else None)
             self.slowdowns, self.completed = [], 0
 
     def close(self, s: float | None) -> None:

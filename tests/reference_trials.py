@@ -14,7 +14,7 @@ from heapq import heapify, heappush
 from typing import Any, NamedTuple
 
 import reference_capped
-from reference import Start
+from reference import Start, added
 
 
 class Attempt(NamedTuple):
@@ -367,7 +367,7 @@ class Lives(reference_capped.CostBenefit):
         S, k = shadow - t, self.weight(head, t)
         wait = set(others) | {head}
         wide = [j for j in self.primary.score if j in wait and self.jobs[j].processors > self.free]
-        R = sum(map(self.rate, wide)) if k > 0 else 0.0
+        R = added(map(self.rate, wide)) if k > 0 else 0.0
         started = []
         for j in others:
             q = self.jobs[j].processors
