@@ -6,7 +6,8 @@ PYTHON is a version or a path; by default every version that pyproject.toml name
 not found are named as untested. For each, two virtual environments are made, the tests of
 `research.versions.SMOKE` run in them with kernels compiled from nothing, and two columns of the
 table docs/datasets/versions.csv are written. It is slow: that table has the seconds. Nothing need
-be installed but Python with venv and pip; the rest is fetched.
+be installed but Python with venv and pip; the rest is fetched. For 3.14 it ran in a chroot of
+Debian sid.
 """
 
 import argparse
