@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class Candidate:
 
     settings: SchedulerSettings
     what: str = ""
+    is_told: bool = False  # whether the site says that this is what it has
     is_held: bool = False  # whether jobs are held as the log shows it, `held_until`
 
     def __str__(self) -> str:
@@ -111,9 +113,10 @@ class Fit:
             end = int(jobs.submit_time[MOST])
             whole = self._held(end) if staying[0].is_held else jobs
             first = self._trials(staying, whole.select(np.arange(MOST)), MOST, end)
-            staying = [trial.candidate for trial in first[:KEPT]]
-            self.tried += first[KEPT:]
-            self._progress.total -= len(first) - KEPT
+            stay = [at < KEPT or trial.candidate.is_told for at, trial in enumerate(first)]
+            staying = [trial.candidate for trial in compress(first, stay)]
+            self.tried += [trial for trial, stays in zip(first, stay, strict=True) if not stays]
+            self._progress.total -= len(first) - len(staying)
         self.tried = sorted(
             [*self.tried, *self._trials(staying, jobs, n_early, NEVER)],
             key=lambda trial: trial.apart,
@@ -149,8 +152,9 @@ def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[C
     jobs = log.workload
     stated = told.on_clock(log.begin, jobs.time_offset)
     basis = replace(basis, events=stated)
-    changes = [*_told(told, jobs), *_plain(jobs)]
-    yield from map(Candidate, dict.fromkeys(allowed(basis, *changes)))
+    said = list(allowed(basis, *_told(told, jobs)))
+    for settings in dict.fromkeys([*said, *allowed(basis, *_plain(jobs))]):
+        yield Candidate(settings, is_told=settings in said)
     orders = ["FCFS", "WFP3", "SAF", *(["fair-share"] if _has_users(jobs) else [])]
     for what, events in _as_recorded(log):
         together = [*stated, *as_events(events)]

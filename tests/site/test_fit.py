@@ -95,6 +95,19 @@ def test_of_a_long_log_only_the_nearest_are_tried_on_all_jobs(
     assert found.nearest is found.without_holds
 
 
+def test_what_is_told_is_tried_on_all_jobs_however_far_it_is(
+    fcfs_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "MOST", 800)
+    log = read_site_log(fcfs_log)
+    found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), Told("LPF", "none"), None)
+    (told,) = (trial for trial in found.tried if trial.candidate.is_told)
+    assert told.candidate.settings.policy == "LPF"
+    assert len(told.outcome.workload) == len(log.workload)
+    others = [len(trial.outcome.workload) for trial in found.tried if trial is not told]
+    assert others.count(len(log.workload)) == fit.KEPT
+
+
 def test_what_is_told_is_tried_first_and_limits_are_in_every_candidate(
     site_log: Callable[..., Path],
 ) -> None:
