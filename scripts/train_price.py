@@ -24,17 +24,21 @@ from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.env.registration import PROBLEMS
+from research.paired import Paired
 
 GAMMA, RATE, LIMIT = 0.999, 5e-4, 10.0
-N_ENVS, N_STEPS = 64, 168
+N_ENVS, GROUP, N_STEPS = 64, 8, 168
 
 SETTINGS: dict[str, Any] = {
+    "device": "cpu",
     "n_steps": N_STEPS,
     "batch_size": 2688,
     "n_epochs": 6,
     "gamma": GAMMA,
     "gae_lambda": 0.98,
     "ent_coef": 0.0,
+    "rollout_buffer_class": Paired,
+    "rollout_buffer_kwargs": {"group_size": GROUP},
     "policy_kwargs": {"net_arch": [64, 64], "log_std_init": -2.3},
 }
 """Of PPO; the learning rate falls to a twentieth while the time runs out."""
@@ -93,11 +97,9 @@ def main() -> None:
         "observation": "flat",
     }  # those of the id
     envs = HPCBatchVecEnv("price-weeks", num_envs=N_ENVS, threads=1, **keywords)
-    envs.seed(options.seed)
     normal = VecNormalize(VecMonitor(envs), gamma=GAMMA, clip_obs=LIMIT)
-    model = PPO(
-        "MlpPolicy", normal, learning_rate=RATE, seed=options.seed, device="cpu", **SETTINGS
-    )
+    model = PPO("MlpPolicy", normal, learning_rate=RATE, seed=options.seed, **SETTINGS)
+    envs.seed_each([1000 * options.seed + env // GROUP for env in range(N_ENVS)])
     clock = Clock(60.0 * options.minutes)
     with suppress(KeyboardInterrupt):  # Ctrl-C keeps what there is
         model.learn(10**9, callback=clock)
