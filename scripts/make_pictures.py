@@ -12,8 +12,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import gymnasium
 
 import hpcgym
+from hpcgym.agent.price import PriceNet
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.pictures import evaluation_figure, plot_schedules
 from research.examples import example, starts, tried
@@ -61,6 +65,17 @@ def draw_trials(path: Path) -> None:
     plot_schedules(made, "gantt", path, dpi=DPI, force=True)
 
 
+def draw_price(path: Path) -> None:
+    """Draw a test week of the price under SAF and under PRICE-NET."""
+    env: Any = gymnasium.make("hpcgym/Price-test-v0").unwrapped
+    net, (shown, _), over = PriceNet.read(), env.reset(options={"episode": 20_001}), False
+    while not over:
+        shown, _, over, *_ = env.step(net.predict(shown)[0])
+    saf = hpcgym.simulate(env.workload, "SAF", events="price:seed=1")
+    both = {"SAF, backfill easy": saf, "network": env.schedule()}
+    plot_schedules(both, "usage", path, dpi=DPI, force=True, days=(0, 7))
+
+
 PICTURES: dict[str, Callable[[Path], None]] = {
     "gain.png": lambda path: gain_figure().savefig(path, dpi=DPI),
     "two-clusters.gif": film_two_clusters,
@@ -73,6 +88,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "sizes.png": partial(draw_kind, "sizes"),
     "nodes.png": draw_nodes,
     "trials.png": draw_trials,
+    "price.png": draw_price,
     "backfill-starts.csv": lambda path: Tables(path.parent).write(path.stem, starts(MODES)),
 }
 for mode in MODES:
