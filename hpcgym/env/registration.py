@@ -1,8 +1,8 @@
 """Registers environments with `gymnasium.make` and `gymnasium.make_vec`, by strings.
 
-`HPCBatch-v0` takes every keyword. Ids of problems fix all that makes results comparable, for
-clients that pass no keywords: `hpcgym/Price-train-v0` draws the training weeks of `price-weeks`,
-with actions `price`. What learns nothing has no id.
+`HPCBatch-v0` takes every keyword. The id of a problem fixes scenario, weeks, action and observation
+for clients that pass no keywords: `hpcgym/Price-train-v0` draws training weeks of `price-weeks`,
+with actions `price`. A problem on which no learner gains anything has no id.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def interval(parts: Sequence[NDArray[np.bool_]]) -> str:
     """Return the share of all, and its 95 % t interval over parts, weighed by their sizes, %."""
     kept = [part for part in parts if len(part)]
     if len(kept) < 2:
-        return "-"
+        return ""
     hits, sizes = ([float(count(part)) for part in kept] for count in (np.sum, len))
     share = ratio_of_sums(np.array(hits)[:, None], np.array(sizes)[:, None])
     low, high = share.ends() or (math.nan, math.nan)
