@@ -215,10 +215,14 @@ class Simulation(Planner):
             self.submit()
         return (self.arrived, len(self.ends)) != before
 
+    def next_pass(self) -> float:
+        """Return the next instant that has a pass."""
+        return min(self.next_submission(), self.next_end())
+
     def decisions(self) -> Iterator[None]:
         """Simulate until every job has started; yield wherever a decision is due."""
         while self.started < len(self.jobs):
-            t = min(self.next_submission(), self.next_end(), self.next_decision)
+            t = min(self.next_pass(), self.next_decision)
             self.now = int(t)
             is_pass = self.handle_events(self.now)
             is_due = is_pass and self.is_due()

@@ -57,10 +57,13 @@ def limited(draw, workload):
         per = draw(st.sampled_from(("user", "account")))
         jobs, cpus = draw(one_of((None, 1, 1, 2))), draw(one_of((None, 8, 8)))
         submitted, name = draw(one_of((None, None, 1, 2, 3))), draw(one_of(("", "", "0")))
-        cpus = cpus if jobs or submitted else 8
-        stated = {"jobs": jobs, "cpus": cpus, "submitted": submitted, "name": name or None}
+        most = max((workload.processors * workload.requested_time).tolist(), default=1)
+        minutes = draw(one_of((None, None, -(-most // 60), most // 30 + 1)))
+        cpus = cpus if jobs or submitted or minutes else 8
+        stated = {"jobs": jobs, "cpus": cpus, "submitted": submitted, "minutes": minutes}
+        stated["name"] = name or None
         keys = (f"{key}={each}" for key, each in stated.items() if each is not None)
         texts.append(f"limit:per={per}," + ",".join(keys))
         of = [g if g >= 0 and (not name or g == int(name)) else None for g in groups[per]]
-        theirs.append(reference_limits.Limit(of, jobs, cpus, submitted))
+        theirs.append(reference_limits.Limit(of, jobs, cpus, submitted, minutes=minutes))
     return replace(workload, account=np.array(accounts)), texts, theirs

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import reference
@@ -21,12 +23,21 @@ class Limit(NamedTuple):
     submitted: int | None = None
     own: Sequence[int | None] | None = None
     spared: Sequence[bool] | None = None
+    minutes: int | None = None
+
+
+def left_of(jobs: Sequence[Any], starts: Mapping[int, int], t: int) -> dict[int, int]:
+    """Return the seconds that the request of each job that runs, by its start, has left."""
+    return {k: max(start + jobs[k].requested_time - t, 0) for k, start in starts.items()}
 
 
 def is_beyond(
-    limit: Limit, jobs: Sequence[Job], j: int, running: Collection[int], done: Collection[int]
+    limit: Limit, jobs: Sequence[Any], j: int, running: Mapping[int, int], done: Collection[int]
 ) -> bool:
-    """Tell whether a job would go beyond a limit beside jobs that run, where others are done."""
+    """Tell whether a job would go beyond a limit beside jobs that run, where others are done.
+
+    `running` has the seconds left of each.
+    """
     group = limit.groups[j]
     if group is None or (limit.spared is not None and limit.spared[j]):
         return False
@@ -35,9 +46,31 @@ def is_beyond(
     cpus = sum(jobs[k].processors for k in alike) + jobs[j].processors
     too_many = most is not None and len(alike) >= most
     too_wide = limit.cpus is not None and cpus > limit.cpus
+    needed = sum(jobs[k].processors * running[k] for k in alike)
+    needed += jobs[j].processors * jobs[j].requested_time
+    too_long = limit.minutes is not None and needed > 60 * limit.minutes
+    if too_many or too_wide or too_long or limit.submitted is None:
+        return too_many or too_wide or too_long
     left = [k for k, each in enumerate(limit.groups) if each == group and k not in done]
-    is_outside = limit.submitted is not None and j not in left[: limit.submitted]
-    return too_many or too_wide or is_outside
+    return j not in left[: limit.submitted]
+
+
+def let_in_after(
+    limit: Limit, jobs: Sequence[Any], waiting: Collection[int], running: Mapping[int, int]
+) -> float:
+    """Return after how many seconds minutes first let a waiting job in that they hold."""
+    if limit.minutes is None:
+        return math.inf
+    alone = limit._replace(jobs=None, cpus=None, own=None, submitted=None)
+    held = [j for j in waiting if is_beyond(alone, jobs, j, running, [])]
+
+    def is_in(j: int, after: int) -> bool:
+        left = {k: max(each - after, 0) for k, each in running.items()}
+        return not is_beyond(alone, jobs, j, left, [])
+
+    spans = range(max(running.values(), default=0) + 1)
+    after = (bisect_left(spans, True, key=lambda d, j=j: is_in(j, d)) for j in held)
+    return min(after, default=math.inf)
 
 
 def held_last(
@@ -56,7 +89,9 @@ def held_last(
                 limits[number],
                 jobs,
                 j,
-                [k for k in range(len(jobs)) if starts[k] <= t < ends[k]],
+                left_of(
+                    jobs, {k: starts[k] for k in range(len(jobs)) if starts[k] <= t < ends[k]}, t
+                ),
                 [k for k in range(len(jobs)) if ends[k] <= t],
             )
         )
@@ -69,12 +104,40 @@ class LimitedMachine(reference.Machine):
 
     limits: Sequence[Limit] = ()
     passed_over = False
+    now = 0
+
+    def come_to(self, t: int) -> None:
+        """Note the time."""
+        self.now = t
+
+    def next_let_in(self) -> float:
+        """Return when minutes let a waiting job in, while any fits."""
+        if all(self.jobs[j].processors > self.free for j in self.primary.score):
+            return math.inf
+        starts = {k: self.starts[k].start_time for _, _, k in self.ends}
+        left, waiting = left_of(self.jobs, starts, self.now), self.primary.score
+        after = (let_in_after(limit, self.jobs, waiting, left) for limit in self.limits)
+        return self.now + min(after, default=math.inf)
+
+    def run_batch(self) -> None:
+        """Handle the events of an instant, then make one pass; minutes have instants, too."""
+        while (event := min(self.next_submission(), self.next_end())) < math.inf:
+            t = int(min(event, self.next_let_in()))
+            self.come_to(t)
+            while self.next_end() == t:
+                self.complete()
+            while self.next_submission() == t:
+                self.submit()
+            self.schedule(t)
 
     def beyond(self, j: int) -> bool:
         """Tell whether a job would go beyond a limit if it started now."""
         running = [k for _, _, k in self.ends]
-        done = [k for k, start in enumerate(self.starts) if start and k not in running]
-        return any(is_beyond(limit, self.jobs, j, running, done) for limit in self.limits)
+        done = []
+        if any(limit.submitted is not None for limit in self.limits):
+            done = [k for k, start in enumerate(self.starts) if start and k not in running]
+        left = left_of(self.jobs, {k: self.starts[k].start_time for k in running}, self.now)
+        return any(is_beyond(limit, self.jobs, j, left, done) for limit in self.limits)
 
     def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
         """Yield the waiting jobs within limits in order, as long as any fits."""

@@ -172,28 +172,33 @@ class SlurmNodesWithin(SlurmNodes):
 
     limits: Sequence[reference_limits.Limit] = ()
 
+    now = 0
+
+    def round(self, t: int) -> None:
+        """Note the time."""
+        self.now = t
+        super().round(t)
+
+    def left(self) -> dict[int, int]:
+        """Return the seconds that the request of each running job has left."""
+        starts = {k: self.result.starts[k] for k in self.running}
+        return reference_limits.left_of(self.jobs, starts, self.now)
+
+    def next_cycle(self) -> float:
+        """Return the next instant without an event."""
+        after = (
+            reference_limits.let_in_after(limit, self.jobs, self.waiting, self.left())
+            for limit in self.limits
+        )
+        return min(super().next_cycle(), self.now + min(after, default=math.inf))
+
     def is_left_out(self, j: int) -> bool:
         """Say whether a job would go beyond a limit."""
-        return any(self.is_beyond(j, limit) for limit in self.limits)
-
-    def is_beyond(self, j: int, limit: reference_limits.Limit) -> bool:
-        """Say whether a job would go beyond a limit; the waiting ones within it come first."""
-        group = limit.groups[j]
-        if group is None or (limit.spared is not None and limit.spared[j]):
-            return False
-        most = limit.jobs if limit.own is None else limit.own[j]
-        alike = [k for k in self.running if limit.groups[k] == group]
-        cpus = sum(self.jobs[k].processors for k in alike) + self.jobs[j].processors
-        left = [k for k in range(len(self.jobs)) if limit.groups[k] == group and self.is_left(k)]
-        return (
-            (most is not None and len(alike) >= most)
-            or (limit.cpus is not None and cpus > limit.cpus)
-            or (limit.submitted is not None and j not in left[: limit.submitted])
+        starts, left = self.result.starts, self.left()
+        done = [k for k, start in enumerate(starts) if start is not None and k not in left]
+        return any(
+            reference_limits.is_beyond(limit, self.jobs, j, left, done) for limit in self.limits
         )
-
-    def is_left(self, k: int) -> bool:
-        """Say whether a job has not ended."""
-        return self.result.starts[k] is None or k in self.running
 
 
 def simulate(

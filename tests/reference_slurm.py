@@ -183,4 +183,11 @@ class SlurmWithin(SlurmMachine):
     """The same, within limits."""
 
     limits: Sequence[reference_limits.Limit] = ()
+    now = 0
+    come_to = reference_limits.LimitedMachine.come_to
     is_left_out = reference_limits.LimitedMachine.beyond
+    next_let_in = reference_limits.LimitedMachine.next_let_in
+
+    def next_cycle(self) -> float:
+        """Return the next instant without an event."""
+        return min(super().next_cycle(), self.next_let_in())

@@ -135,7 +135,7 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
-EVENTS = {"outages", "node_outages", "fair_share", "limits", "price"}
+EVENTS = {"outages", "node_outages", "fair_share", "limits", "minutes", "price"}
 """Parts that are no modes: one list names them."""
 
 USES_OF_A_PART = {
@@ -715,7 +715,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 73_097
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 73_316
 
 
 def test_the_house_plan_names_every_room():

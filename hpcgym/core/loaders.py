@@ -103,6 +103,7 @@ PARTS = [
     "hpcgym.core.parts.slurm_on_nodes",
     "hpcgym.core.parts.committed",
     "hpcgym.core.parts.price",
+    "hpcgym.core.parts.minutes",
 ]
 """Modules of the kernels of backfilling modes and of events; the place here is part of a number."""
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 import reference_limits as reference
-from engines import jobs_of, workload_of
+from engines import jobs_of, whole, workload_of
 from fair_share_cases import limited, with_names
 from hpcgym.base.errors import PolicyError, WorkloadError
 from hpcgym.core.settings import SchedulerSettings
@@ -27,6 +27,7 @@ def test_jobs_start_within_limits_as_in_the_reference(workload, data):
     workload, texts, theirs = data.draw(limited(workload))
     settings = {
         "backfill": data.draw(st.sampled_from(("easy", "none"))),
+        "kill_at_limit": data.draw(st.booleans()),
         "threshold": data.draw(one_of((None, 5, 30))),
     }
     if settings["backfill"] == "easy":
@@ -56,6 +57,9 @@ def _stays_within(schedule, drawn):
                 assert limit.jobs is None or alike.sum() <= limit.jobs
                 cpus = schedule.workload.processors[alike].sum()
                 assert limit.cpus is None or cpus <= limit.cpus
+                left = np.maximum(begin + schedule.workload.requested_time - at, 0)[alike]
+                needed = (schedule.workload.processors[alike] * left).sum()
+                assert limit.minutes is None or needed <= 60 * limit.minutes
 
 
 def test_a_job_beyond_a_limit_gets_no_reservation():
@@ -122,6 +126,56 @@ def test_limits_stand_beside_fair_share_and_decisions():
     )
 
 
+def test_minutes_let_a_job_in_as_time_passes():
+    """User 0 may need 19 minutes: two jobs of 10 start a minute apart, the third after the first.
+
+    The fourth is another user's. With jobs that outrun requests what is needed falls more slowly.
+    """
+    rows = [(0, 100, 600, 1, 0), (0, 600, 600, 1, 0), (0, 600, 600, 1, 0), (0, 5, 600, 1, 1)]
+    text = "limit:per=user,minutes=19"
+    held = hpcgym.simulate(workload_of(rows, 8), events=text)
+    assert held.start_time.tolist() == [0, 60, 120, 0]
+    assert held.limited_by.tolist() == ["", text, text, ""]
+    rows = [(0, 900, 30, 4, 0), (0, 600, 600, 1, 0), (0, 600, 600, 1, 0)]
+    late = hpcgym.simulate(workload_of(rows, 8), events=text, kill_at_limit=False)
+    assert late.start_time.tolist() == [0, 0, 60]
+    with pytest.raises(WorkloadError, match=r"job 1 \(row 0\) needs 2 processor minutes, .* 1"):
+        hpcgym.simulate(workload_of(rows, 8), events="limit:per=user,minutes=1")
+
+
+@given(workloads(), st.data())
+def test_on_nodes_of_a_cpu_minutes_hold_as_where_processors_are_counted(workload, data):
+    workload, texts, _ = data.draw(limited(workload))
+    settings = {"events": texts, "backfill": data.draw(st.sampled_from(("easy", "none")))}
+    machine = Machine.from_dict({"nodes": [{"count": workload.machine_processors, "cpus": 1}]})
+    columns = ("submit_time", "run_time", "requested_time", "processors")
+    there = hpcgym.Workload.from_arrays(
+        *(getattr(workload, name) for name in columns),
+        user=workload.user,
+        account=workload.account,
+        chunks=workload.processors,
+        machine=machine,
+    )
+    policy = data.draw(st.sampled_from(LIMITED))
+    here = hpcgym.simulate(workload, policy, **settings)
+    assert (
+        hpcgym.simulate(there, policy, **settings).start_time.tolist() == here.start_time.tolist()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["FCFS", "WFP3"])
+def test_minutes_hold_on_a_whole_log_as_in_the_reference(real_log, policy):
+    """Users may need what the largest job does; the log is without the largest of all."""
+    log = whole(real_log("KTH-SP2-1996-2.1-cln"))
+    log = log.select(log.processors * log.requested_time <= 60 * 6000)
+    ours = hpcgym.simulate(log, policy, events="limit:per=user,minutes=6000")
+    limit = reference.Limit(log.user.tolist(), minutes=6000)
+    theirs = reference.simulate(jobs_of(log), log.machine_processors, policy, [limit])
+    assert ours.start_time.tolist() == [start.start_time for start in theirs]
+    assert (ours.limited_by != "").sum() > 1000
+
+
 def on_nodes(rows, machine, **further):
     """Return jobs (submit, run, cpus, user) of one chunk each on a machine of nodes."""
     submit, run, cpus, user = zip(*rows, strict=True)
@@ -180,7 +234,7 @@ def test_scenarios_and_many_orders_at_once_keep_limits():
     [
         ("limit:per=users,jobs=1", PolicyError, "did you mean 'user'"),
         ("limit:jobs=1", PolicyError, "needs per"),
-        ("limit:per=user", PolicyError, "state jobs, cpus, gpus or submitted"),
+        ("limit:per=user", PolicyError, "state jobs, cpus, gpus, submitted or minutes"),
         ("limit:per=user,jobs=0", PolicyError, "jobs must be whole, at least 1, got 0"),
         ("limit:per=user,job=1", PolicyError, "did you mean 'jobs'"),
         ("limit:per=user,cpus=1", WorkloadError, r"job 1 \(row 0\) needs 2 processors"),

@@ -202,15 +202,19 @@ def sites(draw):
     fields = ("GrpJobs", "GrpTRES", "MaxJobs")
     by_association, by_quality = draw(st.booleans()), draw(st.booleans())
     associations = {}
+    minutes = draw(st.integers(16, 30))
     for name in names:
         stated = {field: draw(COUNTS) for field in fields}
         stated["GrpTRES"] = draw(st.sampled_from((None, None, 8, 12)))
+        stated["GrpTRESRunMins"] = draw(st.sampled_from((None, None, minutes)))
         stated |= {f: draw(COUNTS) if by_association else None for f in ("GrpSubmit", "MaxSubmit")}
         associations[name] = stated
     qualities = {}
     for name in ("normal", "high"):
         stated = {f: draw(COUNTS) for f in ("GrpJobs", "MaxJobsPU", "MaxJobsPA")}
         stated |= {f: draw(st.sampled_from((None, None, 8, 12))) for f in ("GrpTRES", "MaxTRESPU")}
+        of_minutes = ("GrpTRESRunMins", "MaxTRESRunMinsPU", "MaxTRESRunMinsPA")
+        stated |= {f: draw(st.sampled_from((None, None, minutes))) for f in of_minutes}
         allowed = by_quality and not by_association
         stated |= {f: draw(COUNTS) if allowed else None for f in ("GrpSubmit", "MaxSubmitPU")}
         qualities[name] = stated
@@ -251,6 +255,9 @@ def limits_of(site, jobs):
                 of_user, stated["MaxJobsPU"], stated["MaxTRESPU"], stated["MaxSubmitPU"]
             ),
             reference.Limit(of_account, stated["MaxJobsPA"]),
+            reference.Limit(group(mine), minutes=stated["GrpTRESRunMins"]),
+            reference.Limit(of_user, minutes=stated["MaxTRESRunMinsPU"]),
+            reference.Limit(of_account, minutes=stated["MaxTRESRunMinsPA"]),
         ]
 
     def stated_by_qos(field):
@@ -264,6 +271,11 @@ def limits_of(site, jobs):
             ),
             reference.Limit(
                 group(counted), cpus=stated["GrpTRES"], spared=stated_by_qos("GrpTRES")
+            ),
+            reference.Limit(
+                group(counted),
+                minutes=stated["GrpTRESRunMins"],
+                spared=stated_by_qos("GrpTRESRunMins"),
             ),
             reference.Limit(group(counted), submitted=stated["GrpSubmit"]),
         ]
@@ -329,6 +341,10 @@ def test_limits_of_files_stand_beside_others_and_in_scenarios(tmp_path):
         (
             "Account|User|GrpTRESMins\nroot||cpu=9",
             "f:2: GrpTRESMins is 'cpu=9', which is not model",
+        ),
+        (
+            "Account|User|GrpTRESRunMins\nroot||gres/gpu=9",
+            "GrpTRESRunMins has 'gres/gpu', .*: cpu$",
         ),
         ("Account|User|MaxJobs\nroot||many", "f:2: MaxJobs is 'many'; allowed: a whole number"),
         ("Account|User|MaxJobs\nroot||0", "f:2: MaxJobs is 0, so that no job ever starts"),

@@ -50,6 +50,15 @@ class LimitedSimulation(reference_limits.LimitedMachine, Simulation):
         """Say whether no limit holds a waiting job now."""
         return not self.beyond(j)
 
+    def next_pass(self):
+        """Return the next instant that has a pass; minutes have some, too."""
+        self.let_in = self.next_let_in()
+        return min(super().next_pass(), self.let_in)
+
+    def handle_events(self, t):
+        """Say whether anything happens."""
+        return super().handle_events(t) or t == self.let_in
+
     def is_contested(self):
         """Say whether two jobs within the threshold may start, and one of those fits."""
         seen = list(filter(self.is_seen, self.waiting()))
@@ -127,12 +136,15 @@ def limited(draw: st.DrawFn, **fixed: Any) -> tuple[Case, str, list[reference_li
     for _ in range(draw(st.integers(1, 2))):
         name = draw(one_of(("", "0")))
         jobs, submitted = draw(one_of((None, 1, 1, 2))), draw(one_of((None, None, 1, 2)))
-        cpus = draw(one_of((None, 8))) if jobs or submitted else 8
-        stated = {"jobs": jobs, "cpus": cpus, "submitted": submitted, "name": name or None}
+        most = max((case.workload.processors * case.workload.requested_time).tolist(), default=1)
+        minutes = draw(one_of((None, -(-most // 60), most // 30 + 1)))
+        cpus = draw(one_of((None, 8))) if jobs or submitted or minutes else 8
+        stated = {"jobs": jobs, "cpus": cpus, "submitted": submitted, "minutes": minutes}
+        stated["name"] = name or None
         keys = (f"{key}={each}" for key, each in stated.items() if each is not None)
         texts.append(f"limit:per=user,{','.join(keys)}")
         of = [user if user >= 0 and (not name or user == 0) else None for user in users]
-        limits.append(reference_limits.Limit(of, jobs, cpus, submitted))
+        limits.append(reference_limits.Limit(of, jobs, cpus, submitted, minutes=minutes))
     return case, ";".join(texts), limits
 
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import PolicyError, WorkloadError, unknown_name
 from hpcgym.core import constants as s
+from hpcgym.core import loaders
 from hpcgym.core.backfill import is_whole
 from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
@@ -46,8 +47,14 @@ GROUP, GPUS, MOST_JOBS, MOST_CPUS, MOST_GPUS, MOST_SUBMITTED, N_KNOWN = range(7)
 """Columns of `Jobs.known`, for each level: the job's group, -1 = none, its GPUs, and what it goes
 by: jobs, processors and GPUs that the group may run, jobs that may wait or run, -1 = no limit."""
 
+MOST_MINUTES = N_KNOWN
+"""One more column of each level's table: processor minutes. `Jobs.known` has it behind all levels,
+only where a limit counts them; the kernels are then those of `MINUTES`."""
+
+MINUTES = "hpcgym.core.parts.minutes"
+
 SCOPES = ("user", "account", "qos", "partition", "array")
-COUNTED = ("jobs", "cpus", "gpus", "submitted")
+COUNTED = ("jobs", "cpus", "gpus", "submitted", "minutes")
 
 IntTable: TypeAlias = NDArray[np.int64]
 Names: TypeAlias = Callable[[str], tuple[dict[str, int], NDArray[np.int64]]]
@@ -66,6 +73,18 @@ class LimitingEvent(Event):
         return [], []
 
     @property
+    def counts_minutes(self) -> bool:
+        """Tell whether a limit of its counts minutes."""
+        levels: Any = getattr(self, "levels", ((self,),))
+        return any(limit.minutes is not None for level in levels for limit in level)
+
+    @property
+    def number(self) -> int:
+        """Return what `Jobs.event_pass` holds for the event."""
+        counted = self.counts_minutes
+        return s.BACKFILL_PART + loaders.place_of(MINUTES) if counted else super().number
+
+    @property
     def demands(self) -> dict[str, str]:
         """Return what it demands: of passes that they know limits."""
         known = "needs passes that know limits, those of backfill 'easy', 'none' and 'slurm'"
@@ -79,10 +98,14 @@ class LimitingEvent(Event):
         """
         levels, texts = _kept(self, workload)
         for known, text in zip(levels, texts, strict=True):
-            for what, most, needed in (
+            asked = [
                 ("processors", known[:, MOST_CPUS], workload.processors),
                 ("GPUs", known[:, MOST_GPUS], known[:, GPUS]),
-            ):
+            ]
+            if self.counts_minutes:
+                minutes = -(-workload.processors * workload.requested_time // 60)
+                asked.append(("processor minutes", known[:, MOST_MINUTES], minutes))
+            for what, most, needed in asked:
                 beyond = np.flatnonzero((most >= 0) & (needed > most))
                 if len(beyond):
                     row = int(beyond[0])
@@ -92,7 +115,10 @@ class LimitingEvent(Event):
                         f"wait for ever ({len(beyond)} such jobs)"
                     )
         none: IntTable = np.empty((len(workload), 0), dtype=np.int64)
-        return np.concatenate([none, *levels], axis=1)
+        of_minutes = [known[:, MOST_MINUTES:] for known in levels if self.counts_minutes]
+        return np.concatenate(
+            [none, *(known[:, :N_KNOWN] for known in levels), *of_minutes], axis=1
+        )
 
     def numbers(self, workload: Workload) -> Sequence[int]:
         """Return the number of groups, and of levels."""
@@ -136,6 +162,7 @@ class Limit(LimitingEvent):
     gpus: int | None = None  # their GPUs at most, likewise, on a machine of nodes
     # Jobs that wait or run at most; a further one waits until one of them ends.
     submitted: int | None = None
+    minutes: int | None = None  # processor minutes that running jobs may still need, by requests
     name: str = ""  # whom alone it holds for, by name; "" = each
     user: str = ""  # whose jobs alone it counts, by name; "" = anybody's. So are the other four
     account: str = ""
@@ -154,7 +181,7 @@ class Limit(LimitingEvent):
                 raise PolicyError(f"event 'limit': {key} must be whole, at least 1, got {given!r}")
         if self.per != "array" and all(getattr(self, key) is None for key in COUNTED):
             raise PolicyError(
-                "event 'limit': state jobs, cpus, gpus or submitted, as in per=user,jobs=4"
+                "event 'limit': state jobs, cpus, gpus, submitted or minutes, as in per=user,jobs=4"
             )
         for key in ("name", *SCOPES):
             object.__setattr__(self, key, str(getattr(self, key)))
@@ -196,7 +223,7 @@ class Limit(LimitingEvent):
                 numbered, alike = names(scope)
                 counts &= alike == numbered.get(getattr(self, scope), -1)
         rows = np.flatnonzero(counts)
-        known: IntTable = np.full((len(rows), N_KNOWN), -1)
+        known: IntTable = np.full((len(rows), N_KNOWN + 1), -1)
         grouped = np.unique(of_job[rows], return_inverse=True)[1]
         known[:, GROUP] = 0 if self.below else grouped
         known[:, GPUS] = 0
@@ -227,7 +254,7 @@ def _known_at(
     """Return what each level knows of each job."""
     tables, texts, first = [], [], 0
     for level in levels:
-        table: IntTable = np.full((len(workload), N_KNOWN), -1)
+        table: IntTable = np.full((len(workload), N_KNOWN + 1), -1)
         text: NDArray[Any] = np.full(len(workload), "", dtype=object)
         for limit in level:
             rows, known = limit.known(workload, names)

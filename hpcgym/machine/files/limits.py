@@ -19,14 +19,17 @@ from hpcgym.machine.files.records import NO_LIMIT, count_of, text_of
 
 COMMANDS = "sacctmgr show assoc tree -P; sacctmgr show qos -P"
 
-JOBS, SUBMITTED, TRES = "jobs", "submitted", "tres"
-OF_TRES = {"cpu": "cpus", "gres/gpu": "gpus"}
+JOBS, SUBMITTED, TRES, RUN_MINUTES = "jobs", "submitted", "tres", "minutes"
+RESOURCES = {TRES: {"cpu": "cpus", "gres/gpu": "gpus"}, RUN_MINUTES: {"cpu": "minutes"}}
 """What of a list of resources is a limit here, and its name."""
 
-GROUP = {"GrpJobs": JOBS, "GrpSubmit": SUBMITTED, "GrpTRES": TRES}
+GROUP = {"GrpJobs": JOBS, "GrpSubmit": SUBMITTED, "GrpTRES": TRES, "GrpTRESRunMins": RUN_MINUTES}
 ALONE = {"MaxJobs": JOBS, "MaxSubmit": SUBMITTED}
-PER_USER = {"MaxJobsPU": JOBS, "MaxSubmitPU": SUBMITTED, "MaxTRESPU": TRES}
-PER_ACCOUNT = {"MaxJobsPA": JOBS, "MaxSubmitPA": SUBMITTED, "MaxTRESPA": TRES}
+PER_USER, PER_ACCOUNT = (
+    {f"MaxJobs{of}": JOBS, f"MaxSubmit{of}": SUBMITTED, f"MaxTRES{of}": TRES}
+    | {f"MaxTRESRunMins{of}": RUN_MINUTES}
+    for of in ("PU", "PA")
+)
 """Fields, and what they limit."""
 
 KINDS = {"group": GROUP, "alone": ALONE, "user": PER_USER, "account": PER_ACCOUNT}
@@ -132,7 +135,7 @@ def _limits(cells: dict[str, str], path: str | Path, line: int) -> dict[str, dic
                 f"hangs on it. Read are {', '.join(OF_FIELD)}"
             )
         kind, what = OF_FIELD[field]
-        stated = _resources(value, where) if what == TRES else {what: value}
+        stated = _resources(value, where, RESOURCES[what]) if what in RESOURCES else {what: value}
         for key, text in stated.items():
             if not text.startswith("-") and text not in NO_LIMIT:
                 limits[kind][key] = read_cell(count_of, text, where)
@@ -141,14 +144,14 @@ def _limits(cells: dict[str, str], path: str | Path, line: int) -> dict[str, dic
     return limits
 
 
-def _resources(value: str, where: str) -> dict[str, str]:
+def _resources(value: str, where: str, known: dict[str, str]) -> dict[str, str]:
     parts = dict(part.partition("=")[::2] for part in value.split(","))
     for name in parts:
-        if name not in OF_TRES:
+        if name not in known:
             raise MachineError(
-                f"{where} has {name!r}, which is not modelled; allowed: {', '.join(OF_TRES)}"
+                f"{where} has {name!r}, which is not modelled; allowed: {', '.join(known)}"
             )
-    return {OF_TRES[name]: text for name, text in parts.items()}
+    return {known[name]: text for name, text in parts.items()}
 
 
 def _refuse_twice(rows: Iterable[_Row]) -> None:
