@@ -39,9 +39,10 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
     return document(
         (
             "# Carastan-Santos 2019, rerun",
-            _what_was_run(rerun, command, seconds),
             "## Findings",
             _view(rerun),
+            "## Method",
+            _what_was_run(rerun, command, seconds),
             "## Claims",
             f"{BY_CASES} {BY_NUMBER}",
             claims_table(readings),

@@ -34,9 +34,10 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
     return document(
         (
             "# Lawson, Smirni, Puiu 2002, rerun",
-            _what_was_run(rerun, command, seconds),
             "## Findings",
             _view(rerun),
+            "## Method",
+            _what_was_run(rerun, command, seconds),
             "## Claims",
             BY_CASES,
             claims_table(readings),
@@ -62,7 +63,7 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
     n_jobs = rerun.runs["n_jobs"].sum() / 1e6
     return prose(
         f"""
-        [The paper](../references.md) of 2002 sorts jobs by estimate into several queues.
+        [The paper](../references.md) sorts jobs by estimate into several queues.
 
         Written by `{command}`, which took {seconds:.0f} s on one core: {len(rerun.runs)}
         simulations of {n_jobs:.1f} million jobs.

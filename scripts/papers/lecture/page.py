@@ -38,9 +38,10 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
     return document(
         (
             "# The lecture on batch scheduling, rerun",
-            _what_was_run(rerun, command, seconds),
             "## Findings",
             _view(rerun),
+            "## Method",
+            _what_was_run(rerun, command, seconds),
             "## Worked examples",
             _examples(),
             "## Claims",
@@ -60,7 +61,7 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
     n_jobs = rerun.runs["n_jobs"].sum() / 1e6
     return prose(
         f"""
-        What do users' estimates do to backfilling? [The slides](../references.md) have two tables.
+        [The slides](../references.md) have two tables.
 
         Written by `{command}`, which took {seconds:.0f} s: {len(rerun.runs):,} simulations of
         {n_jobs:.1f} million jobs.

@@ -49,10 +49,11 @@ def page(rerun: Rerun, command: str, picture: str) -> str:
     return document(
         (
             "# Contiguity and locality in backfilling, rerun",
-            _what_was_run(rerun, command),
-            f"![Makespans of every run by variant, with their linear trends]({picture})",
             "## Findings",
             _view(rerun),
+            "## Method",
+            _what_was_run(rerun, command),
+            f"![Makespans of every run by variant, with their linear trends]({picture})",
             "## Claims",
             _how_claims_are_judged(),
             claims_table({"here": claims(rerun)}),

@@ -39,9 +39,10 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
     return document(
         (
             "# RLScheduler's table, rerun",
-            _what_was_run(rerun, command, seconds),
             "## Findings",
             _view(rerun),
+            "## Method",
+            _what_was_run(rerun, command, seconds),
             "## The table",
             _differences(rerun),
             "## Trained under its rules",
@@ -66,7 +67,7 @@ def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
     """Say what was run."""
     return prose(
         f"""
-        [Zhang et al. 2020](../references.md); the figures are those of the README of their code.
+        [Zhang et al. 2020](../references.md); the figures are of their code's README.
 
         Written by `{command}`, which took {seconds:.0f} s: {len(rerun.runs):,} simulations of
         {theirs.LENGTH:,} jobs each.

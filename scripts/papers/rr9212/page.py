@@ -40,12 +40,13 @@ def page(tables: Tables, search: Search, command: str, picture: str) -> str:
     return document(
         (
             "# RR-9212, rerun",
-            _what_was_run(tables, search, command),
-            f"![Sums of the report, ours over the printed ones, in both readings]({picture})",
             "## Findings",
             _view(tables, search),
             _parts(tables),
             _rest(tables, search),
+            "## Method",
+            _what_was_run(tables, search, command),
+            f"![Sums of the report, ours over the printed ones, in both readings]({picture})",
             "## Claims",
             f"{BY_CASES} {BY_NUMBER}",
             claims_table({name: claims(tables, search, name) for name in SHOWN}),
