@@ -128,7 +128,7 @@ def _judged(log: Mapping[str, Any]) -> str:
     if not log.get("n_judged"):
         return ""
     return (
-        f"All waits here are those of the second half: {number(log['n_judged'])} jobs, "
+        f"All waits are of the second: {number(log['n_judged'])} jobs, "
         f"from {date(log.get('split'), log.get('utc', False))}. "
     )
 
