@@ -715,7 +715,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 def test_the_package_stays_within_its_limit_of_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 73_316
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 73_325
 
 
 def test_the_house_plan_names_every_room():

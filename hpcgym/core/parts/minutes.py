@@ -38,6 +38,15 @@ class MinutesSim(LimitSim):
     group_lets_in: IntVector = empty("shares")  # of each event when minutes let a job in next, s
 
 
+@kernel
+def begin_counting(jobs: Jobs, sim: MinutesSim) -> None:
+    """Give the groups of the limit that is asked their places, where nothing is needed yet."""
+    first = sim.group_places
+    begin(jobs, sim)
+    for at in range(first, sim.group_places):
+        sim.group_until[at] = sim.group_outruns[at] = 0
+
+
 @kernel(inlined=True)
 def most_minutes(jobs: Jobs, sim: MinutesSim, job: int, level: int) -> int:
     """Return the minutes that a level of the limit that is asked allows a job, -1 = any."""
@@ -137,7 +146,7 @@ def work(jobs: Jobs, sim: MinutesSim, task: int, argument: int) -> int:
         count_everywhere(jobs, sim, task, argument)
     elif task == s.NEXT_INSTANT:
         if sim.limits_begun <= sim.event:  # events are asked in turn
-            begin(jobs, sim)
+            begin_counting(jobs, sim)
         return next_let_in(jobs, sim)
     elif task == s.ON_INSTANT:
         return lets_in_now(jobs, sim)
