@@ -129,7 +129,6 @@ def sweeps(draw):
     return workload_of([(*row, -1) for row in rows], 10)
 
 
-@pytest.mark.long
 @hypothesis.settings(max_examples=20)
 @given(workload=sweeps(), order=st.sampled_from((None, "SAF")))
 def test_wide_jobs_are_those_that_do_not_fit_before_the_sweep(workload, order):

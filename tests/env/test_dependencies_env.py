@@ -200,7 +200,6 @@ def test_at_a_time_limit_the_jobs_that_wait_count_as_if_they_started_then(rows, 
     assert info["mean_wait_time"] == pytest.approx(counted.mean())
 
 
-@pytest.mark.long
 @settings(max_examples=8, phases=(Phase.generate,))  # uncompiled, to shrink takes minutes
 @given(
     tables_=st.lists(conditional_tables(), min_size=2, max_size=2),

@@ -175,7 +175,6 @@ def test_a_whole_run_ends_its_jobs_when_simgrid_does(
 # --- Against the reference ------------------------------------------------------------------------
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("sharing", SHARING)
 @given(seed=seeds, number=st.integers(0, len(PLATFORMS) - 1))
 def test_rates_are_those_of_the_reference(sharing: str, seed: int, number: int) -> None:
@@ -210,7 +209,6 @@ def test_hosts_of_a_hole_are_those_of_the_reference(seed: int, variant: str) -> 
             assert hosts_of(np.array(taken, dtype=np.uint64)) == expected
 
 
-@pytest.mark.long
 @given(
     seed=seeds,
     variant=st.sampled_from(list(engine.VARIANTS)),

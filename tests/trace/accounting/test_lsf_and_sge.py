@@ -292,7 +292,6 @@ def lsf_jobs(draw: st.DrawFn) -> dict[str, Any]:
     return job
 
 
-@pytest.mark.long
 @given(st.lists(lsf_jobs(), min_size=1, max_size=4), st.booleans(), st.booleans())
 def test_drawn_jobs_come_back_from_lsf(
     tmp_path_factory: pytest.TempPathFactory,

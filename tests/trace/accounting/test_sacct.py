@@ -162,7 +162,6 @@ def test_every_job_of_json_is_read_whatever_form_its_numbers_have(
     check(path, rows)
 
 
-@pytest.mark.long
 @given(rows_of_sacct(), st.permutations(["User", "NCPUS", "AllocTRES", "Eligible"]))
 def test_a_delimiter_that_resources_hold_is_told_from_one_between_fields(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, str]], last: list[str]
@@ -390,7 +389,6 @@ ODD = [
 ]
 
 
-@pytest.mark.long
 @given(st.lists(st.dictionaries(st.sampled_from(FIELDS), st.sampled_from(ODD)), max_size=4))
 def test_whatever_stands_in_a_row_it_is_a_run_or_counted(
     tmp_path_factory: pytest.TempPathFactory, changes: list[dict[str, str]]
