@@ -15,7 +15,6 @@ import pandas as pd
 
 from hpcgym.base.errors import HpcgymError
 from hpcgym.base.output import make_folder
-from hpcgym.base.text_table import machine_text
 from hpcgym.evaluation import Evaluation
 from hpcgym.evaluation.aggregate import aggregate_logs
 from hpcgym.evaluation.pictures.style import save
@@ -51,7 +50,7 @@ def main() -> int:
         if "classes" in options.parts:
             agents = ("SMITH-REG", ladder.GUARDED, ladder.OPEN, ladder.HEADLINE)
             for name, table in ladder.class_tables(logs, agents, options.replicas):
-                print_and_keep(name, table, folder)
+                Tables(folder).show(name, table, name)
     except HpcgymError as error:
         sys.exit(f"ladder: {error}")
     return 0
@@ -67,7 +66,7 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
     summary.to_csv(folder / "summary.csv", index=False)
     for scenario in ("all logs", *logs, *beside):
         show(summary, scenario, folder)
-    print_and_keep("steps", ladder.steps(every[: len(logs)]), folder)
+    Tables(folder).show("steps", ladder.steps(every[: len(logs)]), "steps")
     curve = [ladder.saf_under(one) for one in ladder.THRESHOLDS_S]
     curve.insert(3, "SAF")
     named = {name: name.removeprefix("SAF, ") for name in curve}
@@ -100,20 +99,15 @@ def show(summary: pd.DataFrame, scenario: str, folder: Path) -> None:
         | {"ratio": [ladder.cell(*ratio) for ratio in rows[[*RATIO]].itertuples(index=False)]}
         | {name: list(map(ratio_text, rows[name])) for name in RATIOS}
     )
-    print_and_keep(scenario, table, folder)
+    Tables(folder).show(scenario, table, scenario)
 
 
 def show_weeks(logs: list[Evaluation], agent: str, folder: Path) -> None:
     """Print by weight of the weeks, and the weeks that cost an agent most."""
-    print_and_keep(f"{agent} by weight", ladder.by_weight(logs, agent), folder)
     lost = pd.concat([ladder.lost_weeks(log, agent, 3) for log in logs])
-    print_and_keep(f"{agent}, lost", lost, folder)
-
-
-def print_and_keep(title: str, table: pd.DataFrame, folder: Path) -> None:
-    """Print a table as CSV, and write it under its title."""
-    print(f"\n{title}\n\n{machine_text(table, 'csv')}", flush=True)
-    Tables(folder).write(title, table)
+    tables = {f"{agent} by weight": ladder.by_weight(logs, agent), f"{agent}, lost": lost}
+    for title, table in tables.items():
+        Tables(folder).show(title, table, title)
 
 
 if __name__ == "__main__":

@@ -327,12 +327,16 @@ class Machine:
         so the instant is handled again.
         """
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
-            self.come_to(t)
-            while self.next_end() == t:
-                self.complete()
-            while self.next_submission() == t:
-                self.submit()
-            self.schedule(t)
+            self.handle(int(t))
+
+    def handle(self, t: int) -> None:
+        """Handle the events of an instant, then make a pass."""
+        self.come_to(t)
+        while self.next_end() == t:
+            self.complete()
+        while self.next_submission() == t:
+            self.submit()
+        self.schedule(t)
 
     def free_by_estimate(self, t: int) -> None:
         """With `pyss` semantics count every job as free whose estimated end has come.

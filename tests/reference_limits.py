@@ -123,12 +123,7 @@ class LimitedMachine(reference.Machine):
         """Handle the events of an instant, then make one pass; minutes have instants, too."""
         while (event := min(self.next_submission(), self.next_end())) < math.inf:
             t = int(min(event, self.next_let_in()))
-            self.come_to(t)
-            while self.next_end() == t:
-                self.complete()
-            while self.next_submission() == t:
-                self.submit()
-            self.schedule(t)
+            self.handle(t)
 
     def beyond(self, j: int) -> bool:
         """Tell whether a job would go beyond a limit if it started now."""

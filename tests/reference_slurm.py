@@ -110,12 +110,7 @@ class SlurmMachine(reference.Machine):
         while (event := min(self.next_submission(), self.next_end())) < math.inf or self.waiting():
             t = int(min(event, self.next_cycle()))
             self.n_made_alone += t < event
-            self.come_to(t)
-            while self.next_end() == t:
-                self.complete()
-            while self.next_submission() == t:
-                self.submit()
-            self.schedule(t)
+            self.handle(t)
 
     def waiting(self) -> int:
         """Return how many jobs wait."""
