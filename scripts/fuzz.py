@@ -4,7 +4,7 @@
     python scripts/fuzz.py reader scheduler --minutes 5
     python scripts/fuzz.py files --seed 7
 
-The tests are those of `tests/fuzz/`, which the everyday check runs on a few fixed cases. Here each
+The tests are those that the everyday check runs on a few fixed cases, see `SUBJECTS`. Here each
 round of each subject has another seed and many cases. A failing case is made as small as can be,
 printed, and written to the folder. To keep it as a test, paste its arguments as `@example(...)`
 above the `@given` of the test that is named: it then runs in every check, before any drawn case.
@@ -22,7 +22,16 @@ from hpcgym.base.output import make_folder
 from hpcgym.base.progress import shown, steps
 
 ROOT = Path(__file__).parents[1]
-SUBJECTS = ("reader", "scheduler", "environment", "files")
+SUBJECTS = {
+    "reader": ["fuzz/test_fuzz_reader.py"],
+    "scheduler": [
+        "core/test_every_mode.py::test_every_drawn_job_starts_as_the_reference_says",
+        "core/test_nodes_parity.py::test_the_same_jobs_are_refused",
+        "schedule/test_gang.py::test_gangs_start_and_end_as_second_by_second",
+    ],
+    "environment": ["fuzz/test_fuzz_environment.py"],
+    "files": ["fuzz/test_fuzz_files.py"],
+}
 
 
 def main() -> int:
@@ -60,10 +69,10 @@ def holds(subject: str, options: argparse.Namespace, folder: Path) -> bool:
 
 def round_of(subject: str, seed: int) -> "subprocess.CompletedProcess[str]":
     """Run the tests of a subject with a seed."""
-    test = f"tests/fuzz/test_fuzz_{subject}.py"
+    tests = [f"tests/{name}" for name in SUBJECTS[subject]]
     options = ["-q", "-x", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, test],
+        [sys.executable, "-m", "pytest", *options, *tests],
         cwd=ROOT,
         env=os.environ | {"HYPOTHESIS_PROFILE": "fuzz"},
         stdout=subprocess.PIPE,

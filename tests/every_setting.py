@@ -14,10 +14,18 @@ import nodes_of_kernels
 from drawn_lives import orders
 from drawn_machines import draw_case
 from fair_share_cases import limited
-from hpcgym.core.constants import N_NETWORK
-from hpcgym.core.index_policy import index_policy
 from hpcgym.core.workload import Workload
-from strategies import busy_workloads, one_of, policies, settings_for, workloads
+from strategies import (
+    busy_workloads,
+    capped,
+    indexes,
+    multi_queues,
+    one_of,
+    policies,
+    settings_for,
+    slurms,
+    workloads,
+)
 
 RESERVING = (
     "conservative",
@@ -59,6 +67,13 @@ MODES = (
     "committed:fill=before",
 )
 """All modes, with bounds and delays among the times that are drawn."""
+
+EVERY_MODE = {mode: st.just(mode) for mode in ("none", "easy", *MODES)} | {
+    "drawn queues": multi_queues(),
+    "drawn cycles": slurms,
+    "drawn caps and costs": capped(),
+}
+"""Strategies of texts: each mode as it is, and those of many numbers with any of them."""
 
 
 class Case(NamedTuple):
@@ -153,11 +168,7 @@ def with_shares(draw):
 @st.composite
 def with_records(draw):
     """Draw jobs in orders by what users' jobs have run, by records, regression or a network."""
-    weights = draw(st.lists(one_of((-1.0, 0.0, 0.5, 1.0, 2.0)), min_size=6, max_size=6))
-    generator = np.random.default_rng(draw(st.integers(0, 99)))
-    network = generator.uniform(-0.5, 0.5, N_NETWORK) if any(weights[4:]) else None
-    named = one_of(("SMITH-HISTORY", "SMITH-REG", "SAF-RECENT", "SMITH-URGENT"))
-    order = draw(named | st.just(index_policy(weights, network)))
+    order = draw(indexes())
     mode = draw(one_of(("none", "easy", "conservative:compress=shift", "depth:k=2")))
     return Case(draw(jobs), draw(further) | {"policy": order, "backfill": mode})
 

@@ -9,6 +9,7 @@ belongs together is drawn at once, as a row of a table: each draw takes longer t
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -18,10 +19,15 @@ import numpy as np
 from hypothesis import strategies as st
 
 import reference
+import reference_index
 from engines import workload_of
-from hpcgym.core.backfill import as_backfill
+from hpcgym.core.backfill import Easy, as_backfill
+from hpcgym.core.constants import MOST_CLASSES, N_NETWORK
 from hpcgym.core.history import RING_JOBS, history_of
+from hpcgym.core.index_policy import TERMS, index_policy, urgent_policy
+from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.workload import Workload
+from reference_prediction import CORRECTIONS
 
 GAPS_S = (0, 0, 0, 1, 1, 2, 3, 5, 10, 40)
 RUN_TIMES_S = (0, 0, 1, 1, 2, 3, 5, 5, 10, 11, 20, 60)
@@ -35,6 +41,28 @@ backfill_orders = st.none() | policies
 
 one_of = cache(st.sampled_from)
 """Like `sampled_from`, for a tuple of whole numbers, None or texts; True would be taken for 1."""
+
+SHORT_URGENCY = urgent_policy(3, after=30, within=60, widest=0.8, crowding=0.4, name="SHORT")
+"""Urgency within waits as they are drawn."""
+
+
+def network_of(seed: int) -> np.ndarray:
+    """Return random parameters of a network."""
+    return np.random.default_rng(seed).uniform(-0.5, 0.5, N_NETWORK)
+
+
+@st.composite
+def indexes(draw: st.DrawFn) -> Any:
+    """Draw an index policy: by name, urgent, by weights, or by weights and a network."""
+    if draw(st.booleans()):
+        named = (*reference_index.RULES, "SMITH-URGENT", SHORT_URGENCY)
+        return draw(st.sampled_from(named))
+    weights = np.array(draw(st.tuples(*[st.sampled_from((-1.5, -1, 0, 0.3, 1, 2))] * len(TERMS))))
+    weights[draw(st.sampled_from((4, 6, 9))) :] = 0
+    if draw(st.booleans()):
+        return index_policy(weights, network_of(draw(st.integers(0, 99))))
+    weights[4:6] = 0
+    return index_policy(weights)
 
 
 as_it_runs = (0,) * len(REQUESTED_TIMES_S)  # requests of rather many jobs
@@ -215,3 +243,65 @@ def busy_workloads(draw):
     past = [(*row, -1) for row in draw(busy_pasts)]
     columns = np.array(past, dtype=np.int64).reshape(-1, 5).T
     return replace(workload, history=history_of(np.unique(workload.user), *columns))
+
+
+# --- Modes and predictions ------------------------------------------------------------------------
+
+
+@st.composite
+def multi_queues(draw: st.DrawFn) -> str:
+    """Draw a mode with several queues, among the times of drawn jobs."""
+    bounds = sorted(draw(st.sets(st.sampled_from((1, 2, 3, 5, 10, 11, 20, 60)), min_size=1)))
+    text = f"multi-queue:bounds={'/'.join(map(str, bounds[: MOST_CLASSES - 1]))}"
+    delay = draw(st.sampled_from((0, 1, 2, 7, 30)))
+    if delay == 0:
+        return text
+    batch, tolerance = draw(st.integers(1, 6)), draw(st.sampled_from((0, 0.25, 0.6)))
+    delta1 = draw(st.sampled_from(("none", "printed")))
+    return f"{text},delay={delay},batch={batch},tolerance={tolerance},delta1={delta1}"
+
+
+slurms = st.builds(
+    "slurm:max_job_test={},max_job_user={},window={},resolution={},interval={}".format,
+    one_of((1, 2, 3, 5, 500)),
+    one_of((1, 1, 2, 500)),
+    one_of((1, 1, 2, 1440)),
+    one_of((1, 2, 7, 10, 60, 1000)),
+    one_of((1, 2, 5, 30, 500)),
+)
+
+
+@st.composite
+def capped(draw: st.DrawFn) -> str:
+    """Draw a mode with a cap, costs and benefits, or both."""
+    cap = draw(st.sampled_from((0, 0.2, 0.5, 0.7, 0.97, math.inf)))
+    long = draw(st.sampled_from((0, 8, 30, 60, 120.5))) if cap < math.inf else 7200
+    about: dict[str, Any] = {"overdue": draw(st.sampled_from(("guarded", "open")))}
+    if cap < math.inf:
+        about["by"] = draw(st.sampled_from(("expectation", "request")))
+        about["widest"] = draw(st.sampled_from((math.inf, math.inf, 0.5)))
+        about["pressed"] = draw(st.sampled_from((0, 0, 0.5)))
+        if draw(st.booleans()):
+            return str(Easy(cap, long, **about))
+    kappa = draw(st.sampled_from((0, 0.05, 0.25, 1, 4)))
+    return str(CostBenefit(cap, long, **about, kappa=kappa))
+
+
+def longest(requested_time: int, processors: int, completed: Any) -> int:
+    """Predict the user's longest known run time, or a quarter of the request if none is known."""
+    return int(max([p for p, _ in completed], default=requested_time // 4)) + 1
+
+
+PREDICTORS = ("requested", "exact", "doubled", "recent", "f-model:f=2,seed=7", longest)
+
+
+@st.composite
+def predicted(draw: st.DrawFn, settings: dict[str, Any]) -> dict[str, Any]:
+    """Draw how run times are predicted and corrected, beside settings that allow it."""
+    estimates = draw(st.just(settings["estimates"]) | st.sampled_from(PREDICTORS))
+    correction, events = draw(st.sampled_from(CORRECTIONS)), settings["event_semantics"]
+    may_fall_short = estimates in ("recent", longest)
+    if correction == "none" and may_fall_short and events == "pyss":
+        events = "one-by-one"
+    changed = {"estimates": estimates, "correction": correction, "event_semantics": events}
+    return settings | changed

@@ -35,7 +35,7 @@ def test_it_runs_lint_types_and_few_cases_of_all_tests_that_are_not_long() -> No
 
 def test_every_mode_is_drawn_in_it() -> None:
     above = decorators(TESTS / "core" / "test_every_mode.py")[DRAWN]
-    assert "parametrize('mode', MODES)" in above
+    assert "parametrize('mode', EVERY_MODE)" in above
     assert "given(" in above
 
 

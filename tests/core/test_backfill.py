@@ -12,7 +12,13 @@ from hpcgym.base.errors import HpcgymError, PolicyError, ScenarioError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, Easy, NoBackfill, as_backfill
 from hpcgym.core.parts.conservative import Conservative
+from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.parts.depth import Depth
+from hpcgym.core.parts.look_ahead import LookAhead
+from hpcgym.core.parts.multi_queue import MultiQueue
+from hpcgym.core.parts.relaxed import Relaxed
+from hpcgym.core.parts.slack import Slack
+from hpcgym.core.parts.trials import Trial
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.env.scenario.spec import SchedulerSpec
@@ -26,6 +32,31 @@ MODES = {
     "depth:k=1": Depth(1),
     "depth:k=12": Depth(12),
     "depth:k=inf": Depth(math.inf),
+    "look-ahead": LookAhead(),
+    "look-ahead:window=7": LookAhead(7),
+    "look-ahead:window=inf": LookAhead(math.inf),
+    "relaxed": Relaxed(1.0),
+    "relaxed:omega=0": Relaxed(0),
+    "relaxed:omega=0.25": Relaxed(0.25),
+    "relaxed:omega=inf": Relaxed(math.inf),
+    "slack:c=0": Slack(0),
+    "slack:c=1.5": Slack(1.5),
+    "multi-queue": MultiQueue(),
+    "multi-queue:bounds=60": MultiQueue((60,)),
+    "multi-queue:bounds=60/3600": MultiQueue((60, 3600)),
+    "multi-queue:delay=2500": MultiQueue(delay=2500),
+    "multi-queue:bounds=60/3600,delay=1,batch=10,tolerance=0.5,delta1=printed": MultiQueue(
+        (60, 3600), 1, 10, 0.5, "printed"
+    ),
+    "easy:cap=0.97": Easy(cap=0.97, long=7200),
+    "easy:cap=0.5,long=60,overdue=open": Easy(0.5, 60, "open"),
+    "cost-benefit": CostBenefit(),
+    "cost-benefit:kappa=0": CostBenefit(kappa=0),
+    "cost-benefit:cap=0.97,long=3600,kappa=0.5": CostBenefit(0.97, 3600, kappa=0.5),
+    "easy+trial": Easy(trial=Trial()),
+    "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25": CostBenefit(
+        0.97, widest=0.2, trial=Trial(young=1800, victim=0.25)
+    ),
 }
 
 
@@ -45,7 +76,13 @@ def test_text_and_object_say_the_same_everywhere(text: str, mode: Backfill) -> N
 
 @pytest.mark.parametrize(
     ("text", "short"),
-    [("conservative:compress=rebuild", "conservative"), ("depth:k=2.0", "depth:k=2")],
+    [
+        ("conservative:compress=rebuild", "conservative"),
+        ("depth:k=2.0", "depth:k=2"),
+        ("multi-queue:bounds=100/1000/10000,delay=0", "multi-queue"),
+        ("easy:cap=0.97,long=7200", "easy:cap=0.97"),
+        ("cost-benefit:kappa=0.25,cap=0.97,long=7200", "cost-benefit:cap=0.97"),
+    ],
 )
 def test_settings_keep_the_shortest_text(text: str, short: str) -> None:
     assert str(SchedulerSettings(backfill=text).backfill) == short
@@ -74,6 +111,54 @@ def test_settings_keep_the_shortest_text(text: str, short: str) -> None:
         ("easy:k=1", "unknown parameter of backfill 'easy' 'k'"),
         ("conservative:compress=shfit", "unknown compress 'shfit'; did you mean 'shift'"),
         ("conservative:compres=shift", "did you mean 'compress'"),
+        ("lookahead", "did you mean 'look-ahead'"),
+        ("look-ahead:window=0", "window must be a whole number >= 1 or inf, got 0"),
+        ("look-ahead:window=2.5", "got 2.5"),
+        ("look-ahead:windows=2", "did you mean 'window'"),
+        ("relaxed:omega=-1", "omega must be a number from 0 to 1000 or inf, got -1"),
+        ("relaxed:omega=1001", "got 1001"),
+        ("relaxed:omega=nan", "got nan"),
+        ("slack", "backfill 'slack' needs c: 'slack:c=...'"),
+        ("slack:c=inf", "c must be a number from 0 to 1000, got inf"),
+        ("slack:c=x", "got 'x'"),
+        ("multi-queue:bounds=100/10", "bounds must be 1 to 7 whole numbers of seconds >= 1, asc"),
+        ("multi-queue:bounds=0/10", "got (0, 10)"),
+        ("multi-queue:bounds=1/2/3/4/5/6/7/8", "got (1, 2, 3, 4, 5, 6, 7, 8)"),
+        ("multi-queue:bounds=ten", "got 'ten'"),
+        ("multi-queue:delay=-1", "delay must be a whole number >= 0, got -1"),
+        ("multi-queue:delay=2500,batch=0", "batch must be a whole number >= 1, got 0"),
+        ("multi-queue:delay=2500,tolerance=nan", "tolerance must be a number >= 0, got nan"),
+        ("multi-queue:delay=2500,delta1=print", "unknown delta1 'print'; did you mean 'printed'"),
+        ("multi-queue:batch=50", "batch says how a delay adapts; it needs delay too"),
+        ("multi-queue:bound=100", "did you mean 'bounds'"),
+        ("easy:cap=-1", "cap must be a share of the machine >= 0 or inf, got -1"),
+        ("easy:cap=most", "got 'most'"),
+        ("easy:cap=nan", "got nan"),
+        ("easy:long=60", "long is about a cap; it needs cap too, as in cap=0.97"),
+        ("easy:overdue=open", "overdue is about a cap"),
+        ("easy:cap=1,long=-1", "long must be seconds >= 0, got -1"),
+        ("easy:cap=1,overdue=opne", "unknown overdue 'opne'; did you mean 'open'"),
+        ("easy:by=request", "by is about a cap"),
+        ("easy:cap=0.9,by=requests", "request"),
+        ("cost-benefit:kapa=1", "did you mean 'kappa'"),
+        ("cost-benefit:kappa=-1", "kappa must be >= 0, got -1"),
+        ("cost-benefit:kappa=inf", "got inf"),
+        ("cost-benefit:long=60", "it needs cap too"),
+        ("cost-benefits", "did you mean 'cost-benefit'"),
+        ("slurm:max_job_test=0", "max_job_test must be a whole number >= 1 or inf, got 0"),
+        ("slurm:max_job_user=1.5", "max_job_user must be a whole number >= 1 or inf"),
+        ("slurm:window=0", "window must be whole minutes >= 1 or inf"),
+        ("slurm:resolution=inf", "resolution must be whole seconds >= 1"),
+        ("slurm:interval=-1", "interval must be whole seconds >= 1, got -1"),
+        ("slurm:bf_interval=1", "did you mean 'interval'"),
+        ("easy+trail", "trial"),
+        ("easy+trial:limits=3", "limit"),
+        ("easy+trial:kills=0", "kills"),
+        ("easy+trial:share=2", "share"),
+        ("easy+trial:limit=0.5", "limit"),
+        ("depth:k=2+trial", "easy and cost-benefit"),
+        ("slurm+trial", "easy and cost-benefit"),
+        ("easy:trial=3", "trial"),
     ],
 )
 def test_what_is_misspelt_is_refused_with_what_is_allowed(mode: object, message: str) -> None:
@@ -90,9 +175,13 @@ def test_objects_refuse_the_same_values() -> None:
             Depth(k)  # type: ignore[arg-type]
     with pytest.raises(PolicyError, match="did you mean 'shift'"):
         Conservative("shft")
+    with pytest.raises(PolicyError, match=r"Trial or None, got 'limit=5'"):
+        Easy(trial="limit=5")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("mode", ["none", "conservative", "conservative:compress=shift"])
+@pytest.mark.parametrize(
+    "mode", ["none", "conservative", "conservative:compress=shift", "look-ahead", "slack:c=1"]
+)
 def test_backfill_order_is_refused_where_candidates_have_none(mode: str) -> None:
     message = f"got backfill '{mode}', which takes none; these do: easy, depth"
     with pytest.raises(PolicyError, match=message):

@@ -7,11 +7,25 @@ from hypothesis import settings as drawing
 from hypothesis import strategies as st
 
 import hpcgym
-from engines import check_copies_go_on_alike, first_difference, simulator_of, starts_again
-from every_setting import MODES, SETTINGS
+from engines import (
+    by_package,
+    check_copies_go_on_alike,
+    first_difference,
+    simulator_of,
+    starts_again,
+)
+from every_setting import EVERY_MODE, SETTINGS
+from fuzzing import many
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
-from strategies import policies, settings_for, workloads
+from strategies import (
+    busy_workloads,
+    indexes,
+    policies,
+    predicted,
+    settings_for,
+    workloads,
+)
 
 KINDS = (
     "conservative",
@@ -29,15 +43,40 @@ KINDS = (
 """A mode of each kind, with bounds and delays among the times that are drawn."""
 
 
-few_or_crowded = workloads() | workloads(max_jobs=60)
+jobs = workloads() | workloads(max_jobs=60) | busy_workloads()
+orders = policies | indexes()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", EVERY_MODE)
+@many(2)
 @given(data=st.data())
 def test_every_drawn_job_starts_as_the_reference_says(mode, data):
-    workload = data.draw(few_or_crowded)
-    settings = data.draw(settings_for(workload, mode))
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
+    """Under any order, where run times are as estimated, or predicted and corrected."""
+    workload = data.draw(jobs)
+    settings = data.draw(settings_for(workload, data.draw(EVERY_MODE[mode])))
+    if data.draw(st.booleans()):
+        settings = data.draw(predicted(settings))
+    assert not first_difference(workload, policy=data.draw(orders), **settings)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "depth:k=1",
+        "relaxed:omega=0",
+        "multi-queue:bounds=1000000",
+        "easy:cap=3,long=0",
+        "cost-benefit:kappa=0",
+        "cost-benefit:kappa=0,overdue=open",
+    ],
+)
+@given(data=st.data())
+def test_modes_of_which_numbers_leave_easy_alone_are_easy(mode, data):
+    workload, policy = data.draw(jobs), data.draw(orders)
+    settings = data.draw(settings_for(workload, mode)) | {"policy": policy}
+    assert by_package(workload, **settings) == by_package(
+        workload, **settings | {"backfill": "easy"}
+    )
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
@@ -120,12 +159,13 @@ def test_backfilled_jobs_are_those_that_start_ahead_of_one_that_keeps_waiting(mo
 @pytest.mark.parametrize("mode", KINDS)
 @given(data=st.data())
 def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, data):
-    """At contested passes only, though in modes that remember something between passes."""
+    """At contested passes only or at every event, in modes that remember something, too."""
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(st.sampled_from(("SAF", "LPF")))
     settings = data.draw(settings_for(workload, mode)) | {"backfill_order": None}
     at_once = simulator_of(workload, policy, **settings)
     at_once.run()
-    stepped = simulator_of(workload, "FCFS", decide="contested", **settings)
+    decide = data.draw(st.sampled_from(("contested", "event")))
+    stepped = simulator_of(workload, "FCFS", decide=decide, **settings)
     while stepped.run():
         stepped.order_by(policy)
     assert stepped.start_time.tolist() == at_once.start_time.tolist()

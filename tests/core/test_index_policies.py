@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 import reference_index
-from engines import first_difference, index_of, jobs_of, records_of_users, whole
+from engines import first_difference, index_of, jobs_of, records_of_users
 from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
@@ -20,27 +20,12 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import rings_of
 from hpcgym.core.workload import Workload
-from reference_prediction import CORRECTIONS
 from research.benchmark import saturated
-from strategies import policies, settings_for, workloads
+from strategies import indexes, network_of, policies, settings_for, workloads
 
 BY_NAME = tuple(reference_index.RULES)
-MODES = (
-    "conservative",
-    "conservative:compress=shift",
-    "depth:k=2",
-    "look-ahead:window=3",
-    "relaxed:omega=0.3",
-    "slack:c=0.5",
-    "multi-queue:bounds=60/300,delay=200,batch=3",
-)
 STRETCH = 30
 """Drawn times are short; so stretched, most run times are above the bound of 10 s."""
-
-
-def network_of(seed):
-    """Return random parameters of a network."""
-    return np.random.default_rng(seed).uniform(-0.5, 0.5, s.N_NETWORK)
 
 
 def stretched(workload):
@@ -60,41 +45,6 @@ def stretched(workload):
 users = workloads(max_jobs=40) | workloads(max_jobs=40).map(stretched)
 
 
-@st.composite
-def indexes(draw):
-    """Draw an index policy: by name, by weights, or by weights and a network."""
-    if draw(st.booleans()):
-        return draw(st.sampled_from(BY_NAME))
-    weights = np.array(draw(st.tuples(*[st.sampled_from((-1.5, -1, 0, 0.3, 1, 2))] * len(TERMS))))
-    weights[draw(st.sampled_from((4, 6, 9))) :] = 0
-    if draw(st.booleans()):
-        return index_policy(weights, network_of(draw(st.integers(0, 99))))
-    weights[4:6] = 0
-    return index_policy(weights)
-
-
-@pytest.mark.parametrize("policy", BY_NAME)
-@given(data=st.data())
-def test_named_index_starts_every_job_as_the_reference_does(policy, data):
-    workload = data.draw(users)
-    assert not first_difference(workload, policy=policy, **data.draw(settings_for(workload)))
-
-
-@given(data=st.data())
-def test_any_index_starts_every_job_as_the_reference_does(data):
-    workload = data.draw(users)
-    settings = data.draw(settings_for(workload))
-    assert not first_difference(workload, policy=data.draw(indexes()), **settings)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_any_index_serves_every_backfilling_mode(mode, data):
-    workload = data.draw(users)
-    settings = data.draw(settings_for(workload, mode))
-    assert not first_difference(workload, policy=data.draw(indexes()), **settings)
-
-
 @given(data=st.data())
 def test_an_index_may_order_the_backfill_alone(data):
     workload, policy = data.draw(users), data.draw(policies)
@@ -102,48 +52,7 @@ def test_an_index_may_order_the_backfill_alone(data):
     assert not first_difference(workload, policy=policy, **settings)
 
 
-@given(data=st.data())
-def test_an_index_of_predicted_estimates_starts_every_job_as_the_reference_does(data):
-    settings = {
-        "policy": data.draw(indexes()),
-        "estimates": data.draw(st.sampled_from(("recent", "doubled"))),
-        "correction": data.draw(st.sampled_from(("reqtime", "doubling"))),
-    }
-    assert not first_difference(data.draw(users), **settings)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("correction", [name for name in CORRECTIONS if name != "none"])
-@pytest.mark.parametrize("policy", [name for name in BY_NAME if name.startswith("SMITH-")])
-def test_an_index_starts_jobs_as_the_reference_does_under_corrections(policy, correction):
-    """Learning uses the estimate at the submission, whatever corrections follow."""
-    part = hpcgym.load_workload("synthetic-256").select(np.arange(1_500))
-    settings = {"estimates": "recent", "correction": correction}
-    assert not first_difference(part, policy=policy, **settings)
-
-
 KTH, SDSC = "KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"
-
-
-@pytest.mark.parametrize("policy", ["SMITH-HISTORY", "SMITH-RECENT"])
-def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, policy):
-    workload = whole(real_log(KTH))
-    first = workload.select(np.arange(len(workload)) < 2_000)
-    assert not first_difference(first, policy=policy)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", ["SMITH-HISTORY", "SMITH-REG", "SMITH-RECENT"])
-@pytest.mark.parametrize("log", [KTH, SDSC])
-def test_whole_logs_start_as_the_reference_says(real_log, log, policy):
-    assert not first_difference(whole(real_log(log)), policy=policy)
-
-
-@pytest.mark.slow
-def test_a_whole_log_under_a_network_starts_as_the_reference_says(real_log):
-    workload = whole(real_log(KTH))
-    policy = index_policy([1, 2, 0, 0, 1, -1], network_of(3))
-    assert not first_difference(workload, policy=policy)
 
 
 # --- What is kept with an entry -------------------------------------------------------------------

@@ -1,9 +1,7 @@
 """Look-ahead, relaxed and slack-based backfilling: against the reference, and what must hold."""
 
 import math
-import pickle
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as drawing
@@ -12,109 +10,21 @@ from hypothesis import strategies as st
 from engines import (
     by_package,
     by_reference,
-    first_difference,
-    first_jobs,
-    part_or_whole,
     simulator_of,
-    whole,
     workload_of,
 )
-from hpcgym.base.errors import PolicyError
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.conservative import UNPLANNED
-from hpcgym.core.parts.look_ahead import LookAhead
-from hpcgym.core.parts.relaxed import Relaxed
-from hpcgym.core.parts.slack import Slack
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import in_use
-from reference_prediction import CORRECTIONS
 from research.benchmark import saturated
-from strategies import policies, settings_for, workloads
-
-KTH = "KTH-SP2-1996-2.1-cln"
-SDSC = "SDSC-SP2-1998-4.2-cln"
+from strategies import workloads
 
 ONE_EACH = ("look-ahead:window=5", "relaxed:omega=0.5", "slack:c=0.5")
 
 ENGINES = pytest.mark.parametrize("engine", [by_reference, by_package])
-
-
-# --- The reference --------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=1"])
-@pytest.mark.parametrize("policy", ["SAF", "WFP3"])
-def test_long_queues_start_as_the_reference_says(mode, policy):
-    many = saturated(150, 100)
-    assert not first_difference(many, policy=policy, backfill=mode, threshold=20_000)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("log", "policy"),
-    [
-        (KTH, "FCFS"),
-        (SDSC, "SAF"),
-        pytest.param(KTH, "SAF", marks=pytest.mark.slow),
-        pytest.param(SDSC, "FCFS", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=0", "slack:c=1"])
-def test_the_first_jobs_of_logs_start_as_the_reference_says(real_log, log, policy, mode):
-    part = first_jobs(real_log(log), 3_000)
-    assert not first_difference(part, policy=policy, backfill=mode, threshold=200_000)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"backfill": "look-ahead:window=20", "event_semantics": "pyss"},
-        {"backfill": "look-ahead:window=20", "kill_at_limit": False, "policy": "WFP3"},
-        {"backfill": "relaxed", "backfill_order": "SPF"},
-        {"backfill": "relaxed:omega=0.5", "kill_at_limit": False, "policy": "LEXP"},
-    ],
-    ids=str,
-)
-@part_or_whole
-def test_kth_under_other_rules_starts_as_the_reference_says(real_log, n, settings):
-    assert not first_difference(first_jobs(real_log(KTH), n), **settings)
-
-
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "conservative:compress=shift",
-        "depth:k=2",
-        *ONE_EACH,
-        "multi-queue:bounds=3/10,delay=7,batch=2,tolerance=0",
-        "slurm:window=1,resolution=7,interval=2",
-        "easy:cap=0.5,long=8",
-        "cost-benefit:kappa=1,cap=0.5,long=8",
-    ],
-)
-@given(data=st.data(), correction=st.sampled_from(CORRECTIONS))
-def test_jobs_that_outlive_predictions_start_as_the_reference_says(mode, data, correction):
-    """A correction moves what was planned, in modes that keep reservations, too."""
-    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = data.draw(settings_for(workload, mode)) | {"estimates": "recent"}
-    if correction == "none" and settings["event_semantics"] == "pyss":
-        settings["event_semantics"] = "one-by-one"
-    settings["correction"] = correction
-    assert not first_difference(workload, policy=policy, **settings)
-    simulator_of(workload, policy, **settings).run()
-
-
-@pytest.mark.long
-def test_plan_that_a_correction_breaks_is_made_anew(real_log):
-    """Where many users' jobs outlive predictions, on a whole log, in both modes that keep plans."""
-    workload = whole(real_log(KTH))
-    first = workload.select(np.arange(len(workload)) < 3_000)
-    for mode in ("conservative:compress=shift", "slack:c=0.5"):
-        settings = {"estimates": "recent", "correction": "reqtime", "backfill": mode}
-        assert not first_difference(first, **settings)
 
 
 # --- Computed by hand -----------------------------------------------------------------------------
@@ -295,14 +205,6 @@ def test_first_come_head_starts_by_the_limit_it_was_given_first(workload, omega)
     assert all(simulator.start_time[head] <= latest for head, latest in limit.items())
 
 
-@given(data=st.data())
-def test_a_head_that_may_not_be_delayed_is_easy(data):
-    workload, policy = data.draw(workloads(max_jobs=40)), data.draw(policies)
-    settings = data.draw(settings_for(workload, "relaxed:omega=0"))
-    easy = by_package(workload, policy=policy, **(settings | {"backfill": "easy"}))
-    assert by_package(workload, policy=policy, **settings) == easy
-
-
 @given(
     workload=workloads(max_jobs=40),
     policy=st.sampled_from(("FCFS", "SAF", "LPF")),
@@ -342,54 +244,3 @@ def test_only_modes_that_need_them_hold_tables_and_promises(mode):
     kept = in_use(simulator.state)
     assert kept.reach.size == kept.trial_job.size == kept.trial_start.size == 0
     assert 0 < kept.promise.size < len(workload) if is_promised else kept.promise.size == 0
-
-
-# --- As text --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "mode"),
-    [
-        ("look-ahead", LookAhead()),
-        ("look-ahead:window=7", LookAhead(7)),
-        ("look-ahead:window=inf", LookAhead(math.inf)),
-        ("relaxed", Relaxed(1.0)),
-        ("relaxed:omega=0", Relaxed(0)),
-        ("relaxed:omega=0.25", Relaxed(0.25)),
-        ("relaxed:omega=inf", Relaxed(math.inf)),
-        ("slack:c=0", Slack(0)),
-        ("slack:c=1.5", Slack(1.5)),
-    ],
-)
-def test_text_and_object_say_the_same_mode(text, mode):
-    assert as_backfill(text) == mode
-    assert str(mode) == text
-    assert SchedulerSettings(backfill=mode) == SchedulerSettings(backfill=text)
-    assert pickle.loads(pickle.dumps(mode)) == mode
-
-
-@pytest.mark.parametrize(
-    ("mode", "message"),
-    [
-        ("lookahead", "did you mean 'look-ahead'"),
-        ("look-ahead:window=0", "window must be a whole number >= 1 or inf, got 0"),
-        ("look-ahead:window=2.5", "got 2.5"),
-        ("look-ahead:windows=2", "did you mean 'window'"),
-        ("relaxed:omega=-1", "omega must be a number from 0 to 1000 or inf, got -1"),
-        ("relaxed:omega=1001", "got 1001"),
-        ("relaxed:omega=nan", "got nan"),
-        ("slack", "backfill 'slack' needs c: 'slack:c=...'"),
-        ("slack:c=inf", "c must be a number from 0 to 1000, got inf"),
-        ("slack:c=x", "got 'x'"),
-    ],
-)
-def test_what_no_mode_can_mean_is_refused(mode, message):
-    with pytest.raises(PolicyError) as refused:
-        SchedulerSettings(backfill=mode)
-    assert message in str(refused.value)
-
-
-@pytest.mark.parametrize("mode", ["look-ahead", "slack:c=1"])
-def test_an_order_of_candidates_is_refused_where_there_is_none(mode):
-    with pytest.raises(PolicyError, match=f"got backfill '{mode}', which takes none"):
-        SchedulerSettings(backfill=mode, backfill_order="SPF")

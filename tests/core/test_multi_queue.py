@@ -15,64 +15,15 @@ from engines import (
     first_difference,
     history_of_users,
     jobs_of,
-    simulator_of,
-    whole,
     workload_of,
 )
-from hpcgym.base.errors import PolicyError
-from hpcgym.core import constants as s
-from hpcgym.core.backfill import as_backfill
-from hpcgym.core.parts.multi_queue import MultiQueue
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
-from research.benchmark import saturated
-from strategies import policies, settings_for, workloads
+from strategies import multi_queues, policies, workloads
 
 KTH = "KTH-SP2-1996-2.1-cln"
-SDSC = "SDSC-SP2-1998-4.2-cln"
-
 ADAPTIVE = "multi-queue:delay=2500"
-
-
-@st.composite
-def modes(draw):
-    """Draw a mode."""
-    bounds = sorted(draw(st.sets(st.sampled_from((1, 2, 3, 5, 10, 11, 20, 60)), min_size=1)))
-    text = f"multi-queue:bounds={'/'.join(map(str, bounds[: s.MOST_CLASSES - 1]))}"
-    delay = draw(st.sampled_from((0, 1, 2, 7, 30)))
-    if delay == 0:
-        return text
-    batch, tolerance = draw(st.integers(1, 6)), draw(st.sampled_from((0, 0.25, 0.6)))
-    delta1 = draw(st.sampled_from(("none", "printed")))
-    return f"{text},delay={delay},batch={batch},tolerance={tolerance},delta1={delta1}"
-
-
-# --- The reference --------------------------------------------------------------------------------
-
-
-@given(data=st.data())
-def test_crowded_jobs_start_as_the_reference_says(data):
-    workload = data.draw(workloads(max_jobs=60))
-    settings = data.draw(settings_for(workload, data.draw(modes())))
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:delay=20000,batch=20"])
-@pytest.mark.parametrize("policy", ["FCFS", "SAF", "WFP3"])
-def test_long_queues_start_as_the_reference_says(mode, policy):
-    workload = saturated(200, 150)
-    assert not first_difference(workload, policy=policy, backfill=mode, threshold=20_000)
-
-
-@pytest.mark.parametrize("log", [KTH, SDSC])
-@pytest.mark.parametrize("estimates", ["exact", "requested"])
-@pytest.mark.parametrize("mode", ["multi-queue", ADAPTIVE])
-@pytest.mark.slow
-def test_whole_logs_start_as_the_reference_says(real_log, log, estimates, mode):
-    assert not first_difference(whole(real_log(log)), backfill=mode, estimates=estimates)
 
 
 # --- Hand-worked cases ----------------------------------------------------------------------------
@@ -163,17 +114,6 @@ def test_batch_without_short_jobs_leaves_the_delay_as_it_is():
     assert delay.now == [2500, 2500, 2500, 2500, 3750, 3750, 2500]
 
 
-# --- One class, and as many as jobs ---------------------------------------------------------------
-
-
-@given(data=st.data())
-def test_one_class_for_all_jobs_is_easy(data):
-    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = data.draw(settings_for(workload, "multi-queue:bounds=1000000"))
-    easy = by_package(workload, policy=policy, **(settings | {"backfill": "easy"}))
-    assert by_package(workload, policy=policy, **settings) == easy
-
-
 @given(data=st.data(), estimates=st.permutations((1, 2, 3, 5, 8, 13, 21, 34)))
 def test_a_class_for_every_job_is_conservative(data, estimates):
     runs = [data.draw(st.integers(0, estimate)) for estimate in estimates]
@@ -232,12 +172,12 @@ def watch(kind, workload, mode, estimates):
     assert by_package(workload, **settings) == expected
 
 
-@given(workload=workloads(max_jobs=40), mode=modes())
+@given(workload=workloads(max_jobs=40), mode=multi_queues())
 def test_oldest_eligible_job_is_a_pivot_first_of_all_and_is_never_delayed(workload, mode):
     watch(WatchesOldest, workload, mode, "requested")
 
 
-@given(workload=workloads(max_jobs=40), mode=modes())
+@given(workload=workloads(max_jobs=40), mode=multi_queues())
 def test_reservations_of_unchanged_pivots_never_move_later_where_jobs_end_on_time(workload, mode):
     whole_seconds = np.maximum(workload.run_time, 1)  # an estimate is a second at least
     watch(WatchesAll, replace(workload, run_time=whole_seconds), mode, "exact")
@@ -256,91 +196,7 @@ def test_early_end_may_move_a_pivot_behind_one_that_came_before_it():
     assert schedule.start_time.tolist() == [0, 0, 0, 1, 2]
 
 
-@given(data=st.data())
-def test_passes_without_a_decision_start_the_same_in_any_order(data):
-    """The environment decides at contested passes only; at the others no order matters."""
-    workload = data.draw(workloads(max_jobs=30))
-    settings = SchedulerSettings("FCFS", backfill=data.draw(modes()))
-    policy = data.draw(policies.filter(lambda one: one != "SMITH"))
-    contested, every = (Simulator(workload, settings, decide=d) for d in ("contested", "event"))
-    for simulator in (contested, every):
-        while simulator.run():
-            simulator.order_by(policy)
-    assert contested.start_time.tolist() == every.start_time.tolist()
-
-
-def test_invariants_hold_on_whole_logs(real_log):
-    for mode in ("multi-queue", ADAPTIVE):
-        simulator = simulator_of(whole(real_log(KTH)), backfill=mode)
-        assert not simulator.run()
-        assert simulator.state.delay[0] >= 0
-
-
-# --- Text, and the environment --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "mode"),
-    [
-        ("multi-queue", MultiQueue()),
-        ("multi-queue:bounds=60", MultiQueue((60,))),
-        ("multi-queue:bounds=60/3600", MultiQueue((60, 3600))),
-        ("multi-queue:delay=2500", MultiQueue(delay=2500)),
-        (
-            "multi-queue:bounds=60/3600,delay=1,batch=10,tolerance=0.5,delta1=printed",
-            MultiQueue((60, 3600), 1, 10, 0.5, "printed"),
-        ),
-    ],
-)
-def test_text_and_object_say_the_same(text, mode):
-    assert as_backfill(text) == mode and str(mode) == text
-    assert mode.row().shape == (s.N_BACKFILL_PARAMETERS,)
-    assert MultiQueue() == as_backfill("multi-queue:bounds=100/1000/10000,delay=0")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("bounds=100/10", "bounds must be 1 to 7 whole numbers of seconds >= 1, ascending"),
-        ("bounds=0/10", "got (0, 10)"),
-        ("bounds=1/2/3/4/5/6/7/8", "got (1, 2, 3, 4, 5, 6, 7, 8)"),
-        ("bounds=ten", "got 'ten'"),
-        ("delay=-1", "delay must be a whole number >= 0, got -1"),
-        ("delay=2500,batch=0", "batch must be a whole number >= 1, got 0"),
-        ("delay=2500,tolerance=nan", "tolerance must be a number >= 0, got nan"),
-        ("delay=2500,delta1=print", "unknown delta1 'print'; did you mean 'printed'"),
-        ("batch=50", "batch says how a delay adapts; it needs delay too"),
-        ("bound=100", "did you mean 'bounds'"),
-    ],
-)
-def test_what_is_misspelt_is_refused_with_what_is_allowed(text, message):
-    with pytest.raises(PolicyError) as refused:
-        as_backfill(f"multi-queue:{text}")
-    assert message in str(refused.value)
-
-
-@pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:bounds=600,delay=3600"])
-@pytest.mark.parametrize("policy", ["FCFS", "SAF", "WFP3"])
-def test_policy_through_the_environment_is_the_policy_simulated(mode, policy):
-    workload = Episodes("synthetic-256-weeks").workload(3)
-    keywords = {"action": "policy", "policies": [policy], "backfill": mode}
-    env = SchedulingEnv("synthetic-256-weeks", **keywords)
-    env.reset(options={"workload": workload})
-    while not env.step(0)[2]:
-        pass
-    made = hpcgym.simulate(workload, **(vars(env.settings) | {"policy": policy}))
-    assert env.schedule().start_time.tolist() == made.start_time.tolist()
-
-
-@pytest.mark.parametrize("action", ["weights", "order", "job"])
-def test_any_action_steers_multiple_queues(action):
-    mode = "multi-queue:bounds=600/3600,delay=3600"
-    env = SchedulingEnv("synthetic-256-weeks", action=action, backfill=mode)
-    env.reset(seed=1)
-    env.action_space.seed(1)
-    while not env.step(env.action_space.sample())[2]:
-        pass
-    assert env.schedule().complete
+# --- Picked jobs, and what is shown ---------------------------------------------------------------
 
 
 def test_picked_job_goes_first_and_a_wide_one_holds_a_reservation():

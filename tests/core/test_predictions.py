@@ -7,104 +7,18 @@ from hypothesis import strategies as st
 
 import hpcgym
 import reference_prediction
-from engines import first_difference, first_jobs, part_or_whole, whole, workload_of
+from engines import workload_of
 from hpcgym.base.errors import PolicyError
 from hpcgym.core.predictor import Predictor, Submission, as_predictor
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from reference_prediction import CORRECTIONS, f_model
-from strategies import REQUESTED_TIMES_S, THRESHOLDS_S, policies, workloads
-
-KTH = "KTH-SP2-1996-2.1-cln"
-SDSC = "SDSC-SP2-1998-4.2-cln"
-EASY_PLUS_PLUS = {"backfill_order": "SPF", "estimates": "recent", "correction": "reqtime"}
-
-
-def longest(requested_time, processors, completed):
-    """Predict the user's longest known run time, or a quarter of the request if none is known."""
-    return max([p for p, _ in completed], default=requested_time // 4) + 1
-
-
-NAMED = ("requested", "exact", "doubled", "recent", "f-model:f=2,seed=7", longest)
-
-
-@st.composite
-def settings_with(draw, workload, estimates, correction):
-    """Draw the other settings of a scheduler that predicts."""
-    drawn = {"estimates": estimates, "correction": correction}
-    drawn["backfill"] = draw(st.sampled_from(("none", "easy", "easy", "easy")))
-    if drawn["backfill"] == "easy":
-        drawn["backfill_order"] = draw(st.none() | st.just("SPF") | policies)
-    drawn["threshold"] = draw(st.sampled_from(THRESHOLDS_S))
-    if estimates is None:
-        n = len(workload)
-        lists = st.lists(st.sampled_from(REQUESTED_TIMES_S), min_size=n, max_size=n)
-        drawn["estimates"] = draw(lists)
-    falls_short = estimates in (None, "recent", longest)
-    if correction != "none" or not falls_short:
-        drawn["event_semantics"] = draw(st.sampled_from(("batch", "pyss")))
-    if drawn.get("event_semantics") != "pyss":
-        drawn["kill_at_limit"] = draw(st.sampled_from((True, True, False)))
-    return drawn
+from strategies import longest, workloads
 
 
 def name_of(value):
     """Name a parameter of a test alike in every process."""
     return getattr(value, "__name__", str(value))
-
-
-@pytest.mark.parametrize("estimates", [*NAMED, None], ids=name_of)
-@given(data=st.data(), correction=st.sampled_from(CORRECTIONS))
-def test_drawn_jobs_start_as_the_reference_of_predictions_says(estimates, data, correction):
-    workload = data.draw(workloads(max_jobs=24))
-    settings = data.draw(settings_with(workload, estimates, correction))
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
-
-
-@pytest.mark.parametrize(
-    ("semantics", "correction"),
-    [
-        pytest.param(semantics, kind, marks=() if n % 2 == k else pytest.mark.slow)
-        for n, kind in enumerate(CORRECTIONS)  # in turns every day, all under `slow`
-        for k, semantics in enumerate(("batch", "pyss"))
-        if (semantics, kind) != ("pyss", CORRECTIONS[0])
-    ],
-)
-@part_or_whole
-def test_kth_starts_as_the_reference_says(real_log, n, semantics, correction):
-    settings = {**EASY_PLUS_PLUS, "correction": correction, "event_semantics": semantics}
-    assert not first_difference(first_jobs(real_log(KTH), n), **settings)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "settings",
-    [
-        pytest.param(EASY_PLUS_PLUS, marks=pytest.mark.slow),
-        pytest.param(
-            {**EASY_PLUS_PLUS, "correction": "tsafrir", "event_semantics": "pyss"},
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            {
-                "estimates": "recent",
-                "correction": "doubling",
-                "policy": "SAF",
-                "threshold": 200_000,
-            },
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            {"estimates": longest, "correction": "tsafrir", "policy": "WFP3"},
-            marks=pytest.mark.slow,
-        ),
-        {"estimates": "f-model:f=3,seed=1", "correction": "none"},
-        pytest.param({"estimates": "doubled", "correction": "none"}, marks=pytest.mark.slow),
-    ],
-    ids=lambda settings: "-".join(map(name_of, settings.values())),
-)
-def test_sdsc_sp2_whole_starts_as_the_reference_says(real_log, settings):
-    assert not first_difference(whole(real_log(SDSC)), **settings)
 
 
 # --- What is predicted ----------------------------------------------------------------------------

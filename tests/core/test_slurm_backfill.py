@@ -10,23 +10,14 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_limits
 import reference_slurm
-from engines import first_difference, history_of_users, jobs_of, simulator_of, whole, workload_of
+from engines import first_difference, history_of_users, jobs_of, simulator_of, workload_of
 from fair_share_cases import limited
-from hpcgym.base.errors import MachineError, PolicyError
+from hpcgym.base.errors import MachineError
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.slurm import Slurm
-from strategies import busy_workloads, one_of, policies, settings_for, workloads
+from strategies import one_of, policies, slurms, workloads
 
 FINE = "resolution=1,interval=1"
-
-modes = st.builds(
-    "slurm:max_job_test={},max_job_user={},window={},resolution={},interval={}".format,
-    one_of((1, 2, 3, 5, 500)),
-    one_of((1, 1, 2, 500)),
-    one_of((1, 1, 2, 1440)),
-    one_of((1, 2, 7, 10, 60, 1000)),
-    one_of((1, 2, 5, 30, 500)),
-)
 
 
 def starts(rows, processors, text, **settings):
@@ -34,39 +25,6 @@ def starts(rows, processors, text, **settings):
     jobs = workload_of(rows, processors)
     assert not first_difference(jobs, backfill=text, **settings)
     return hpcgym.simulate(jobs, backfill=text, **settings).start_time.tolist()
-
-
-@given(workloads(max_jobs=40) | busy_workloads(), modes, policies, st.data())
-def test_jobs_start_as_in_the_reference(workload, mode, policy, data):
-    """Ties, overdue jobs, jobs of no time, windows shorter than jobs, tests and users' limits."""
-    settings = data.draw(settings_for(workload, mode))
-    assert not first_difference(workload, policy=policy, **settings)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"backfill": "slurm"},
-        {"policy": "SAF", "backfill": "slurm:max_job_test=50,max_job_user=5,interval=300"},
-        pytest.param(
-            {
-                "policy": "WFP3",
-                "threshold": 200_000,
-                "kill_at_limit": False,
-                "backfill": "slurm:max_job_test=20,window=120,resolution=600,interval=1",
-            },
-            marks=pytest.mark.slow,
-        ),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize(
-    "log",
-    ["KTH-SP2-1996-2.1-cln", pytest.param("SDSC-SP2-1998-4.2-cln", marks=pytest.mark.slow)],
-)
-def test_logs_whole_start_as_in_the_reference(real_log, log, settings):
-    assert not first_difference(whole(real_log(log)), **settings)
 
 
 def test_a_cycle_comes_an_interval_after_the_last_without_an_event():
@@ -161,7 +119,7 @@ def test_without_limits_and_grid_it_is_conservative(workload, policy, exact):
     assert ours.backfilled.tolist() == theirs.backfilled.tolist()
 
 
-@given(workloads(max_jobs=30), modes, st.data())
+@given(workloads(max_jobs=30), slurms, st.data())
 def test_events_make_few_cycles(workload, mode, data):
     """A pass comes with events, and once more after them at most."""
     simulator = simulator_of(workload, data.draw(policies), backfill=mode)
@@ -173,7 +131,7 @@ def test_events_make_few_cycles(workload, mode, data):
 # --- Beside other parts ---------------------------------------------------------------------------
 
 
-@given(workloads(), modes, st.data())
+@given(workloads(), slurms, st.data())
 def test_a_job_beyond_a_limit_is_neither_tested_nor_counted(workload, mode, data):
     workload, texts, theirs = data.draw(limited(workload))
     settings = {"backfill": mode, "threshold": data.draw(one_of((None, 5, 30)))}
@@ -217,22 +175,6 @@ def test_it_stands_beside_priorities_and_dependencies():
     chained = replace(jobs, after=after)
     schedule = hpcgym.simulate(chained, backfill="slurm", dependencies="start")
     assert (schedule.start_time[1::2] >= schedule.end_time[::2]).all()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("slurm:max_job_test=0", "max_job_test must be a whole number >= 1 or inf, got 0"),
-        ("slurm:max_job_user=1.5", "max_job_user must be a whole number >= 1 or inf"),
-        ("slurm:window=0", "window must be whole minutes >= 1 or inf"),
-        ("slurm:resolution=inf", "resolution must be whole seconds >= 1"),
-        ("slurm:interval=-1", "interval must be whole seconds >= 1, got -1"),
-        ("slurm:bf_interval=1", "did you mean 'interval'"),
-    ],
-)
-def test_what_is_no_parameter_is_refused(text, said):
-    with pytest.raises(PolicyError, match=said):
-        as_backfill(text)
 
 
 # --- Slurm's files --------------------------------------------------------------------------------

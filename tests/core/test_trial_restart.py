@@ -29,12 +29,8 @@ def settings(draw):
 
 
 @given(workload=busy_workloads(), mode=modes(restart=True), given=settings())
-def test_every_job_starts_as_the_reference_says(workload, mode, given):
+def test_every_start_and_every_attempt_is_as_the_reference_says(workload, mode, given):
     assert not first_difference(workload, backfill=str(mode), **given)
-
-
-@given(workload=busy_workloads(), mode=modes(restart=True), given=settings())
-def test_every_attempt_is_as_the_reference_says(workload, mode, given):
     expected, got = attempts_of(workload, backfill=str(mode), **given)
     assert got == expected
 

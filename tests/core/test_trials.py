@@ -19,7 +19,6 @@ from engines import (
     workload_of,
 )
 from fair_share_cases import with_names
-from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import Easy, as_mode
 from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
 from hpcgym.core.parts.trials import Trial
@@ -47,12 +46,8 @@ def settings(draw):
 
 
 @given(workload=busy_workloads(), mode=modes(), given=settings())
-def test_every_job_starts_as_the_reference_says(workload, mode, given):
+def test_every_start_and_every_attempt_is_as_the_reference_says(workload, mode, given):
     assert not first_difference(workload, backfill=str(mode), **given)
-
-
-@given(workload=busy_workloads(), mode=modes(), given=settings())
-def test_every_attempt_is_as_the_reference_says(workload, mode, given):
     expected, got = attempts_of(workload, backfill=str(mode), **given)
     assert got == expected
 
@@ -332,36 +327,3 @@ def test_whole_logs_start_as_the_reference_says(real_log, log, policy, mode):
     given = {"policy": policy, "backfill": mode, "threshold": 200_000}
     expected, got = attempts_of(whole(real_log(log)), **given)
     assert got == expected
-
-
-def test_a_mode_with_trials_is_text_that_reads_back():
-    mode = as_mode("cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25")
-    assert str(mode) == "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
-    assert as_mode(str(mode)) == mode
-    assert mode.trial == Trial(young=1800, victim=0.25)
-    assert str(as_mode("easy+trial")) == "easy+trial"
-
-
-@pytest.mark.parametrize(
-    ("mode", "named"),
-    [
-        ("easy+trail", "trial"),
-        ("easy+trial:limits=3", "limit"),
-        ("easy+trial:kills=0", "kills"),
-        ("easy+trial:share=2", "share"),
-        ("easy+trial:limit=0.5", "limit"),
-        ("depth:k=2+trial", "easy and cost-benefit"),
-        ("slurm+trial", "easy and cost-benefit"),
-        ("easy:trial=3", "trial"),
-        ("easy:by=request", "by is about a cap"),
-        ("easy:cap=0.9,by=requests", "request"),
-    ],
-)
-def test_what_is_no_mode_with_trials_is_refused_by_name(mode, named):
-    with pytest.raises(PolicyError, match=named):
-        as_mode(mode)
-
-
-def test_what_is_no_trial_is_refused_where_a_mode_is_made_of_objects():
-    with pytest.raises(PolicyError, match=r"Trial or None, got 'limit=5'"):
-        Easy(trial="limit=5")
