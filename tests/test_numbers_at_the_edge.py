@@ -63,37 +63,6 @@ def test_a_field_beyond_float64_is_refused_with_its_line(tmp_path: Path, number:
     assert f"{path}:3: field 9 (requested_time) is {number}, beyond" in refusal("simulate", path)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "says"),
-    [
-        ("--threshold", HUGE, "0 to 4503599627370496"),
-        ("--threshold", "9" * 5000, "0 to 4503599627370496"),
-        ("--processors", HUGE, "from 1 to 4503599627370496"),
-        ("--max-request", HUGE, "from 1 to 4503599627370496"),
-        ("--minimum-run-time", HUGE, "from 0 to 4503599627370496"),
-        ("--minimum-run-time", -1, "from 0 to 4503599627370496"),
-        ("--policy", "q=1e308,e=1e308", "sum of their absolute values"),
-        ("--backfill", f"depth:k={HUGE}", "whole number >= 1 or inf"),
-        ("--backfill", "depth:k=1e400", "whole number >= 1 or inf"),
-        ("--backfill", f"multi-queue:delay={HUGE}", "whole number >= 0"),
-        ("--backfill", f"multi-queue:bounds={HUGE}", "whole numbers of seconds"),
-        ("--backfill", f"look-ahead:window={HUGE}", "whole number >= 1 or inf"),
-    ],
-)
-def test_an_option_too_large_for_any_machine_is_refused(
-    option: str, value: object, says: str
-) -> None:
-    assert says in refusal("simulate", "tiny", option, value)
-
-
-def test_a_command_refuses_processes_and_weeks_that_cannot_be(tmp_path: Path) -> None:
-    command = ("evaluate", "--scenario", "tiny", "--agents", "FCFS")
-    assert "from 1 to 4096, got" in refusal(*command, "--on", f"local:{HUGE}")
-    assert "allowed are 1" in refusal(*command, "--weeks", f"1-{HUGE}")
-    assert "write them as" in refusal(*command, "--weeks", "9" * 5000)
-    assert "from 0 to 4503599627370496" in refusal(*command, "--jitter", HUGE, "--replicas", 1)
-
-
 @pytest.mark.parametrize("key", ["processors", "largest_request_s", "threshold_s"])
 @pytest.mark.parametrize("number", [HUGE, 2**63, "1e400", "9" * 5000])
 def test_a_number_in_a_scenario_names_its_key_and_file(

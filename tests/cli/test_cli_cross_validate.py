@@ -114,23 +114,6 @@ def test_interrupted_cross_validation_goes_on_with_resume(
     assert UNFINISHED not in [entry.name for entry in folder.iterdir()]
 
 
-@pytest.mark.parametrize(
-    ("mistake", "message"),
-    [
-        (["wieghts"], "did you mean 'weights'"),
-        (["weights", "--scenario", "tinny"], "did you mean 'tiny'"),
-        (["weights", "--scenario", "tiny"], "too few for 5 blocks"),
-        (["weights", "--replicas", "0"], "need both above 0"),
-        (["SAF", "--seeds", "0"], "seeds must be a whole number from 1 to"),
-        (["SAF", "--resume"], "--resume goes with --output"),
-    ],
-)
-def test_what_cannot_be_cross_validated_is_one_line(
-    refuse: Command, mistake: list[str], message: str
-) -> None:
-    assert message in refuse("cross-validate", *mistake)
-
-
 @pytest.mark.long
 def test_trained_card_is_refused_where_it_was_trained(
     run: Command, refuse: Command, quick: Path, tmp_path: Path

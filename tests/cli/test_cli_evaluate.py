@@ -121,21 +121,6 @@ def test_own_log_of_less_than_two_weeks_is_one_episode(run: Command) -> None:
 
 
 @pytest.mark.long
-def test_malformed_lines_of_an_own_log_are_refused_unless_dropped_and_counted(
-    run: Command, refuse: Command, log: Path, tmp_path: Path
-) -> None:
-    broken = tmp_path / "broken.swf"
-    broken.write_text(log.read_text() + "a line that is none\n")
-    command = ("evaluate", "--log", broken, "--agents", "FCFS", "--weeks", "1")
-    assert f"{broken}:" in refuse(*command)
-    assert "is not a number" in refuse(*command, "--on-bad-line", "raise")
-    assert "did you mean 'drop'" in refuse(*command, "--on-bad-line", "dorp")
-    printed = run(*command, "--on-bad-line", "drop")
-    assert "400 of 401 jobs kept" in printed
-    assert "dropped      1  malformed line" in printed
-
-
-@pytest.mark.long
 def test_scenario_whose_log_loses_jobs_says_which(
     run: Command, refuse: Command, tmp_path: Path
 ) -> None:
@@ -155,80 +140,12 @@ def test_scenario_whose_log_loses_jobs_says_which(
     assert "jobs kept" not in run("evaluate", "--scenario", "tiny", "--agents", "FCFS")
 
 
-@pytest.mark.long
-def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: Path) -> None:
-    counts = {}
-    for threshold in ("none", 0, 5000):
-        folder = tmp_path / str(threshold)
-        run(
-            *("evaluate", "--log", log, "-a", "FCFS"),
-            *("--threshold", threshold, "--output", folder),
-        )
-        counts[threshold] = pd.read_csv(folder / "runs.csv")["n_thresholded"].sum()
-    assert counts["none"] == 0
-    assert counts[0] > counts[5000] > 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--agents", "FCSF"], ["unknown agent 'FCSF'", "did you mean 'FCFS'"]),
-        (["--agents", "FCFS,,SAF"], ["missing at a comma"]),
-        (["--agents", "FCFS,fcfs"], ["two agents are called FCFS"]),
-        (["--agents", "ee=1"], ["unknown feature 'ee'"]),
-        (["--weeks", "2"], ["there is no 2", "allowed are 1"]),
-        (["--weeks", "one"], ["'one' is neither a number nor a range"]),
-        (["--jitter", "600"], ["jitter is 600 s and replicas 0"]),
-        (["--replicas", "-1"], ["replicas must be a whole number from 0"]),
-        (["--on", "local:0"], ["local must be a whole number from 1"]),
-        (["--processes", "2"], ["--processes is gone; --on local:8"]),
-        (["--processors", "4"], ["--processors goes with --log only"]),
-        (["--threshold", "4"], ["--threshold goes with --log only"]),
-        (["--missing-request", "max"], ["--missing-request goes with --log only"]),
-        (["--on-bad-line", "drop"], ["--on-bad-line goes with --log only"]),
-        (["--log", "tiny"], ["--log and --scenario are both given"]),
-    ],
-)
-def test_wrong_options_are_one_clear_line(
-    refuse: Command, arguments: list[str], words: list[str]
-) -> None:
-    message = refuse("evaluate", "--scenario", "tiny", *arguments)
-    assert all(word in message for word in words), message
-
-
-@pytest.mark.long
-def test_wrong_logs_and_scenarios_are_one_clear_line(refuse: Command, log: Path) -> None:
-    assert "did you mean 'tiny'" in refuse("evaluate", "--scenario", "tinny")
-    assert "no such file" in refuse("evaluate", "--log", "no/such.swf")
-    assert "processors must be a whole number from 1" in refuse(
-        "evaluate", "--log", log, "--processors", "0"
-    )
-    assert "'soon': allowed are whole" in refuse("evaluate", "--log", log, "--threshold", "soon")
-    assert "true run times" in refuse("evaluate", "--log", log, "--missing-request", "run")
-
-
 def test_output_that_cannot_be_is_refused_before_any_work(refuse: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "folder", "/proc/folder"):
         message = refuse("evaluate", "-s", "tiny", "--weeks", "99", "--output", folder)
         assert str(folder) in message
     assert names_in(tmp_path) == ["file"]
-
-
-def test_interrupted_evaluation_exits_with_130_and_writes_nothing_half(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from typer.testing import CliRunner
-
-    from hpcgym.cli import app
-
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("hpcgym.evaluation.evaluate", interrupted)
-    result = CliRunner().invoke(app, ["evaluate", "-s", "tiny", "-o", str(tmp_path)])
-    assert result.exit_code == 130
-    assert names_in(tmp_path) == []
 
 
 def test_list_of_agents_is_parted_at_commas_outside_weights() -> None:

@@ -150,10 +150,3 @@ def test_a_table_of_jobs_and_swf_are_known_by_their_content(run: Command, refuse
     Path("other.csv").write_text("'id','submit'\n'1','0'\n")
     for words in (["simulate", "other.csv"], ["traces", "import", "other.csv", "-o", "new.csv"]):
         assert "unknown column \"'id'\"" in refuse(*words)
-
-
-def test_a_damaged_log_in_swf_is_still_named_by_line_and_field(refuse: Command) -> None:
-    Path("bad.swf").write_text("; MaxProcs: 4\n1 0 x 100\n")
-    assert "bad.swf:2: field 3 (wait_time) is 'x'" in refuse("simulate", "bad.swf")
-    Path("none.swf").write_text("; MaxProcs: 4\n")
-    assert "no job in this file" in refuse("simulate", "none.swf")

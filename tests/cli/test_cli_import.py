@@ -150,19 +150,6 @@ def test_names_in_a_table_and_in_comments_of_a_log_are_known_too(
         assert {"batch", "debug", "gpu"} == set(log.named("partition"))
 
 
-def test_imports_are_refused_in_one_line_that_says_what_is_allowed(
-    refuse: Command, tmp_path: Path
-) -> None:
-    text = SLURM / "sacct-minimal.txt"
-    said = refuse("traces", "import", text, "-o", tmp_path / "jobs.txt")
-    assert "allowed endings: .csv, .csv.gz, .swf, .swf.gz" in said
-    said = refuse("traces", "import", text, "-o", tmp_path / "jobs.csv", "--counted-from", "start")
-    assert 'allowed: "eligible", "submit"' in said
-    said = refuse("traces", "import", tmp_path / "none.txt", "-o", tmp_path / "jobs.csv")
-    assert "none.txt: no such file" in said
-    assert not (tmp_path / "jobs.csv").exists()
-
-
 def test_the_page_shows_what_the_import_of_its_rows_prints(run: Command, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "accounting.md").read_text(encoding="utf-8")
     rows = re.search(r"<<'END'\n(.*?)END\n", page, re.DOTALL)

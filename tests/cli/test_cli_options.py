@@ -56,50 +56,6 @@ def stderr(*arguments: object, given: bytes = b"") -> str:
     return result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--seed", "0"], "--seed has no effect without --missing-request tsafrir"),
-        (["--placement", "lowest"], "--placement has no effect without --machine"),
-        (["--requested-memory"], "--requested-memory has no effect without --machine"),
-        (["--alpha", "1"], "--alpha has no effect without --shapes"),
-        (["--force"], "--force has no effect without --output"),
-        (["--columns", "all"], "--columns has no effect without --output"),
-        (["--columns", "all", "-o", "out.swf"], "columns are chosen in .csv and .parquet files"),
-        (["--columns", "al", "-o", "out.csv"], "did you mean 'all'"),
-        (["--correction", "reqtime"], "no job outlives its estimate"),
-        (["--backfill", "gang", "--threshold", "5"], "--threshold has no effect with --backfill"),
-        (["--backfill", "gang", "--estimates", "exact"], "--estimates has no effect with"),
-    ],
-)
-def test_options_without_effect_are_refused(
-    refuse: Command, arguments: list[str], said: str
-) -> None:
-    assert said in refuse("simulate", "tiny", *arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--no-kill"], "goes with --log only"),
-        (["--backfill", "easy"], "--backfill goes with --log only"),
-        (["--log", "tiny", "--placement", "local"], "--placement has no effect without --machine"),
-        (["--log", "tiny", "--correction", "reqtime"], "no job outlives its estimate"),
-        (["--log", "tiny", "-s", "tiny"], "--log and --scenario are both given"),
-        (["--force"], "--force has no effect without --output"),
-    ],
-)
-@pytest.mark.parametrize("command", [("evaluate", "-a", "FCFS"), ("cross-validate", "FCFS")])
-def test_options_of_a_log_go_with_a_log(
-    refuse: Command, command: tuple[str, ...], arguments: list[str], said: str
-) -> None:
-    assert said in refuse(*command, *arguments)
-
-
-def test_folds_are_refused_where_nothing_is_trained(refuse: Command) -> None:
-    assert "--folds has no effect" in refuse("cross-validate", "SPF", "--no-baselines", "--folds=3")
-
-
 def test_a_correction_counts_where_jobs_may_outlive_their_requests(run: Command) -> None:
     words = ("--correction", "reqtime", "--no-kill")
     assert "kill no, estimates requested, correction reqtime" in run("simulate", "tiny", *words)

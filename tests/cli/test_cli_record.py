@@ -30,11 +30,6 @@ def test_observations_are_one_array_where_asked(run: Command, tmp_path: Path) ->
     assert data[0].observations.shape == (len(data[0]) + 1, 8 * 18 + 19 + 8)
 
 
-def test_a_seed_without_random_decisions_is_refused(refuse: Command) -> None:
-    printed = refuse("record", "tiny-v0", "-a", "SAF", "-s", "tiny", "--seed", "3")
-    assert "--seed has no effect without --epsilon" in printed
-
-
 def test_recording_without_minari_names_what_to_install(
     refuse: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

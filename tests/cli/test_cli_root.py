@@ -55,13 +55,6 @@ def test_there_are_no_more_commands_than_a_person_can_look_through() -> None:
     assert SHORT_HELP.keys() - GONE == single
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_explains_itself(command: list[str]) -> None:
-    result = CliRunner().invoke(app, [*command, "--help"])
-    assert result.exit_code == 0
-    assert "Usage" in result.stdout
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_an_example_whose_options_it_has(command: list[str]) -> None:

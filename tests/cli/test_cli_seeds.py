@@ -68,23 +68,6 @@ def test_seeds_that_are_finished_stay_and_others_are_trained(tmp_path: Path) -> 
     assert (tmp_path / "seed-0" / "trained-0.npz").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--seeds", "0-1", "--seed", "3"), "--seeds takes the place of --seed"),
-        (("--on", "local:2"), "--on shares trainings of several --seeds"),
-        (("--seeds", "0-1", "--shelf"), "--shelf takes one agent"),
-        (("--seeds", "none"), "none"),
-        (("--seeds", "0-1", "--on", "locale:2"), "did you mean 'local'"),
-    ],
-)
-def test_options_without_a_meaning_are_refused(
-    options: tuple[str, ...], said: str, tmp_path: Path
-) -> None:
-    code, _, wrong = train(*options, "--output", str(tmp_path))
-    assert code == 2 and said in wrong
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("where", [(), ("--on", "local:2")], ids=["here", "two processes"])
 def test_each_seed_is_searched_as_by_a_command_of_its_own(

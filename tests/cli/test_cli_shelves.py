@@ -35,11 +35,6 @@ def test_every_agent_shows_its_card(run: Command, name: str) -> None:
     assert all(one.wait_ratio_text("share_beyond_ratio") in waits for one in card.results)
 
 
-def test_unknown_agent_is_answered_with_the_nearest(refuse: Command) -> None:
-    assert "did you mean 'SAF'" in refuse("agents", "info", "SFA")
-    assert "no-such-card.toml" in refuse("agents", "info", "no-such-card.toml")
-
-
 def test_every_scenario_is_listed(run: Command) -> None:
     listed = run("scenarios", "list")
     assert all(name in listed for name in scenario_names())
@@ -68,10 +63,6 @@ def test_scenario_of_a_person_is_shown_by_its_path(
     message = refuse("scenarios", "info", path)
     assert str(path) in message
     assert "did you mean 'policy'" in message
-
-
-def test_unknown_scenario_is_answered_with_the_nearest(refuse: Command) -> None:
-    assert "did you mean 'kth-sp2-weeks'" in refuse("scenarios", "info", "kth-sp2-week")
 
 
 @pytest.mark.long

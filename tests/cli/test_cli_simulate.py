@@ -1,14 +1,10 @@
 """`hpcgym simulate`: what it prints and writes, and that bad input loses nothing."""
 
-import gzip
 import io
 import json
 import re
-import resource
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +13,6 @@ from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
 from hpcgym.cli import app
-from hpcgym.trace import read_swf
 
 Command = Callable[..., str]
 
@@ -61,27 +56,6 @@ def test_report_and_figures_are_printed(run: Command, log: Path) -> None:
     assert "mine: FCFS, backfill easy" in printed
     assert "utilisation" in printed
     assert "pp-bsld" in printed
-
-
-def test_csv_is_in_the_base_of_the_log(run: Command, log: Path, tmp_path: Path) -> None:
-    run("simulate", log, "--output", tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == (
-        "job_id,submit_time,start_time,run_time,requested_time,processors,backfilled\n"
-        "1,100,100,10,20,4,0\n"
-        "2,105,110,30,30,4,0\n"
-        "4,112,140,5,10,2,0\n"
-    )
-    assert names_in(tmp_path) == ["mine.swf", "out.csv"]
-
-
-@pytest.mark.parametrize("name", ["out.swf", "out.swf.gz"])
-def test_swf_is_written_where_the_name_says_so(
-    run: Command, log: Path, tmp_path: Path, name: str
-) -> None:
-    assert f"wrote {tmp_path / name}" in run("simulate", log, "-o", tmp_path / name)
-    written = read_swf(tmp_path / name)
-    assert written.records["wait_time"].tolist() == [0, 5, 28]
-    assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") is name.endswith(".gz")
 
 
 @pytest.mark.parametrize(
@@ -206,74 +180,6 @@ def test_figures_by_partition_and_resource_follow(
     assert re.search(row, shown.partition(f"By {by}")[2]), shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--policy", "SFP"], ["unknown policy 'SFP'", "did you mean 'SPF'"]),
-        (["--policy", "q=1,ee=2"], ["unknown feature 'ee'", "did you mean 'e'"]),
-        (["--policy", "q=one"], ["weight of q must be a number"]),
-        (["--backfill", "esay"], ["did you mean 'easy'"]),
-        (["--backfill-order", "SPFF"], ["did you mean 'SPF'"]),
-        (["--threshold", "-5"], ["--threshold '-5'", "whole seconds, 0 to", "'none'"]),
-        (["--threshold", "1.5"], ["--threshold '1.5'", "whole seconds"]),
-        (["--estimates", "exat"], ["did you mean 'exact'"]),
-        (["--correction", "reqtme"], ["did you mean 'reqtime'"]),
-        (["--event-semantics", "pys"], ["did you mean 'pyss'"]),
-        (["--event-semantics", "pyss", "--no-kill"], ["pyss"]),
-        (["--missing-request", "maxx"], ["did you mean 'max'"]),
-        (["--on-bad-line", "dorp"], ["on_bad_line", "drop"]),
-        (["--processors", "0"], ["processors must be a whole number from 1"]),
-        (["--processors", "-4"], ["processors must be a whole number from 1"]),
-        (["--processors", "1"], ["no job remains"]),
-        (["--max-request", "0"], ["max_request"]),
-        (["--top", "3"], ["--top 3", "with --by"]),
-        (["--by", "user", "--top", "0"], ["--top 0", "at least 1"]),
-        (["--format", "tabel"], ["did you mean 'table'", "markdown"]),
-        (["--by", "usr"], ["did you mean 'user'"]),
-        (["--by", "partition"], ["partitions need a machine of nodes", "--machine"]),
-        (["--by", "resource"], ["need a machine of nodes", "--machine"]),
-        (["--output", "out.txt"], ["must end in .batsim.csv, .csv, .parquet, .swf or .swf.gz"]),
-        (["--output", "/proc/folder/out.csv"], ["cannot make this folder"]),
-    ],
-)
-def test_wrong_options_are_one_clear_line(
-    refuse: Command, log: Path, tmp_path: Path, arguments: list[str], words: list[str]
-) -> None:
-    message = refuse("simulate", log, *arguments)
-    assert all(word in message for word in words), message
-
-
-def test_unknown_log_is_answered_with_the_nearest(refuse: Command) -> None:
-    assert "did you mean 'tiny'" in refuse("simulate", "tinny")
-    assert "no such file" in refuse("simulate", "no/such/log.swf")
-
-
-def test_folder_in_place_of_a_log_is_called_one(refuse: Command, tmp_path: Path) -> None:
-    assert f"{tmp_path}: is a folder" in refuse("simulate", tmp_path)
-    assert f"{tmp_path}: is a folder" in refuse("evaluate", "--log", tmp_path)
-
-
-@pytest.mark.long
-def test_broken_logs_are_refused_by_name_and_line(refuse: Command, tmp_path: Path) -> None:
-    whole = gzip.compress(LOG.encode() * 50)
-    broken = {
-        "short.swf": LOG.replace("1 -1 -1 -1 -1 -1 -1\n", "1 -1\n", 1).encode(),
-        "word.swf": LOG.replace("105", "1o5").encode(),
-        "binary.swf": bytes(range(256)) * 20,
-        "truncated.swf.gz": whole[: len(whole) // 2],
-        "notgzip.swf.gz": b"\x1f\x8bthis is no gzip",
-        "empty.swf": b"",
-        "comments.swf": b"; MaxProcs: 4\n",
-    }
-    for name, content in broken.items():
-        (tmp_path / name).write_bytes(content)
-        message = refuse("simulate", tmp_path / name, "-o", tmp_path / "out.csv")
-        assert name in message
-        assert not (tmp_path / "out.csv").exists()
-    assert f"{tmp_path / 'short.swf'}:2" in refuse("simulate", tmp_path / "short.swf")
-    assert f"{tmp_path / 'word.swf'}:3" in refuse("simulate", tmp_path / "word.swf")
-
-
 def test_machine_size_must_be_stated_somewhere(refuse: Command, run: Command, log: Path) -> None:
     log.write_text(LOG.replace("; MaxProcs: 4\n", ""))
     assert "--processors" in refuse("simulate", log)
@@ -299,36 +205,6 @@ def test_impossible_output_is_refused_before_the_log_is_read(
         message = refuse("simulate", tmp_path / "file", "--output", out)
         assert str(Path(out).parent) in message
     assert names_in(tmp_path) == ["file"]
-
-
-@contextmanager
-def almost_full_disk() -> Iterator[None]:
-    """Let no file grow beyond 50 bytes, as on a disk with as much space left.
-
-    The tests' output may be such a file, so that pytest must write nothing inside the block.
-    """
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-
-
-@pytest.mark.parametrize("name", ["out.csv", "out.swf", "out.swf.gz"])
-def test_full_disk_is_a_clear_error_and_keeps_the_old_file(
-    refuse: Command, log: Path, tmp_path: Path, name: str
-) -> None:
-    (tmp_path / name).write_text("precious")
-    simulate(load_workload(log))  # compiled code goes to a cache of its own
-    with almost_full_disk():
-        message = refuse("simulate", log, "--output", tmp_path / name, "--force")
-    assert "writing failed" in message
-    assert "untouched" in message
-    assert (tmp_path / name).read_text() == "precious"
-    assert names_in(tmp_path) == sorted(["mine.swf", name])
 
 
 SHAPES = """\
@@ -462,36 +338,3 @@ def test_outages_of_nodes_take_jobs_off_whether_given_or_in_the_file_of_the_mach
     table = '[[outage]]\nfrom = 104\nto = 120\nnodes = ["0-1", 3]\nannounced = 104\n'
     run("simulate", log, "--machine", nodes_file(tmp_path, table), *out)
     assert (tmp_path / "out.csv").read_text() == given
-
-
-@pytest.mark.parametrize(
-    ("outage", "table", "said"),
-    [
-        ("104,120,2", "", "counts processors; of nodes name those"),
-        ("104,120,nodes=lefd", "", "did you mean 'left'"),
-        ("104,120,nodes=2-4", "", "there is no 4; allowed are 0-3"),
-        ("104,x,nodes=2", "", "write FROM,TO,COUNT"),
-        ("104,120,nodes=2", "[[outage]]\nfrom = 1\n", "machine.toml: [[outage]] 1: to is missing"),
-    ],
-)
-def test_an_outage_of_nodes_that_cannot_be_is_refused(
-    refuse: Command, log: Path, tmp_path: Path, outage: str, table: str, said: str
-) -> None:
-    machine = nodes_file(tmp_path, table)
-    assert said in refuse("simulate", log, "--machine", machine, "--outage", outage)
-
-
-@pytest.mark.parametrize(
-    ("outage", "said"),
-    [
-        ("104,120", "--outage '104,120': write FROM,TO,COUNT"),
-        ("104,120,-2", "--outage '104,120,-2': write FROM,TO,COUNT"),
-        ("104,104,2", "to must be later than from"),
-        ("104,120,5", "outages take 5 processors at 104 s; mine has 4"),
-        ("104,120,nodes=1", "names nodes; on counted processors say how many"),
-    ],
-)
-def test_an_outage_that_cannot_be_is_refused(
-    refuse: Command, log: Path, outage: str, said: str
-) -> None:
-    assert said in refuse("simulate", log, "--outage", outage)

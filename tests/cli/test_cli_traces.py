@@ -77,11 +77,6 @@ def test_log_shows_what_is_known_of_it(run: Command, name: str) -> None:
     assert (known.sha256 or "unverified") in shown
 
 
-def test_unknown_log_is_answered_with_the_nearest(refuse: Command) -> None:
-    for command in ("info", "download", "verify"):
-        assert f"did you mean '{VERIFIED}'" in refuse("traces", command, VERIFIED + "n")
-
-
 def test_log_without_a_digest_is_fetched_only_on_demand(
     run: Command, refuse: Command, archive: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -96,29 +91,6 @@ def test_log_without_a_digest_is_fetched_only_on_demand(
     assert "Parallel Workloads Archive" in printed
     (served / f"{UNVERIFIED}.swf.gz").unlink()
     run(*command, "--unverified")  # it is here: nothing is fetched again
-
-
-def test_other_content_than_on_record_leaves_nothing_behind(
-    refuse: Command, archive: tuple[str, Path], tmp_path: Path
-) -> None:
-    url, served = archive
-    (served / f"{VERIFIED}.swf.gz").write_bytes(gzip.compress(LOG.encode()))
-    logs = tmp_path / "logs"
-    message = refuse("traces", "download", VERIFIED, "--mirror", url, "--folder", logs)
-    assert "not the log on record" in message
-    assert list(logs.iterdir()) == []
-
-
-def test_fetching_what_cannot_be_had_is_one_clear_line(
-    refuse: Command, archive: tuple[str, Path], tmp_path: Path
-) -> None:
-    url, _ = archive
-    (tmp_path / "file").touch()
-    logs = ("--folder", tmp_path / "logs")
-    assert "404" in refuse("traces", "download", VERIFIED, "--mirror", url, *logs)
-    assert "tiny.swf" in refuse("traces", "download", "tiny")
-    under_a_file = ("--folder", tmp_path / "file" / "logs")
-    assert "cannot make" in refuse("traces", "download", VERIFIED, "--mirror", url, *under_a_file)
 
 
 def test_logs_that_are_here_are_verified(
@@ -173,14 +145,6 @@ def test_log_that_cannot_be_simulated_is_still_shown_as_far_as_it_goes(
     assert "--processors" in shown
 
 
-def test_file_that_is_no_log_is_refused(refuse: Command, tmp_path: Path) -> None:
-    (tmp_path / "binary.swf").write_bytes(bytes(range(256)))
-    (tmp_path / "cut.swf.gz").write_bytes(gzip.compress(LOG.encode() * 99)[:200])
-    (tmp_path / "text.swf").write_text("Dear diary,\n")
-    for name in ("binary.swf", "cut.swf.gz", "text.swf", "missing.swf"):
-        assert name in refuse("traces", "check", tmp_path / name)
-
-
 def test_counts_stay_whole_numbers_beside_unknown_ones(run: Command) -> None:
     rows = list(csv.DictReader(io.StringIO(run("traces", "list", "--format", "csv"))))
     jobs = {row["log"]: row["jobs"] for row in rows}
@@ -193,13 +157,3 @@ def test_statistics_of_logs_stand_side_by_side(run: Command) -> None:
     assert [line for line in table.splitlines() if line.split() == ["jobs", "8", "10,000"]]
     rows = list(csv.DictReader(io.StringIO(run("traces", "statistics", "tiny", "--format", "csv"))))
     assert {row["statistic"]: float(row["tiny"]) for row in rows}["wide"] == 7 / 8
-
-
-def test_check_refuses_another_log_under_the_name_of_a_known_one(
-    run: Command, refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / f"{VERIFIED}.swf"
-    path.write_text(LOG)
-    monkeypatch.setenv("HPCGYM_TRACES", str(tmp_path))
-    assert f"is not {VERIFIED}" in refuse("traces", "check", VERIFIED)
-    assert "MaxNodes" in run("traces", "check", path)

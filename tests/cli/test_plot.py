@@ -75,28 +75,6 @@ def test_a_broken_schedule_is_refused_by_name(refuse: Command, schedules: list[P
     assert f"{schedules[0]}: is no schedule" in refuse("plot", schedules[0], "-o", out)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--kind", "gnatt"], "did you mean 'gantt'"),
-        (["--kind", "usage", "--jobs", "5"], "shows all jobs"),
-        (["--jobs", "0"], "1 to 50,000 jobs"),
-        (["--days", "5"], "write two numbers, as in 14-21"),
-        (["--days", "5-3"], "must lie below"),
-        (["--days", "5-6"], "nothing is there"),
-        (["--policy", "SFA"], "did you mean 'SAF'"),
-        (["--backfill", "esay"], "did you mean 'easy'"),
-        (["--placement", "local"], "--machine"),
-    ],
-)
-def test_wrong_options_of_a_picture_are_one_clear_line(
-    refuse: Command, tmp_path: Path, arguments: list[str], words: str
-) -> None:
-    out = tmp_path / "picture.png"
-    assert words in refuse("plot", "tiny", *arguments, "-o", out)
-    assert not out.exists()
-
-
 def test_output_is_checked_before_the_log_is_read(refuse: Command, tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text("no log")
     log, out = tmp_path / "log.swf", tmp_path / "picture.png"

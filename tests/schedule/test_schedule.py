@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.base.errors import HpcgymError, OutputError, PolicyError
+from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.core.workload import WEEK_S, Workload
 from hpcgym.schedule.export import CSV_COLUMNS
 from hpcgym.schedule.schedule import Schedule
@@ -82,25 +82,6 @@ def test_settings_reach_the_scheduler(schedule: Schedule) -> None:
     assert by_size.settings is not None
     assert by_size.settings.backfill_order == "SPF"
     assert simulate(jobs, estimates=np.array([10, 10, 5, 1])).complete
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"policy": "FCSF"}, "did you mean 'FCFS'"),
-        ({"backfill": "esay"}, "did you mean 'easy'"),
-        ({"backfill_order": "SPG"}, "did you mean 'SPF'"),
-        ({"threshold": -1}, "threshold"),
-        ({"event_semantics": "batsch"}, "did you mean 'batch'"),
-        ({"estimates": "exakt"}, "did you mean 'exact'"),
-        ({"event_semantics": "pyss", "kill_at_limit": False}, "pyss"),
-    ],
-)
-def test_wrong_settings_are_refused_with_what_is_allowed(
-    schedule: Schedule, keywords: dict[str, object], message: str
-) -> None:
-    with pytest.raises(PolicyError, match=message):
-        simulate(schedule.workload, **keywords)
 
 
 def test_figures_are_those_of_the_schedule(schedule: Schedule) -> None:
