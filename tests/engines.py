@@ -212,39 +212,6 @@ ENGINES: dict[str, Callable[..., list[Start]]] = {
 }
 
 
-def attempts_of(workload, may_be_killed=None, **given):
-    """Return the attempts by the reference, and by the package, sorted."""
-    made = []
-
-    class Noting(reference_trials.Lives):
-        requeue = may_be_killed
-
-        def run(self, event_semantics):
-            made.append(self)
-            return super().run(event_semantics)
-
-    KINDS["trial"], kept = Noting, KINDS["trial"]
-    try:
-        by_reference(workload, **given)
-    finally:
-        KINDS["trial"] = kept
-    expected = [(*one[:4], one.reason) for one in made[0].attempts]
-    frame = hpcgym.simulate(workload, **given).attempts_frame()
-    row = {job: at for at, job in enumerate(workload.job_id.tolist())}
-    instants = ("taken_time", "start_time", "end_time")
-    times = ((frame[key] - workload.time_offset).tolist() for key in instants)
-    ends = frame["reason"].replace("killed at its request", "completed").tolist()
-    return sorted(expected), sorted(
-        zip([row[job] for job in frame["job_id"]], *times, ends, strict=True)
-    )
-
-
-def assert_attempts(jobs, mode, *expected, policy="FCFS"):
-    """Compare attempts on 4 processors, (job, taken, useful start, end, reason), with both."""
-    found, got = attempts_of(workload_of(jobs, 4), backfill=f"easy+trial:{mode}", policy=policy)
-    assert found == got == list(expected)
-
-
 def first_difference(workload: Workload, **settings: Any) -> str:
     """Compare start and flags of every job; return "" where all are equal."""
     expected, got = by_reference(workload, **settings), by_package(workload, **settings)

@@ -135,8 +135,11 @@ def with_limits(draw):
 
 @st.composite
 def with_outages(draw):
-    """Draw jobs, and outages of processors, beside trials too."""
+    """Draw jobs, some of which may be lost, and outages of processors, beside trials too."""
     workload = draw(jobs)
+    if draw(st.booleans()):
+        flags = draw(st.integers(0, 2 ** len(workload) - 1))
+        workload = replace(workload, requeue=(flags >> np.arange(len(workload)) & 1) == 1)
     mode = draw(one_of(("none", "easy")) | drawn_lives.modes(overhead=False).map(str))
     events = draw(drawn_lives.outages(workload.machine_processors))
     return Case(

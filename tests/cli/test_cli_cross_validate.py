@@ -8,9 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hpcgym.agent.search import W_TRAIN, SearchTrainer
+from hpcgym.agent.search import W_TRAIN
 from hpcgym.agent.trainers import TRAINERS
-from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.cross_validate import FILES
 
 Command = Callable[..., str]
@@ -83,54 +82,3 @@ def test_families_are_compared_over_several_logs(
     ]
     message = refuse("cross-validate", "SPF", "-s", quick, "-s", "synthetic-256-weeks", *QUICK)
     assert "six-weeks and synthetic-256-weeks cut one log" in message
-
-
-@pytest.mark.long
-def test_interrupted_cross_validation_goes_on_with_resume(
-    run: Command, refuse: Command, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from typer.testing import CliRunner
-
-    from hpcgym.cli import app
-    from hpcgym.evaluation import runner
-
-    folder = tmp_path / "results"
-    command = [*map(str, ("cross-validate", "weights", "-s", quick, *QUICK, "--output", folder))]
-
-    def stop(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner.Runner, "run", stop)
-        result = CliRunner().invoke(app, command)
-    assert result.exit_code == 130
-    assert "add --resume to go on from there" in result.stderr
-    assert [entry.name for entry in folder.iterdir()] == [UNFINISHED]
-    assert "--resume" in refuse(*command)
-    trained: list[object] = []
-    monkeypatch.setattr(SearchTrainer, "train", lambda *arguments: trained.append(arguments))
-    assert "w*train" in run(*command, "--resume")
-    assert trained == []
-    assert UNFINISHED not in [entry.name for entry in folder.iterdir()]
-
-
-@pytest.mark.long
-def test_trained_card_is_refused_where_it_was_trained(
-    run: Command, refuse: Command, quick: Path, tmp_path: Path
-) -> None:
-    from hpcgym.agent import load_card
-
-    text = load_card("spf").path.read_text(encoding="utf-8")
-    card = tmp_path / "mine.toml"
-    card.write_text(
-        text.replace('name = "SPF"', 'name = "mine"')
-        + '[training]\nweeks = { six-weeks = "1-2" }\nseed = 0\nseconds = 1.0\n'
-        'commit = "863cff6"\ncommand = "make it"\n'
-    )
-    shown = run("agents", "info", card)
-    assert "training.weeks.six-weeks" in shown and "make it" in shown
-    message = refuse("evaluate", "-s", quick, "-a", card)
-    assert "mine was trained on weeks 1-2 of six-weeks" in message
-    assert "it may be evaluated on 4-6" in message
-    assert "six-weeks: 3 weeks" in run("evaluate", "-s", quick, "-a", card, "--weeks", "4-6")
-    assert "six-weeks: 3 weeks" in run("cross-validate", card, "-s", quick, *QUICK)

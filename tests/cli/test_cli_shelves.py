@@ -33,6 +33,8 @@ def test_every_agent_shows_its_card(run: Command, name: str) -> None:
     _, _, waits = shown.partition("Long waits")
     assert bool(waits) == (card.kind != "price")  # of the bundled scenario, which has no price
     assert all(one.wait_ratio_text("share_beyond_ratio") in waits for one in card.results)
+    for scenario in card.training.weeks if card.training else ():
+        assert f"training.weeks.{scenario}" in shown
 
 
 def test_every_scenario_is_listed(run: Command) -> None:

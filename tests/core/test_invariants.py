@@ -137,18 +137,6 @@ def test_promise_to_the_head_never_moves_later_while_it_stays_head(
         promised = shadows
 
 
-@given(workload=workloads(), data=st.data())
-def test_jobs_started_in_order_leave_no_earlier_job_behind(engine, workload, data):
-    settings = data.draw(settings_for(workload))
-    starts = engine(workload, policy="FCFS", **settings)
-    latest = -1
-    for start in starts:
-        assert start.backfilled or start.start_time >= latest
-        latest = max(latest, start.start_time)
-    if settings["backfill"] == "none":
-        assert not any(start.backfilled for start in starts)
-
-
 @given(workload=workloads(), estimates=ESTIMATES, order=st.none() | policies, data=st.data())
 def test_smallest_first_never_backfills_without_a_threshold(
     engine, workload, estimates, order, data
@@ -189,20 +177,6 @@ def test_pure_policy_equals_its_vertex_of_the_mixed_scheduler(engine, policy, da
     assert engine(workload, policy=vertex, **settings) == engine(
         workload, policy=policy, **settings
     )
-
-
-@given(workload=workloads(), policy=policies, order=st.none() | policies, data=st.data())
-def test_threshold_that_no_wait_exceeds_changes_nothing(engine, workload, policy, order, data):
-    settings = {
-        "policy": policy,
-        "backfill_order": order,
-        "estimates": data.draw(ESTIMATES),
-        "event_semantics": data.draw(st.sampled_from(("batch", "pyss"))),
-    }
-    without = engine(workload, **settings)
-    waits = [s.start_time - r for s, r in zip(without, workload.submit_time, strict=True)]
-    assume(max(waits) > 0)
-    assert engine(workload, threshold=int(max(waits)), **settings) == without
 
 
 @given(policy=policies, order=st.none() | policies, estimates=ESTIMATES, data=st.data())

@@ -1,90 +1,82 @@
 """Outages beside caps, costs and trials: against the reference, and what holds of schedules."""
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import engines
 import hpcgym
 import reference_dependencies
 from dependent_cases import conditional_tables, lives_of
 from dependent_cases import workload_of as chains_of
-from drawn_lives import modes, orders, outages
-from engines import by_reference
+from drawn_lives import assert_lives, cases, outages
 from hpcgym.core.backfill import as_mode
+from hpcgym.core.constants import GAVE_WAY, NODE_DOWN, TRIAL_OVER
 from hpcgym.core.parts.outages import Outage
-from reference_lives import LivesWithOutages
+from hpcgym.schedule.attempts import COMPLETED, KILLED
 from reference_outages import Outage as Down
-from strategies import busy_workloads, one_of
-
-
-@st.composite
-def cases(draw):
-    """Draw a workload, its outages, and settings with a mode that has a cap, costs or trials."""
-    workload = draw(busy_workloads())
-    if draw(st.booleans()):
-        flags = draw(st.integers(0, 2 ** len(workload) - 1))
-        workload = replace(workload, requeue=(flags >> np.arange(len(workload)) & 1) == 1)
-    drawn = {
-        "policy": draw(orders),
-        "backfill": str(draw(modes(overhead=False))),
-        "backfill_order": draw(st.none() | st.none() | orders),
-        "threshold": draw(one_of((None, 0, 30, 100, 400))),
-        "kill_at_limit": draw(st.booleans()),
-        "estimates": draw(one_of(("requested", "requested", "exact"))),
-    }
-    return workload, draw(outages(workload.machine_processors)), drawn
-
-
-def reference_of(workload, events, **given):
-    """Return starts and attempts by the reference."""
-    made, offset = [], workload.time_offset
-    again = None if workload.requeue is None else np.flatnonzero(workload.requeue).tolist()
-    mode = as_mode(given["backfill"])
-    may_be_killed = mode.requeueable(workload)
-
-    class Listed(LivesWithOutages):
-        requeue = np.flatnonzero(may_be_killed).tolist() if len(may_be_killed) else None
-        outages = tuple(
-            Down(one.from_ - offset, one.to - offset, one.processors, one.announced - offset)
-            for one in events
-        )
-
-        def run(self, event_semantics):
-            made.append(self)
-            return super().run(event_semantics)
-
-    Listed.again = again
-    kept = dict(engines.KINDS)
-    engines.KINDS.update({"trial": Listed, "cost-benefit": Listed})
-    try:
-        starts = by_reference(workload, **given)
-    finally:
-        engines.KINDS.update(kept)
-    return starts, sorted((*one[:4], one.reason) for one in made[0].attempts)
-
-
-def attempts_of(schedule):
-    """Return the attempts of a schedule as the reference has them."""
-    frame = schedule.attempts_frame()
-    row = {job: at for at, job in enumerate(schedule.workload.job_id.tolist())}
-    instants = frame[["taken_time", "start_time", "end_time"]] - schedule.workload.time_offset
-    times = (instants[key].tolist() for key in instants)
-    ends = frame["reason"].replace("killed at its request", "completed").tolist()
-    return sorted(zip([row[job] for job in frame["job_id"]], *times, ends, strict=True))
+from strategies import one_of
 
 
 @given(case=cases())
 def test_every_start_and_every_attempt_is_as_the_reference_says(case):
     workload, events, given = case
-    starts, attempts = reference_of(workload, events, **given)
+    assert_lives(workload, events, **given)
+
+
+@given(case=cases())
+def test_what_holds_of_every_schedule_whose_jobs_may_be_taken_off(case):
+    workload, events, given = case
     schedule = hpcgym.simulate(workload, events=events, **given)
-    assert attempts_of(schedule) == attempts
-    assert schedule.start_time.tolist() == [start.start_time for start in starts]
-    assert schedule.backfilled.tolist() == [start.backfilled for start in starts]
-    assert schedule.thresholded.tolist() == [start.thresholded for start in starts]
+    frame, vain, q = schedule.attempts_frame(), schedule.attempts, workload.processors
+    trial = getattr(as_mode(given["backfill"]), "trial", None)
+    ran = np.ones(len(workload), bool) if schedule.lost is None else ~schedule.lost
+    # No useful run is lost or counted twice, and no attempt begins before the job or another ends.
+    useful = frame[frame["reason"].isin([COMPLETED, KILLED])]
+    assert useful["job_id"].tolist() == workload.job_id[ran].tolist()
+    lasted = useful["end_time"] - useful["start_time"]
+    assert lasted.tolist() == schedule.run_time[ran].tolist()
+    assert (schedule.start_time >= workload.submit_time)[ran].all()
+    assert (frame["taken_time"] <= frame["end_time"]).all()
+    before = frame.groupby("job_id")["end_time"].shift()
+    assert not (frame["taken_time"] < before).any()
+    # Kills stay within their bounds, and an outage ends attempts at its beginning only.
+    reasons, most = vain.reason, {GAVE_WAY: 0, TRIAL_OVER: 0}
+    if trial is not None:
+        most = {GAVE_WAY: trial.times * (trial.young > 0), TRIAL_OVER: trial.kills}
+    for reason, of_reason in (
+        (GAVE_WAY, reasons == GAVE_WAY),
+        (TRIAL_OVER, (reasons != GAVE_WAY) & (reasons != NODE_DOWN)),
+    ):
+        assert np.bincount(vain.job[of_reason]).max(initial=0) <= most[reason]
+    assert set(vain.end[reasons == NODE_DOWN].tolist()) <= {one.from_ for one in events}
+    # Work is conserved: what attempts hold is the useful runs and the waste.
+    held = ((frame["end_time"] - frame["taken_time"]) * frame["processors"]).sum()
+    overhead = 0 if trial is None else trial.overhead
+    cleared = (reasons == TRIAL_OVER) * overhead * q[vain.job]
+    work, wasted = (schedule.run_time * q)[ran].sum(), (vain.wasted_time * q).sum()
+    assert held + cleared.sum() == work + wasted
+    # Never more than the processors that are there, at any instant.
+    rows = [(one.from_, one.to, one.processors) for one in events]
+    rows += frame[["taken_time", "end_time", "processors"]].itertuples(index=False, name=None)
+    changes = [(begin, n) for begin, _, n in rows] + [(end, -n) for _, end, n in rows]
+    busy = 0
+    for _, n in sorted(changes):
+        busy += n
+        assert busy <= workload.machine_processors
+    # Utilisation is of what was there, in cells of many, too.
+    if not ran.any():
+        return
+    metrics = schedule.metrics()
+    first, last = workload.submit_time[ran].min(), schedule.end_time[ran].max()
+    lacking = sum(
+        one.processors * max(min(one.to, last) - max(one.from_, first), 0) for one in events
+    )
+    there = workload.machine_processors * metrics["makespan"] - lacking
+    assert metrics["utilisation"] == (work / there if there else 0.0)
+    settings = {key: value for key, value in given.items() if key != "policy"}
+    many = hpcgym.simulate_many([workload], [given["policy"]], events=events, **settings)
+    for name in ("utilisation", "max_wait_time", "makespan", "max_bsld", "n_backfilled"):
+        assert many[name][0, 0] == metrics[name]
 
 
 @st.composite

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
-from drawn_lives import modes
-from engines import assert_attempts, attempts_of, first_difference, whole
+from drawn_lives import assert_attempts, assert_lives, attempts_in, modes
+from engines import whole
 from hpcgym.base.errors import PolicyError
 from hpcgym.machine import Machine
 from hpcgym.trace import find_trace
@@ -30,9 +30,7 @@ def settings(draw):
 
 @given(workload=busy_workloads(), mode=modes(restart=True), given=settings())
 def test_every_start_and_every_attempt_is_as_the_reference_says(workload, mode, given):
-    assert not first_difference(workload, backfill=str(mode), **given)
-    expected, got = attempts_of(workload, backfill=str(mode), **given)
-    assert got == expected
+    assert_lives(workload, backfill=str(mode), **given)
 
 
 def test_a_killed_job_waits_anew_behind_those_submitted_meanwhile():
@@ -88,21 +86,18 @@ def test_the_first_jobs_of_a_log_have_the_attempts_of_the_reference():
     workload = whole(find_trace("synthetic-256"))
     workload = workload.select(np.arange(len(workload)) < 2_000)
     for policy in ("FCFS", "SAF"):
-        expected, got = attempts_of(
+        made = assert_lives(
             workload, policy=policy, backfill="easy+trial:restart=121", threshold=200_000
         )
-        assert got == expected
-        assert any(reason == "evicted" for *_, reason in got)
+        assert any(reason == "evicted" for *_, reason in attempts_in(made))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
 @pytest.mark.parametrize("policy", ["FCFS", "SAF"])
 def test_a_real_log_has_the_attempts_of_the_reference(real_log, log, policy):
-    expected, got = attempts_of(
-        whole(real_log(log)), policy=policy, backfill="easy+trial:restart=121", threshold=200_000
-    )
-    assert got == expected
+    given = {"policy": policy, "backfill": "easy+trial:restart=121", "threshold": 200_000}
+    assert_lives(whole(real_log(log)), **given)
 
 
 @pytest.mark.parametrize(

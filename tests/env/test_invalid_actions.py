@@ -102,43 +102,6 @@ def test_an_empty_slot_is_what_the_count_and_the_penalty_say(case: Case) -> None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
-@pytest.mark.parametrize("invalid", ["first", "penalty"])
-def test_vectors_treat_them_as_single_environments_do(invalid: str, mode: str) -> None:
-    """Where one of them is reset meanwhile, its action is none."""
-    keywords = keywords_of(invalid)
-    envs = SchedulingVectorEnv(num_envs=2, autoreset_mode=mode, **keywords)
-    alone = [SchedulingEnv(**keywords) for _ in range(2)]
-    envs.reset(seed=0)
-    for env in alone:
-        env.reset()
-    generator, over, n_over = np.random.default_rng(2), [False, False], 0
-    while n_over < 3:
-        actions = np.array([drawn(env, generator) for env in alone])
-        actions[1] = int(alone[1].action_masks().argmax())
-        if over[0]:
-            actions[0] = int(alone[0].action_masks().argmin())  # invalid, if it were taken
-        _, rewards, ended, _, infos = envs.step(actions)
-        for k, env in enumerate(alone):
-            if over[k]:
-                env.reset()
-                over[k] = False
-                assert rewards[k] == 0
-                continue
-            _, paid, over[k], _, info = env.step(actions[k])
-            assert (rewards[k], ended[k]) == (paid, over[k])
-            if over[k]:
-                told = infos["final_info"] if mode == "SAME_STEP" else infos
-                assert told["invalid_actions"][k] == info["invalid_actions"]
-                assert told["_invalid_actions"][k]
-                assert (info["invalid_actions"] > 10) == (k == 0)
-                n_over += 1
-                if mode == "SAME_STEP":
-                    env.reset()
-                    over[k] = False
-
-
-@pytest.mark.long
 def test_vectors_refuse_them_all_or_none() -> None:
     keywords = keywords_of("error")
     envs, twin = (SchedulingVectorEnv(num_envs=3, **keywords) for _ in range(2))

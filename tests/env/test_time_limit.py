@@ -189,26 +189,6 @@ def test_episode_is_over_after_its_time_limit() -> None:
     assert len(rewards) == 3
 
 
-def test_time_limit_serves_vectors_of_environments() -> None:
-    """Gymnasium's own vector environment resets on its own and passes the final metrics on."""
-    envs = gymnasium.make_vec(
-        "HPCBatch-v0",
-        num_envs=2,
-        vectorization_mode="sync",
-        vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP},
-        scenario=episodes_of(BUSY),
-        action="weights",
-        max_episode_steps=5,
-    )
-    envs.reset(seed=0)
-    for _ in range(5):
-        _, _, terminated, truncated, info = envs.step(np.stack([FCFS, FCFS]))
-    assert truncated.all()
-    assert not terminated.any()
-    assert info["final_info"]["complete"].tolist() == [0, 0]
-    assert (info["final_info"]["n_jobs"] > 0).all()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("reward", ACCRUING)
 def test_every_limit_pays_the_same_and_so_does_the_vector(reward: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import reference_trial_fields as reference
 from engines import workload_of
-from env_cases import assert_vector_plays_alike, busy_workload, episodes_of
+from env_cases import busy_workload, episodes_of
 from hpcgym.core.observation_fields import (
     ClusterField,
     ControlsField,
@@ -188,11 +188,6 @@ def test_a_user_counts_the_more_the_more_jobs_have_ended():
     assert reference.chance([100] * 4, [], 200, 300) == 0.5
     assert reference.chance([100] * 4, [], 0, 300) == 0.75
     assert reference.chance([100] * 4, [], 300, 300) == 0
-
-
-@pytest.mark.long
-def test_a_vector_shows_the_same():
-    assert_vector_plays_alike(scenario=episodes_of(busy_workload(1, n=60)), action="trials")
 
 
 def test_only_actions_about_trials_show_them():

@@ -214,11 +214,21 @@ def test_time_limit_cuts_short_as_around_the_scalar_environment(
 
 
 @pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
-def test_flat_observations_equal_those_of_scalar_environments(mode: AutoresetMode) -> None:
-    keywords = {"observation": "flat", "action": "order", "n_slots": 8, "baseline": "SAF"}
-    theirs, ours = pair(3, mode=mode, max_episode_steps=9, **keywords)
+@pytest.mark.parametrize(
+    ("keywords", "steps"),
+    [
+        ({"observation": "flat", "action": "order", "max_episode_steps": 9}, 30),
+        ({"action": "job", "invalid": "first"}, 300),
+        ({"action": "job", "invalid": "penalty"}, 300),
+    ],
+    ids=str,
+)
+def test_flat_observations_and_invalid_actions_are_those_of_scalar_environments(
+    mode: AutoresetMode, keywords: dict[str, Any], steps: int
+) -> None:
+    theirs, ours = pair(3, mode=mode, n_slots=8, baseline="SAF", **keywords)
     assert ours.autoreset_mode is theirs.autoreset_mode is mode
-    assert play_in_lockstep(theirs, ours, 30) >= 6
+    assert play_in_lockstep(theirs, ours, steps) >= 6
 
 
 @pytest.mark.parametrize("is_mixed", [False, True], ids=["one scenario", "mixed"])
@@ -545,15 +555,6 @@ def test_wrappers_of_gymnasium_take_the_vector() -> None:
         shown, reward, *_, infos = envs.step(envs.action_space.sample())
     assert np.isfinite(shown).all()
     assert np.isfinite(reward).all()
-
-
-def test_spec_makes_the_same_vector_again() -> None:
-    made = gymnasium.make_vec("HPCBatch-v0", num_envs=3, scenario="tiny", n_slots=4)
-    again = gymnasium.make_vec(made.spec)
-    assert isinstance(again, SchedulingVectorEnv)
-    assert (again.num_envs, again.single_action_space) == (3, made.single_action_space)
-    assert_same(made.reset(seed=0), again.reset(seed=0))
-    assert made.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
 
 
 def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:

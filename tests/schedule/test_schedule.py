@@ -63,27 +63,6 @@ def test_every_start_is_the_one_worked_by_hand_and_is_explained(schedule: Schedu
     assert frame["pp_bsld"].tolist() == [1.0, 1.0, 2.65, 1.0]
 
 
-def test_jobs_past_the_threshold_are_marked(schedule: Schedule) -> None:
-    strict = simulate(schedule.workload, threshold=9)
-    assert strict.thresholded.tolist() == [False, False, True, False]
-    assert strict.metrics()["n_thresholded"] == 1
-
-
-def test_jobs_run_to_their_end_where_none_is_killed(schedule: Schedule) -> None:
-    free = simulate(schedule.workload, kill_at_limit=False)
-    assert free.run_time.tolist() == [12, 10, 5, 100]
-    assert free.start_time.tolist() == [0, 12, 103, 3]
-
-
-def test_settings_reach_the_scheduler(schedule: Schedule) -> None:
-    jobs = schedule.workload
-    assert simulate(jobs, backfill="none").start_time.tolist() == [0, 10, 20, 25]
-    by_size = simulate(jobs, "q=1", backfill_order="SPF", estimates="exact")
-    assert by_size.settings is not None
-    assert by_size.settings.backfill_order == "SPF"
-    assert simulate(jobs, estimates=np.array([10, 10, 5, 1])).complete
-
-
 def test_figures_are_those_of_the_schedule(schedule: Schedule) -> None:
     figures = schedule.metrics()
     assert figures["complete"] is True

@@ -1,4 +1,4 @@
-"""Carastan-Santos 2019: its proposition, its protocol, and the whole rerun on the bundled log."""
+"""Carastan-Santos 2019: its protocol, and the whole rerun on the bundled log."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,13 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
 
-from hpcgym import Workload, load_workload, simulate
+from hpcgym import Workload, load_workload
 from papers.carastan_santos import claims as results
 from papers.carastan_santos import page
 from papers.carastan_santos import run as study
-from strategies import workloads
 
 BUNDLED = tuple((log, "synthetic-256") for log in study.LOGS)
 READINGS = [
@@ -27,18 +25,6 @@ def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
     """Three samples under four readings, with the bundled log in place of each real one."""
     store = tmp_path_factory.mktemp("rerun") / "unfinished.sqlite"
     return study.rerun(store, readings=READINGS, samples=3)
-
-
-@given(workloads())
-def test_sqf_with_sqf_backfilling_and_no_threshold_backfills_no_job(workload: Workload) -> None:
-    """Proposition 1."""
-    assert not simulate(workload, "SQF").backfilled.any()
-
-
-def test_sqf_with_a_threshold_may_backfill() -> None:
-    """The wide job W waits beyond 5 s and goes first; the narrow N starts before it."""
-    jobs = Workload.from_arrays([0, 1, 8], [20, 5, 5], [20, 5, 5], [3, 4, 1], machine_processors=4)
-    assert simulate(jobs, "SQF", threshold=5).backfilled.tolist() == [False, False, True]
 
 
 def test_samples_are_the_same_for_all_readings_and_differ_from_each_other() -> None:
