@@ -20,8 +20,7 @@ from hpcgym.cli import app
 from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.evaluate import FILES
 from hpcgym.cli.interruption import raised_again
-from hpcgym.evaluation import runner
-from stores import keys_in
+from stores import count_runs, keys_in
 
 Command = Callable[..., str]
 
@@ -32,25 +31,10 @@ def names_in(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def count_runs(patch: pytest.MonkeyPatch, *, stop_at: int = 10**9) -> list[str]:
-    """Note the policy of every simulation, and press Ctrl-C in one of them."""
-    noted: list[str] = []
-    simulate = runner.simulate
-
-    def counted(workload, **settings):
-        noted.append(settings["policy"].name)
-        if len(noted) == stop_at:
-            raise KeyboardInterrupt
-        return simulate(workload, **settings)
-
-    patch.setattr(runner, "simulate", counted)
-    return noted
-
-
 def interrupt(*arguments: object, stop_at: int) -> str:
     """Run the command, press Ctrl-C in a simulation, and return the one line it says."""
     with pytest.MonkeyPatch.context() as patch:
-        count_runs(patch, stop_at=stop_at)
+        count_runs(patch, stop_at=stop_at, error=KeyboardInterrupt)
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 130
     assert result.stderr.startswith("hpcgym: interrupted; ")
@@ -188,27 +172,6 @@ def test_interruption_without_an_output_folder_says_what_would_have_kept_the_wee
     said = interrupt(*COMMAND, stop_at=4)
     assert "lost" in said
     assert "--output" in said
-
-
-def test_resuming_needs_the_folder_of_the_interrupted_run(refuse: Command) -> None:
-    assert "--resume goes with --output" in refuse(*COMMAND, "--resume")
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        ["--agents", "FCFS,SFA"],
-        ["--scenario", "tinny"],
-        ["--weeks", "99"],
-        ["--jitter", "600"],
-        ["--on", "local:0"],
-    ],
-)
-def test_command_that_is_refused_leaves_no_folder_behind(
-    refuse: Command, tmp_path: Path, mistake: list[str]
-) -> None:
-    refuse("evaluate", "--scenario", "tiny", *mistake, "--output", tmp_path / "new" / "results")
-    assert names_in(tmp_path) == []
 
 
 def start_two_processes(folder: Path) -> subprocess.Popen[str]:

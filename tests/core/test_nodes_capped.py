@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import hpcgym
 import reference_nodes_capped
-from drawn_machines import Case, draw_case, draw_plain_case
+from drawn_machines import Case, draw_plain_case
 from engines import simulator_of
 from hpcgym.base.errors import ScenarioError
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
+from nodes_lived import draw_lived, draws
 from nodes_of_kernels import (
     first_difference,
     first_difference_on_log,
@@ -31,7 +31,6 @@ from nodes_of_kernels import (
 )
 from reference_nodes import Job, Machine, Node, Partition, one_partition
 
-draws = st.integers(0, 2**40).map(Random)
 KTH = "KTH-SP2-1996-2.1-cln"
 H = "cost-benefit:cap=0.97"
 
@@ -48,37 +47,11 @@ class Capped(NamedTuple):
         return self.case.settings | {"mode": self.mode}
 
 
-def draw_mode(random: Random) -> str:
-    """Draw a mode; jobs run for a few seconds to minutes, so long ones are not rare."""
-    name = random.choice(("easy", "cost-benefit", "cost-benefit"))
-    stated = {}
-    if name == "cost-benefit":
-        stated["kappa"] = random.choice((0, 0.25, 0.25, 1, 5))
-    if name == "easy" or random.random() < 0.6:
-        stated["cap"] = random.choice((0, 0.3, 0.5, 0.8, 0.97))
-        stated["long"] = random.choice((0, 5, 9, 12, 20))
-        some = {"by": "request", "widest": 0.4, "pressed": random.choice((0.25, 1))}
-        stated |= {key: value for key, value in some.items() if random.random() < 0.35}
-    if random.random() < 0.4:
-        stated["overdue"] = "open"
-    return f"{name}:" + ",".join(f"{key}={value}" for key, value in stated.items())
-
-
 def draw_capped(random: Random) -> Capped:
-    """Draw a case of a few users in which many jobs wait at once."""
-    case = draw_case(random, random.choice((2, 4, 8)), 40)
-    while not case.jobs:
-        case = draw_case(random, 4, 40)
-    sooner = random.choice((1, 1, 2, 8))
-    jobs = [
-        job._replace(submit_time=job.submit_time // sooner, user=random.choice((-1, 0, 1)))
-        for job in case.jobs
-    ]
-    order = random.choice(("SMITH-URGENT", "SMITH-REG", "FCFS", case.settings["order"]))
-    kept = {key: case.settings[key] for key in ("placement", "threshold", "kill")}
-    backfill_order = random.choice((None, None, "SMITH-URGENT", "SPF"))
-    chosen = {"depth": 1, "order": order, "backfill_order": backfill_order}
-    return Capped(Case(case.machine, jobs, kept | chosen), draw_mode(random))
+    """Draw a case in which many jobs wait at once, and a mode that tries none of them."""
+    while not (lived := draw_lived(random)).case.jobs:
+        pass
+    return Capped(lived.case, lived.mode.partition("+")[0])
 
 
 def check(drawn: Capped) -> None:
@@ -123,7 +96,9 @@ def test_identical_processors_start_as_where_processors_are_counted(random):
         user=[j.user for j in jobs],
         machine_processors=machine.cpus,
     )
-    chosen = settings_of(**settings | {"depth": 1, "mode": draw_mode(random)})
+    chosen = settings_of(
+        **settings | {"depth": 1, "mode": draw_lived(random).mode.partition("+")[0]}
+    )
     del chosen["placement"]
     chosen["policy"] = random.choice(("SMITH-URGENT", chosen["policy"]))
     rule = settings["placement"]

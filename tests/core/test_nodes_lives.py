@@ -6,6 +6,7 @@ After every pass it is checked that no node gives more than it has, to trials ei
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -50,24 +51,19 @@ H_YOUNG = "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
 """The mode of the agent URGENT-YOUNG."""
 
 
-@given(draws)
-def test_every_attempt_is_that_of_the_reference(random):
-    check(draw_lived(random))
-
-
-@given(draws)
-def test_every_attempt_where_young_jobs_give_way_is_that_of_the_reference(random):
-    check(draw_lived(random, YOUNG))
-
-
-@given(draws)
-def test_every_attempt_where_kills_take_time_is_that_of_the_reference(random):
-    check(draw_lived(random, SLOW_KILLS))
-
-
-@given(draws)
-def test_every_attempt_beside_outages_is_that_of_the_reference(random):
-    check(draw_hit(random, YOUNG))
+@pytest.mark.parametrize(
+    "draw",
+    [
+        draw_lived,
+        partial(draw_lived, chances=YOUNG),
+        partial(draw_lived, chances=SLOW_KILLS),
+        partial(draw_hit, chances=YOUNG),
+    ],
+    ids=["trials", "young jobs that give way", "kills that take time", "outages"],
+)
+@given(random=draws)
+def test_every_attempt_is_that_of_the_reference(draw, random):
+    check(draw(random))
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_nodes
 import reference_nodes_slurm
-from drawn_machines import Case, draw_case
+from drawn_machines import Case
 from engines import simulator_of
 from fair_share_cases import limited
 from hpcgym.base.errors import PolicyError
@@ -29,6 +29,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.machine import Machine
 from hpcgym.machine.files.formats import read_machine
+from nodes_lived import draw_crowd, draws
 from nodes_of_kernels import (
     MACHINES,
     by_reference,
@@ -40,7 +41,6 @@ from nodes_of_kernels import (
 )
 from reference_nodes import Job, is_refused, one_partition
 
-draws = st.integers(0, 2**40).map(Random)
 FINE = "resolution=1,interval=1"
 KEYS = ("placement", "order", "threshold", "kill")
 
@@ -59,16 +59,9 @@ def draw_mode(random: Random) -> str:
 
 
 def draw_crowded(random: Random, *most: int) -> Case:
-    """Draw a case with a job, of a few users; in every second many jobs wait at once."""
-    case = draw_case(random, *most)
-    while not case.jobs:
-        case = draw_case(random, *most)
-    sooner = random.choice((1, 8))
-    jobs = [
-        job._replace(submit_time=job.submit_time // sooner, user=random.choice((-1, 0, 1)))
-        for job in case.jobs
-    ]
-    return Case(case.machine, jobs, {key: case.settings[key] for key in KEYS})
+    """Draw a case of a few users, in most of which many jobs wait at once."""
+    case = draw_crowd(random, *most)
+    return case._replace(settings={key: case.settings[key] for key in KEYS})
 
 
 def simulator_for(case: Case, mode: str, **more: Any) -> Simulator:
@@ -83,12 +76,6 @@ def difference(case: Case, mode: str) -> str:
     assert not simulator.run()
     expected = reference_nodes_slurm.simulate(case.machine, case.jobs, mode, **case.settings)
     return first_difference(expected, result_of(simulator))
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_a_few_drawn_machines_are_scheduled_as_by_the_reference(seed):
-    random = Random(seed)
-    assert not difference(draw_crowded(random, 8, 30), draw_mode(random))
 
 
 @given(draws)
@@ -121,7 +108,7 @@ def test_drawn_cases_have_what_the_two_steps_are_about():
         several += len(partitions) > 1
         shared += sum(len(one.nodes) for one in partitions) > len(case.machine.nodes)
         by_cycles += made[0].n_by_cycles > 0
-    assert several > 30 and shared > 10 and by_cycles > 30
+    assert several > 30 and shared > 10 and by_cycles > 25
 
 
 # --- By hand --------------------------------------------------------------------------------------

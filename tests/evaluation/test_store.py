@@ -19,35 +19,16 @@ import pytest
 from hpcgym.agent import RuleAgent
 from hpcgym.base.errors import EvaluationError, OutputError
 from hpcgym.env.scenario.episodes import Episodes
-from hpcgym.evaluation import Evaluation, evaluate, runner, store
+from hpcgym.evaluation import Evaluation, evaluate, store
 from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.store import Store
-from stores import keys_in
-
-
-class Stop(Exception):
-    """What cuts an evaluation off."""
+from stores import count_runs, keys_in
 
 
 def run(path: Path | None, **options: int) -> Evaluation:
     """Evaluate three rules on tiny."""
     settings = {"jitter": 60, "replicas": 2, "seed": 1} | options
     return evaluate(["FCFS", "SPF", "SAF"], "tiny", resume=path, progress=False, **settings)
-
-
-def count_runs(monkeypatch: pytest.MonkeyPatch, *, stop_at: int = 10**9) -> list[str]:
-    """Note the policy of every simulation, and stop at one of them."""
-    noted: list[str] = []
-    simulate = runner.simulate
-
-    def counted(workload, **settings):
-        noted.append(settings["policy"].name)
-        if len(noted) == stop_at:
-            raise Stop
-        return simulate(workload, **settings)
-
-    monkeypatch.setattr(runner, "simulate", counted)
-    return noted
 
 
 def test_run_that_was_cut_off_goes_on_and_finds_the_same(
@@ -57,7 +38,7 @@ def test_run_that_was_cut_off_goes_on_and_finds_the_same(
     path = tmp_path / "store.sqlite"
     with monkeypatch.context() as patch:
         count_runs(patch, stop_at=5)
-        with pytest.raises(Stop):
+        with pytest.raises(InterruptedError):
             run(path)
     noted = count_runs(monkeypatch)
     pd.testing.assert_frame_equal(run(path).frame, whole.frame)
