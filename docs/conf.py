@@ -81,16 +81,18 @@ class DataSheet(SphinxDirective):
 
 
 class Figures(CSVTable):
-    """Show a CSV file, whose first row is the head, below a link to it."""
+    """Show CSV files, whose first rows are heads, each below a link to it."""
 
     required_arguments = 1
 
     def run(self):
         """Take what is the same for all."""
-        path = self.arguments[0]
-        self.options |= {"file": path, "header-rows": 1}
-        self.arguments = [f"[{Path(path).name}]({path})"]
-        return super().run()
+        shown = []
+        for path in " ".join(self.arguments).split():
+            self.options |= {"file": path, "header-rows": 1}
+            self.arguments = [f"[{Path(path).name}]({path})"]
+            shown += super().run()
+        return shown
 
 
 class Commands(SphinxDirective):

@@ -59,9 +59,9 @@ if __name__ == "__main__":
         "--largest-pass",
         type=int,
         nargs=2,
-        default=(10_000, 10_000),
+        default=(1_000, 10_000),
         metavar=("WAITING", "NODES"),
-        help="longest queue and largest machine on which a pass is measured",
+        help="queue and largest machine on which a pass is measured",
     )
     parser.add_argument(
         "--before", type=Path, nargs="*", default=(), help="checkouts to train beside this one"
@@ -73,23 +73,38 @@ if __name__ == "__main__":
     scenario = "synthetic-256-weeks" if len(logs) == 1 else "sdsc-sp2-weeks"
     tables.show("reference", benchmark.against_reference(main, reference.simulate, asked.repeats))
     tables.show("logs", benchmark.over_logs(logs, asked.repeats))
-    tables.show("modes", benchmark.over_modes(logs, min(asked.repeats, 2)))
+    tables.show("modes", benchmark.over_modes(main, min(asked.repeats, 2)))
     tables.show("caps", benchmark.over_caps(logs, min(asked.repeats, 3)))
     tables.show("loads", benchmark.over_loads(main, asked.repeats))
     tables.show("queue_lengths", benchmark.over_queue_lengths(asked.longest, asked.repeats))
-    tables.show("lengths", benchmark.over_lengths(asked.longest_log, asked.repeats))
+    tables.show(
+        "lengths",
+        benchmark.over_lengths(asked.longest_log, asked.repeats),
+        rows=("100,000", f"{asked.longest_log:,}"),
+        columns=("jobs", "FCFS, Mjobs/s", "SAF, Mjobs/s", "waiting, at most", "peak, MB"),
+    )
     tables.show("many", benchmark.many(scenario, asked.vectors))
     tables.show("stepping", step_benchmark.stepping(scenario, asked.episodes))
-    tables.show("numbers", step_benchmark.over_numbers(scenario, asked.most_envs, asked.repeats))
+    tables.show(
+        "numbers",
+        step_benchmark.over_numbers(scenario, asked.most_envs, asked.repeats),
+        rows=("1", "16", "64", "4,096"),
+    )
     tables.show("bytes", step_benchmark.over_bytes(scenario, asked.most_envs))
     tables.show("parts", step_benchmark.over_parts(scenario, 64, asked.repeats))
-    tables.show("actions", step_benchmark.over_actions(scenario, 64, asked.repeats))
+    bundled = ("synthetic-256-weeks", "synthetic-busy-weeks")
+    tables.show("actions", step_benchmark.over_actions(bundled, 64, 4 * asked.repeats))
     tables.show("sync", step_benchmark.against_sync(scenario, 64, asked.repeats))
     tables.show("losses_in_sync", step_benchmark.losses_in_sync(8, 4 * asked.repeats + 1))
     tables.show("waiting", step_benchmark.over_waiting(asked.longest_queue, asked.repeats))
     few = min(asked.repeats, 2)
     tables.show("nodes", nodes_benchmark.over_nodes(asked.jobs_on_nodes, few))
-    tables.show("node_settings", nodes_benchmark.over_node_settings(asked.jobs_on_nodes // 10, few))
+    tables.show(
+        "node_settings",
+        nodes_benchmark.over_node_settings(asked.jobs_on_nodes // 10, few),
+        rows=("easy", "conservative"),
+        columns=("backfill", "placement", "us/pass"),
+    )
     tables.show("waiting_on_nodes", nodes_benchmark.over_waiting_on_nodes(*asked.largest_pass))
     tables.show(
         "steps_on_nodes",

@@ -27,7 +27,7 @@ CLAIM = re.compile(
 )
 LONE = re.compile(r"SAF|bounded slowdown|[A-Z]'s 0\.")
 """What stands beside a ratio without interval."""
-INCLUDED = re.compile(r"^:::\{figures\} (\S+)|\]\(([^)#]+\.csv)\)")
+INCLUDED = re.compile(r"(?:(?<=:::\{figures\} )|(?<=\.csv ))\S+\.csv|(?<=\]\()[^)#]+\.csv(?=\))")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 LOGS = (
     r"kth-sp2|ctc-sp2|sdsc-sp2|sdsc-blue|hpc2n|sdsc-par|cea-curie|synthetic-256|synthetic-busy"
@@ -218,7 +218,7 @@ class _Page:
                 continue
             for number, line in lines:
                 for match in INCLUDED.finditer(line):
-                    yield from self.of_file(self.folder / (match[1] or match[2]))
+                    yield from self.of_file(self.folder / match[0])
                 if kind == "text" and not line.startswith("    "):
                     spot = self.path, number, f"{self.path}:{number}"
                     for sentence in re.split(r"(?<=[.;]) ", LINK.sub(r"\1", line)):

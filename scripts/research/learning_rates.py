@@ -1,14 +1,14 @@
 """Measure what a decision costs, by problem and by part of a training by Stable-Baselines3's PPO.
 
-    PYTHONPATH=scripts taskset -c 1 python -m research.learning_rates [problems] [training] [judged]
+    PYTHONPATH=.:scripts taskset -c 1 python -m research.learning_rates problems sb3 judged
 
 CPU time of one thread. Machines are shared, so compare what was measured in one run.
 """
 
 from __future__ import annotations
 
-import sys
 import time
+from argparse import ArgumentParser
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +22,7 @@ from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.statistics import ratio_of_sums
 from research.curves import Judge
 from research.step_benchmark import prepare
+from research.tables import Tables, csv_option
 from research.training_benchmark import timer
 
 SCENARIO = "synthetic-busy-weeks"
@@ -29,23 +30,11 @@ SCENARIO = "synthetic-busy-weeks"
 
 PROBLEMS: dict[str, dict[str, Any]] = {
     "`weights`, SDSC-SP2": {"scenario": "sdsc-sp2-weeks", "action": "weights"},
-    "`weights`": {"action": "weights"},
-    "`weights`, every 4 h": {"action": "weights", "decide": 14_400},
     "`order`": {"action": "order"},
     "`job`": {"action": "job"},
     "`trials`": {"action": "trials"},
     "`index`, every 4 h": {"action": "index"},
-    "`index`, at zeros": {"action": "index"},
     "`index`, small": {"action": "index", "observation": "small"},
-    **{
-        f"`index`, small, {what} of `many-weeks`": {
-            "action": "index",
-            "observation": "small",
-            "scenario": "many-weeks",
-            "weeks": weeks,
-        }
-        for what, weeks in {"10 weeks": "1-10", "64 weeks": "1-64", "all 400": "train"}.items()
-    },
 }
 """What is stepped; the scenario is `SCENARIO`, where none is named, and its weeks `train`."""
 
@@ -65,34 +54,34 @@ def stepped(
 
 def problems(num_envs: int = 64, calls: int = 150, repeats: int = 3) -> Table:
     """Step vectors under random actions, and tell what a decision and what a job cost."""
-    columns = "jobs/decision", "passes/decision", "decisions/CPU s", "us/decision", "us/job"
+    columns = "jobs/decision", "decisions/CPU s", "us/decision", "us/job"
     title = f"{num_envs} environments in a vector, one thread, random actions"
     table = Table("problem", *columns, title=title)
     for name, keywords in PROBLEMS.items():
         envs, actions = stepped(name, {"reward": "ratio"} | keywords, num_envs)
-        before, moved, least = _counted(envs), np.zeros(2), np.inf
+        before, moved, least = _counted(envs), 0, np.inf
         for call in range(calls):
             envs.step(actions[call % len(actions)])
             after = _counted(envs)
-            began = after[:, :1] < before[:, :1]  # another episode
-            moved += np.where(began, after, after - before).sum(axis=0)
+            began = after < before  # another episode
+            moved += np.where(began, after, after - before).sum()
             before = after
-        jobs, passes = moved / calls / num_envs
+        jobs = moved / calls / num_envs
         for _ in range(repeats):
             begun = time.process_time()
             for call in range(calls):
                 envs.step(actions[call % len(actions)])
             least = min(least, (time.process_time() - begun) / calls / num_envs)
         micro = 1e6 * least
-        numbers = f"{jobs:.1f}", f"{passes:.1f}", f"{1 / least:,.0f}", f"{micro:.1f}"
+        numbers = f"{jobs:.1f}", f"{1 / least:,.0f}", f"{micro:.1f}"
         table.add_row(name, *numbers, f"{micro / jobs:.2f}")
     return table
 
 
 def _counted(envs: SchedulingVectorEnv) -> np.ndarray:
-    """Return the jobs and passes of each environment's episode so far, (n_envs, 2)."""
+    """Return the jobs of each environment's episode so far."""
     places = [envs.buffers.place_of(env) for env in range(envs.num_envs)]
-    return np.array([(state.next_job[row], state.n_passes[row]) for state, row in places])
+    return np.array([state.next_job[row] for state, row in places])
 
 
 class Setting(NamedTuple):
@@ -106,28 +95,34 @@ class Setting(NamedTuple):
     net_arch: tuple[int, ...]
 
 
-TRAININGS = {
-    "minibatches of SB3, 8 environments": Setting("flat", 8, 256, 64, 10, (64, 64)),
-    "the same, small": Setting("small", 8, 256, 64, 10, (64, 64)),
-    "settings of RL Zoo": Setting("flat", 8, 256, 256, 5, (32, 32)),
-    "64 environments": Setting("flat", 64, 64, 1_024, 4, (32, 32)),
-    "64 environments, small": Setting("small", 64, 64, 1_024, 4, (32, 32)),
-    "256 environments": Setting("flat", 256, 32, 2_048, 4, (32, 32)),
-    "256 environments, small": Setting("small", 256, 32, 2_048, 4, (32, 32)),
-}
-"""Trainings by name: what a user begins with, and batches."""
+TRAININGS = (
+    Setting("flat", 8, 256, 64, 10, (64, 64)),  # what Stable-Baselines3 begins with
+    Setting("small", 8, 256, 64, 10, (64, 64)),
+    Setting("flat", 8, 256, 256, 5, (32, 32)),  # near to RL Baselines3 Zoo's
+    Setting("flat", 256, 32, 2_048, 4, (32, 32)),
+    Setting("small", 256, 32, 2_048, 4, (32, 32)),
+)
+"""What a user begins with, and batches."""
+
+COLUMNS = (
+    *("environments, minibatch, epochs, networks", "observation"),
+    *("simulation", "updates", "all", "decisions/CPU s"),
+)
+"""Columns of their table that are written."""
 
 
 def training(rollouts: int = 1, repeats: int = 2) -> Table:
     """Train with action `index`, and tell how the CPU time of a decision is divided."""
-    found = {name: _parts(setting, rollouts, repeats) for name, setting in TRAININGS.items()}
-    parts = next(iter(found.values()))
+    found = [_parts(setting, rollouts, repeats) for setting in TRAININGS]
+    heads = "environments, minibatch, epochs, networks", "observation", *found[0], "all"
     title = f"PPO of SB3, `index`, {SCENARIO}, one thread, us/decision"
-    table = Table("training", *parts, "all", "decisions/CPU s", title=title)
-    for name, spent in found.items():
+    table = Table(*heads, "decisions/CPU s", title=title)
+    for setting, spent in zip(TRAININGS, found, strict=True):
+        sizes = setting.num_envs, setting.batch_size, setting.n_epochs
+        name = ", ".join([*map("{:,}".format, sizes), "-".join(map(str, setting.net_arch))])
         whole = sum(spent.values())
-        cells = *(f"{spent[part]:.1f}" for part in parts), f"{whole:.1f}", f"{1e6 / whole:,.0f}"
-        table.add_row(name, *cells)
+        cells = [*(f"{taken:.1f}" for taken in spent.values()), f"{whole:.1f}"]
+        table.add_row(name, setting.observation, *cells, f"{1e6 / whole:,.0f}")
     return table
 
 
@@ -213,8 +208,12 @@ def judged(seeds: int = 3, decisions: int = 200_000, scenario: str = "many-weeks
 if __name__ == "__main__":
     tables: dict[str, Callable[[], Table]] = {
         "problems": problems,
-        "training": training,
+        "sb3": training,
         "judged": judged,
     }
-    for asked in sys.argv[1:] or ("problems", "training"):
-        print(tables[asked]())
+    parser = ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", default=["problems", "sb3"])
+    csv_option(parser)
+    asked = parser.parse_args()
+    for name in asked.parts:
+        Tables(asked.csv).show(name, tables[name](), columns=COLUMNS if name == "sb3" else ())

@@ -35,13 +35,6 @@ FIRST_STEP = (
 )
 """A new process, up to its first step."""
 
-PEERS = (
-    ("deep-batch-scheduler, 128 slots", "5,970 to 8,210"),
-    ("schedgym, CompactRM", "1,310 to 5,970"),
-    ("CQGym, 50 slots", "1,072 to 1,246"),
-)
-"""Peers, and the steps per CPU second measured of them in November 2026; none has vectors."""
-
 EPISODE_STEPS = 1_200
 """Steps taken before a measurement, some three weeks of SDSC-SP2.
 
@@ -122,32 +115,28 @@ ACTIONS: dict[str, dict[str, Any]] = {
 """Kinds of action whose rates are compared with the first, which is the second without trials."""
 
 
-def over_actions(scenario: str, num_envs: int, repeats: int) -> Table:
-    """Measure kinds of action in turn, as medians of ratios to the first.
-
-    Actions are random, or zeros, what an agent begins with.
-    """
+def over_actions(scenarios: Sequence[str], num_envs: int, repeats: int) -> Table:
+    """Measure kinds of random action in turn, as medians of ratios to the first."""
     vectors: dict[tuple[str, str], tuple[Any, list[Any]]] = {}
     for name, keywords in ACTIONS.items():
-        for drawn in ("random", "zeros"):
+        for scenario in scenarios:
             envs = SchedulingVectorEnv(scenario, num_envs=num_envs, **keywords)
             envs.reset(seed=0)
             actions = random_actions(envs)
-            if drawn == "zeros":
-                actions = [np.zeros_like(actions[0])]
-            vectors[name, drawn] = envs, actions
+            vectors[name, scenario] = envs, actions
             quickest(envs, actions, EPISODE_STEPS, 1)
     rates: dict[tuple[str, str], list[float]] = {kind: [] for kind in vectors}
     for _ in range(2 * repeats + 1):
         for kind, (envs, actions) in vectors.items():
             rates[kind].append(num_envs / quickest(envs, actions, 300, 1))
-    columns = "action", "steps/s", "of the first", "at zeros, steps/s", "of the first"
-    table = Table(*columns, title=f"{num_envs} environments, {scenario}")
+    first = next(iter(ACTIONS))
+    columns = [head for name in scenarios for head in (f"steps/s, {name}", f"of {first}")]
+    table = Table("action", *columns, title=f"{num_envs} environments")
     for name in ACTIONS:
         cells = []
-        for drawn in ("random", "zeros"):
-            found = np.array(rates[name, drawn])
-            ratios = found / np.array(rates[next(iter(ACTIONS)), drawn])
+        for scenario in scenarios:
+            found = np.array(rates[name, scenario])
+            ratios = found / np.array(rates[first, scenario])
             cells += [f"{np.median(found):,.0f}", f"{np.median(ratios):.2f}"]
         table.add_row(name, *cells)
     return table
@@ -208,18 +197,12 @@ def over_numbers(scenario: str, most: int, repeats: int) -> Table:
         repeats: Rounds of each.
 
     Returns:
-        Steps per second on all cores, without and with copies, and on one; what the compiled step
-        takes on one thread, and what Python takes per call; and the memory of an environment,
-        beside its observation and 32 B for each job of its week.
+        Steps per second on all cores, without and with copies, and on one; and the memory of an
+        environment, beside its observation and 32 B for each job of its week.
     """
-    columns = (f"steps/s, {cores()} threads", "with copies", "1 thread", "compiled, us/step")
-    table = Table(
-        "envs",
-        *columns,
-        "Python, us/call",
-        "kB/env",
-        title=f"Vector environment, {scenario}, random weights, copy=False",
-    )
+    columns = ("envs", f"steps/s, {cores()} threads", "with copies", "1 thread", "kB/env")
+    title = f"Vector environment, {scenario}, random weights, copy=False"
+    table = Table(*columns, title=title)
     num_envs = 1
     while num_envs <= most:
         n_calls = max(80_000 // num_envs, 100)
@@ -229,16 +212,8 @@ def over_numbers(scenario: str, most: int, repeats: int) -> Table:
             actions = random_actions(envs)
             quickest(envs, actions, EPISODE_STEPS, 1)
             rates.append(num_envs / quickest(envs, actions, n_calls, repeats))
-        clock = _Clock(envs)
-        per_call = quickest(envs, actions, n_calls, 1)
-        compiled = clock.seconds / n_calls
-        table.add_row(
-            f"{num_envs:,}",
-            *(f"{rate:,.0f}" for rate in rates),
-            f"{compiled / num_envs * 1e6:.2f}",
-            f"{(per_call - compiled) * 1e6:.0f}",
-            f"{held(envs) / num_envs / 1e3:,.1f}",
-        )
+        memory = f"{held(envs) / num_envs / 1e3:,.1f}"
+        table.add_row(f"{num_envs:,}", *(f"{rate:,.0f}" for rate in rates), memory)
         num_envs *= 4
     return table
 
@@ -317,10 +292,7 @@ def held(envs: SchedulingVectorEnv) -> int:
 
 
 def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
-    """Compare steps per second with Gymnasium's `SyncVectorEnv` of the same scalar environment.
-
-    Below are the rates of peers, which were measured one by one, with their resets.
-    """
+    """Compare steps per second with Gymnasium's `SyncVectorEnv` of the same scalar environment."""
     actions = random_actions(SchedulingVectorEnv(scenario, num_envs=num_envs, **MEASURED))
     sync = gymnasium.make_vec(
         "HPCBatch-v0",
@@ -344,8 +316,6 @@ def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
         quickest(envs, actions, EPISODE_STEPS, 1)
         rate = num_envs / quickest(envs, actions, 2_000, repeats)
         table.add_row(f"make_vec, copy={copy}", f"{rate:,.0f}", f"{rate / slow:.1f}")
-    for peer, rate_of_peer in PEERS:
-        table.add_row(peer, rate_of_peer, "")
     return table
 
 
@@ -411,7 +381,7 @@ def losses_in_sync(num_envs: int, rounds: int, n_calls: int = 300) -> Table:
 def over_waiting(longest: int, repeats: int) -> Table:
     """Measure a step by kind of action on one thread, and memory, while the queue grows tenfold.
 
-    A ratio compares with 1,000 waiting jobs, in rounds that take all lengths in turn.
+    Rounds take all lengths in turn.
     """
     kinds: dict[str, dict[str, Any]] = {
         "SAF": {"action": "policy", "policies": ["SAF"]},
@@ -419,9 +389,9 @@ def over_waiting(longest: int, repeats: int) -> Table:
         "order": {"action": "order"},
         "weights": {"action": "weights"},
     }
-    columns = (column for kind in kinds for column in (f"{kind}, us/step", "ratio"))
+    columns = [f"{kind}, us/step" for kind in kinds]
     table = Table("waiting", *columns, "kB/env", title="A step as the queue grows, 128 slots")
-    lengths = [10**power for power in range(1, 7) if 10**power <= longest]
+    lengths = [10**power for power in range(3, 7) if 10**power <= longest] or [longest]
     cells: dict[int, list[str]] = {waiting: [] for waiting in lengths}
     memory = dict.fromkeys(lengths, 0)
     for keywords in kinds.values():
@@ -433,8 +403,7 @@ def over_waiting(longest: int, repeats: int) -> Table:
                 seconds = quickest(envs, random_actions(envs), 100, 1)
                 taken[waiting] = min(taken[waiting], seconds / 4)
         for waiting, envs in vectors.items():
-            ratio = taken[waiting] / taken[1_000] if longest >= 1_000 else np.nan
-            cells[waiting] += [f"{taken[waiting] * 1e6:,.1f}", f"{ratio:.2f}"]
+            cells[waiting].append(f"{taken[waiting] * 1e6:,.1f}")
             memory[waiting] = max(memory[waiting], held(envs) // 4)
     for waiting, row in cells.items():
         table.add_row(f"{waiting:,}", *row, f"{memory[waiting] / 1e3:,.0f}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,22 +26,42 @@ class Tables:
 
     folder: Path | None = None
 
-    def show(self, name: str, table: pd.DataFrame | Table, title: str = "") -> None:
-        """Print a table, a frame in Markdown below its title, and write it as `name`.csv."""
+    def show(
+        self, name: str, table: pd.DataFrame | Table, title: str = "", **chosen: Sequence[str]
+    ) -> None:
+        """Print a table, a frame in Markdown below its title, and write it; `chosen` as there."""
         if isinstance(table, Table):
             Console().print(table)
         else:
             head = f"{title}\n\n" if title else ""
             print(f"{head}{machine_text(table, 'markdown')}\n", flush=True)
-        self.write(name, table)
+        self.write(name, table, **chosen)
 
-    def write(self, name: str, table: pd.DataFrame | Table) -> None:
-        """Write a table as `name`.csv, if there is a folder."""
+    def write(
+        self,
+        name: str,
+        table: pd.DataFrame | Table,
+        rows: Sequence[str] = (),
+        columns: Sequence[str] = (),
+    ) -> None:
+        """Write a table as `name`.csv, if there is a folder.
+
+        Where rows, by their first cells, or columns are named, only these are written.
+        """
         if self.folder is None:
             return
-        if isinstance(table, Table):
-            heads = [str(column.header) for column in table.columns]
-            rows = list(zip(*(map(str, column.cells) for column in table.columns), strict=True))
-            table = pd.DataFrame(rows, columns=heads)
+        frame = frame_of(table)
+        if rows:
+            frame = frame[frame.iloc[:, 0].astype(str).isin(rows)]
         with writing(self.folder / f"{name}.csv", force=True) as path:
-            path.write_text(f"{machine_text(table, 'csv')}\n", encoding="utf-8")
+            text = machine_text(frame[[*columns]] if columns else frame, "csv")
+            path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def frame_of(table: pd.DataFrame | Table) -> pd.DataFrame:
+    """Return a table of rich as a frame of texts; a frame as it is."""
+    if not isinstance(table, Table):
+        return table
+    heads = [str(column.header) for column in table.columns]
+    rows = list(zip(*(map(str, column.cells) for column in table.columns), strict=True))
+    return pd.DataFrame(rows, columns=heads)

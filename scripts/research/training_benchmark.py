@@ -38,8 +38,8 @@ def training(
     """Measure the preset of `order` on these scenarios, in this checkout and in others.
 
     Returns:
-        Of each part the least CPU time of several runs, us per decision, and its share; the ratio
-        of the rates to that of the last checkout.
+        Of each part the least CPU time of several runs, us per decision, and its share; with other
+        checkouts the ratio of the rates to that of the last.
     """
     places = [ROOT, *checkouts]
     least: list[dict[str, float]] = [{} for _ in places]
@@ -49,7 +49,8 @@ def training(
                 found[part] = min(spent, found.get(part, spent))
     wholes = [sum(found.values()) for found in least]
     title = f"a decision of a training by PPO, {len(scenarios)} scenarios, {threads} threads"
-    columns = [f"{place.name}, {what}" for place in places for what in ("us", "share")]
+    heads = ["", *(f"{place.name}, " for place in checkouts)]
+    columns = [f"{head}{what}" for head in heads for what in ("us", "share")]
     table = Table("part", *columns, title=title)
     for part in least[0]:
         cells = [
@@ -58,8 +59,8 @@ def training(
         ]
         table.add_row(part, *(cell for both in cells for cell in both))
     table.add_row("all", *(cell for one in wholes for cell in (f"{one:.1f}", "100%")))
-    table.add_row("decisions/CPU s", *(c for one in wholes for c in (f"{1e6 / one:,.0f}", "")))
-    table.add_row("ratio", *(c for one in wholes for c in (f"{wholes[-1] / one:.2f}", "")))
+    if checkouts:
+        table.add_row("ratio", *(c for one in wholes for c in (f"{wholes[-1] / one:.2f}", "")))
     return table
 
 
