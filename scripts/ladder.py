@@ -3,8 +3,9 @@
     python scripts/ladder.py [rungs] [waste] [classes] [--scenario NAME]... [--output runs/ladder]
 
 `rungs` writes the ladder, its front and the weeks that are lost; `waste` the front of agents with
-trials; `classes` who gains and who pays. Tables are CSV files in the folder, too. The same command
-goes on from finished runs.
+trials; `classes` who gains and who pays. Tables are CSV files in the folder, too: those of pages
+`rungs`, `steps`, `saf_thresholds`, `rules_by_log`, `rules_by_weight`, `lost_weeks`,
+`rules_by_class` and `trials_by_class`. The same command goes on from finished runs.
 """
 
 import argparse
@@ -15,17 +16,16 @@ import pandas as pd
 
 from hpcgym.base.errors import HpcgymError
 from hpcgym.base.output import make_folder
-from hpcgym.evaluation import Evaluation
 from hpcgym.evaluation.aggregate import aggregate_logs
 from hpcgym.evaluation.pictures.style import save
-from hpcgym.evaluation.waits import RATIOS, ratio_text
 from research import ladder
 from research.front import front_figure
 from research.tables import Tables
 
 LABELS = {name: name for name in ladder.AGENTS if name not in ("FCFS", "SPF", "SAF")}
 """Agents of the picture; the others are far from them."""
-RATIO = ("ratio", "ratio_low", "ratio_high")
+SHOWN = ("SAF under 100,000 s", "SAF", "SAF under 300,000 s", "SAF under no threshold")
+"""Points of the curve that a page has in numbers."""
 TITLE = "{} logs, geometric means of ratios to SAF's, 95 % intervals"
 
 
@@ -48,9 +48,7 @@ def main() -> int:
         if "waste" in options.parts:
             waste(logs, options.replicas, folder)
         if "classes" in options.parts:
-            agents = ("SMITH-REG", ladder.GUARDED, ladder.OPEN, ladder.HEADLINE)
-            for name, table in ladder.class_tables(logs, agents, options.replicas):
-                Tables(folder).show(name, table, name)
+            classes(logs, options.replicas, folder)
     except HpcgymError as error:
         sys.exit(f"ladder: {error}")
     return 0
@@ -59,18 +57,29 @@ def main() -> int:
 def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> None:
     """Run the rungs, print tables, and write summary.csv and front.png."""
     kept = folder / "kept.sqlite"
-    found = ladder.rungs([*logs, *beside], replicas, kept)
-    every = [ladder.with_thresholds(one, kept) for one in found.evaluations]
+    played = ladder.rungs([*logs, *beside], replicas, kept).evaluations
+    every = [ladder.with_thresholds(one, kept) for one in played]
     means = aggregate_logs(every[: len(logs)])
     summary = ladder.summary_of(every, means)
     summary.to_csv(folder / "summary.csv", index=False)
-    for scenario in ("all logs", *logs, *beside):
-        show(summary, scenario, folder)
-    Tables(folder).show("steps", ladder.steps(every[: len(logs)]), "steps")
+    tables, found = Tables(folder), ladder.of_all_logs(summary)
     curve = [ladder.saf_under(one) for one in ladder.THRESHOLDS_S]
+    left_out = (*ladder.TRIALS, *curve)
+    tables.show("rungs", found, rows=[name for name in found["rung"] if name not in left_out])
+    tables.show("saf_thresholds", found, rows=SHOWN, columns=[*found][:1] + [*found][2:5])
+    tables.show("steps", ladder.steps(every[: len(logs)]))
+    tables.show("rules_by_log", ladder.by_log(every))
+    tables.show("rules_by_weight", ladder.by_weight(every, ladder.GUARDED))
+    numbers = [2] * len(logs) + [1] * len(beside)
+    lost = map(ladder.lost_weeks, every, [ladder.GUARDED] * len(every), numbers)
+    tables.show("lost_weeks", pd.concat(lost))
     curve.insert(3, "SAF")
-    named = {name: name.removeprefix("SAF, ") for name in curve}
-    named |= {"SAF": "200,000 s", "SAF, 500,000 s": "", "SAF, no threshold": "500,000 s and none"}
+    named = {name: name.removeprefix("SAF under ") for name in curve}
+    named |= {
+        "SAF": "200,000 s",
+        "SAF under 500,000 s": "",
+        "SAF under no threshold": "500,000 s and none",
+    }
     figure = front_figure(
         ladder.front_points(means, LABELS),
         ladder.front_points(means, named),
@@ -78,8 +87,6 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
         curve_name="SAF under other thresholds",
     )
     save(figure, folder / "front.png", force=True)
-    for agent in (ladder.GUARDED, ladder.HEADLINE):
-        show_weeks(every, agent, folder)
 
 
 def waste(logs: list[str], replicas: int, folder: Path) -> None:
@@ -91,23 +98,13 @@ def waste(logs: list[str], replicas: int, folder: Path) -> None:
     save(figure, folder / "waste.png", force=True)
 
 
-def show(summary: pd.DataFrame, scenario: str, folder: Path) -> None:
-    """Print the ladder on one log, or over all."""
-    rows = summary[summary["scenario"] == scenario].sort_values("ratio")
-    table = pd.DataFrame(
-        {"agent": rows["agent"], "contest": rows["contest"]}
-        | {"ratio": [ladder.cell(*ratio) for ratio in rows[[*RATIO]].itertuples(index=False)]}
-        | {name: list(map(ratio_text, rows[name])) for name in RATIOS}
-    )
-    Tables(folder).show(scenario, table, scenario)
-
-
-def show_weeks(logs: list[Evaluation], agent: str, folder: Path) -> None:
-    """Print by weight of the weeks, and the weeks that cost an agent most."""
-    lost = pd.concat([ladder.lost_weeks(log, agent, 3) for log in logs])
-    tables = {f"{agent} by weight": ladder.by_weight(logs, agent), f"{agent}, lost": lost}
-    for title, table in tables.items():
-        Tables(folder).show(title, table, title)
+def classes(logs: list[str], replicas: int, folder: Path) -> None:
+    """Print who gains and who pays, by class of jobs."""
+    agents = (ladder.GUARDED, ladder.OPEN, ladder.HEADLINE)
+    table = ladder.by_class(logs, agents, replicas)
+    heads = [*table]
+    Tables(folder).show("rules_by_class", table, columns=heads[:-2])
+    Tables(folder).write("trials_by_class", table, [*ladder.SIZES][:1], heads[1:4] + heads[-2:])
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ from hpcgym.agent import RuleAgent, load_card
 from hpcgym.agent.contest import UNKNOWN
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import CrossValidationResult, Evaluation, cross_validate, evaluate
-from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame
+from hpcgym.evaluation.aggregate import ALL_LOGS, Aggregate, aggregate_frame
 from hpcgym.evaluation.runner import Copies, Runner
 from hpcgym.evaluation.statistics import Estimate, FloatArray, mean_over_logs, ratio_of_sums
+from hpcgym.evaluation.waits import RATIOS, ratio_text
 from hpcgym.evaluation.waste import means_of_waste
 from hpcgym.trace.resample import JITTER_S
 from research.front import FrontPoint
@@ -38,30 +40,22 @@ OF_WASTE = ("SAF", GUARDED, *TRIALS)
 
 CLAIRVOYANT = ("KNOWS-SAF", "KNOWS-SMITH")
 EXACT = {
-    f"{GUARDED}, exact run times": ("SMITH-URGENT", GUARDED),
-    "CAP-OPEN, exact run times": ("SMITH-REG", "CAP-OPEN"),
+    f"{GUARDED} that knows run times": ("SMITH-URGENT", GUARDED),
+    "CAP-OPEN that knows run times": ("SMITH-REG", "CAP-OPEN"),
 }
 """Order and card of agents that plan with run times in place of requests, and so expect them."""
 
 STEPS = (
-    *(("FCFS", "SPF"), ("SPF", "SAF"), ("SAF", "SMITH"), ("SMITH", "SMITH-REG")),
-    ("SMITH-REG", "SMITH-URGENT"),
-    ("SMITH-REG", "SMITH-CAP"),
-    ("SMITH-REG", "SMITH-BENEFIT"),
+    *(("FCFS", "SPF"), ("SPF", "SAF"), ("SMITH", "SMITH-REG")),
     *(("SMITH-REG", "URGENT-CAP"), ("URGENT-CAP", GUARDED), (GUARDED, OPEN)),
-    *(("SAF", "SAF-TRIAL"), ("SMITH-REG", "SMITH-TRIAL"), (GUARDED, "URGENT-TRIAL")),
-    *(("URGENT-TRIAL", HEADLINE), (GUARDED, HEADLINE)),
-    ("SMITH-REG", "KNOWS-SMITH"),
-    *(
-        (GUARDED, f"{GUARDED}, exact run times"),
-        ("KNOWS-SMITH", f"{GUARDED}, exact run times"),
-    ),
+    (GUARDED, f"{GUARDED} that knows run times"),
 )
 """Rungs that are compared with each other."""
 
 THRESHOLDS_S = (50_000, 100_000, 150_000, 300_000, 500_000, None)
 """Thresholds of SAF beside the scenarios' own."""
 
+SIZE = "processors, of the machine"
 SIZES = {"up to 10 %": 0.1, "10 to 50 %": 0.5, "over 50 %": 1.0}
 """Classes of jobs by the largest share of the machine."""
 
@@ -123,7 +117,7 @@ def with_thresholds(evaluation: Evaluation, resume: Path | None) -> Evaluation:
 
 def saf_under(threshold: int | None) -> str:
     """Name SAF under another threshold."""
-    return "SAF, no threshold" if threshold is None else f"SAF, {threshold // 1000},000 s"
+    return "SAF under no threshold" if threshold is None else f"SAF under {threshold // 1000},000 s"
 
 
 def summary_of(logs: Sequence[Evaluation], means: Sequence[Aggregate]) -> pd.DataFrame:
@@ -136,14 +130,25 @@ def summary_of(logs: Sequence[Evaluation], means: Sequence[Aggregate]) -> pd.Dat
     return pd.concat([*frames, aggregate_frame(means)], ignore_index=True)
 
 
+def of_all_logs(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over logs of each agent, the highest ratio first."""
+    rows = summary[summary["scenario"] == ALL_LOGS].sort_values("ratio", ascending=False)
+    ratios = zip(rows["ratio"], rows["ratio_low"], rows["ratio_high"], strict=True)
+    columns = {"rung": [*rows["agent"]], "contest": [*rows["contest"]]}
+    columns["ratio to SAF"] = ["{:.3f} [{:.3f}, {:.3f}]".format(*one) for one in ratios]
+    heads = ("p99.9 of waits", "longest wait", "jobs beyond the threshold")
+    for head, name in zip(heads, RATIOS, strict=True):
+        columns[head] = [*map(ratio_text, rows[name])]
+    return pd.DataFrame(columns)
+
+
 def steps(logs: Sequence[Evaluation]) -> pd.DataFrame:
     """Return what each of `STEPS` is worth: the geometric mean over logs of its ratio to a rung."""
     rows = []
     for lower, upper in STEPS:
         pairs = [(one.values(upper), one.values(lower)) for one in logs]
         ratio = mean_over_logs([ratio_of_sums(*pair) for pair in pairs])
-        cells = cell(*ratio.columns("ratio").values())
-        rows.append({"from": lower, "to": upper, "ratio": cells})
+        rows.append({"from": lower, "to": upper, "ratio": str(ratio)})
     return pd.DataFrame(rows)
 
 
@@ -193,10 +198,8 @@ def class_sums(runner: Runner, agent: int) -> FloatArray:
     return found
 
 
-def class_tables(
-    scenarios: Sequence[str], agents: Sequence[str], replicas: int
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Compare agents with SAF by class of jobs; yield a table for each agent.
+def by_class(scenarios: Sequence[str], agents: Sequence[str], replicas: int) -> pd.DataFrame:
+    """Compare agents with SAF by class of jobs.
 
     A row per class: its share of the jobs and of SAF's sum of bounded slowdowns, in the mean over
     the logs; the geometric means over the logs of the ratios to SAF of bounded slowdown and wait.
@@ -210,18 +213,17 @@ def class_tables(
             sums[name].append(class_sums(runner, agent))
     parts = [one.sum(axis=3) for one in sums["SAF"]]
     shares = np.mean([one / one.sum(axis=(1, 2), keepdims=True) for one in parts], axis=0)
-    for name in agents:
-        rows = []
-        for place in np.ndindex(len(SIZES), len(RUN_TIMES_S)):
-            row = {"size": list(SIZES)[place[0]], "run time": list(RUN_TIMES_S)[place[1]]}
-            for kind, column in enumerate(("jobs", "of SAF's sum")):
-                row[column] = f"{100 * shares[kind][place]:.1f} %"
-            for kind, column in ((1, "bounded slowdown"), (2, "wait")):
-                logs = zip(sums[name], sums["SAF"], strict=True)
-                ratios = [ratio_by_week(own[kind][place], saf[kind][place]) for own, saf in logs]
-                row[column] = str(mean_over_logs(ratios))
-            rows.append(row)
-        yield name, pd.DataFrame(rows)
+    rows = []
+    for place in np.ndindex(len(SIZES), len(RUN_TIMES_S)):
+        row = {SIZE: list(SIZES)[place[0]], "run time": list(RUN_TIMES_S)[place[1]]}
+        for kind, column in enumerate(("jobs", "of SAF's sum")):
+            row[column] = f"{100 * shares[kind][place]:.1f} %"
+        for name, (kind, column) in product(agents, ((1, "bounded slowdown"), (2, "wait"))):
+            logs = zip(sums[name], sums["SAF"], strict=True)
+            ratios = [ratio_by_week(own[kind][place], saf[kind][place]) for own, saf in logs]
+            row[f"{name}: {column}"] = str(mean_over_logs(ratios))
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def ratio_by_week(own: FloatArray, saf: FloatArray) -> Estimate:
@@ -232,7 +234,7 @@ def ratio_by_week(own: FloatArray, saf: FloatArray) -> Estimate:
 def weeks_of(evaluation: Evaluation, agent: str) -> pd.DataFrame:
     """Return what an agent gains over SAF in each week, the most lost first.
 
-    `lost_copies` of the originals and copies are worse than SAF's; `share` is the week's part of
+    A copy is lost, or the original, where it is worse than SAF's; `share` is the week's part of
     SAF's sum.
     """
     own, saf = evaluation.values(agent), evaluation.baseline_values(agent)
@@ -242,9 +244,9 @@ def weeks_of(evaluation: Evaluation, agent: str) -> pd.DataFrame:
             "log": evaluation.scenario.removesuffix("-weeks"),
             "week": evaluation.weeks,
             "SAF": saf.mean(axis=1),
-            "agent": own.mean(axis=1),
+            agent: own.mean(axis=1),
             "change": change / saf.mean(axis=1).sum(),
-            "lost_copies": (own > saf).sum(axis=1),
+            f"copies lost, of {own.shape[1]}": (own > saf).sum(axis=1),
             "share": saf.mean(axis=1) / saf.mean(axis=1).sum(),
         }
     )
@@ -264,14 +266,12 @@ def lost_jobs(runner: Runner, number: int) -> dict[str, object]:
         lost = own.bsld() - saf.bsld()
         ten = np.argsort(lost)[-10:]
         ran, asked = saf.run_time[ten], jobs.requested_time[ten]
-        counts = (ran <= 120).sum(), (asked > 7_200).sum(), len(np.unique(jobs.user_index[ten]))
-        found.append((lost.sum(), lost[ten].sum(), *counts))
-    total, of_ten, short, asked_long, users = np.mean(found, axis=0)
+        found.append((lost.sum(), lost[ten].sum(), (ran <= 120).sum(), (asked > 7_200).sum()))
+    total, of_ten, short, asked_long = np.mean(found, axis=0)
     return {
-        "ten jobs lose": f"{of_ten / total:.1f} times that",
-        "run up to 2 min": f"{short:.1f}",
+        "ten jobs lose": f"{of_ten / total:.1f}",
+        "of them, run up to 2 min": f"{short:.1f}",
         "ask for over 2 h": f"{asked_long:.1f}",
-        "their users": f"{users:.1f}",
     }
 
 
@@ -287,7 +287,9 @@ def lost_weeks(evaluation: Evaluation, agent: str, most: int) -> pd.DataFrame:
     found = found[found["change"] > 0].copy()
     found["change"] = [f"{100 * change:+.2f} %" for change in found["change"]]
     jobs = pd.DataFrame([lost_jobs(runner, week) for week in found["week"]])
-    return pd.concat([found.drop(columns="share").round(1), jobs], axis=1)
+    found["log"] = [f"{log}, {week}" for log, week in zip(found["log"], found["week"], strict=True)]
+    found = found.drop(columns=["share", "week"]).rename(columns={"log": "log, week"})
+    return pd.concat([found.round(1), jobs], axis=1)
 
 
 def by_weight(logs: Iterable[Evaluation], agent: str) -> pd.DataFrame:
@@ -304,7 +306,17 @@ def by_weight(logs: Iterable[Evaluation], agent: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def cell(value: float, low: float, high: float) -> str:
-    """Format a ratio and its interval for Markdown; bold where the whole interval is below 1."""
-    text = f"{value:.3f} [{low:.3f}, {high:.3f}]"
-    return f"**{text}**" if high < 1 else text
+def by_log(logs: Iterable[Evaluation]) -> pd.DataFrame:
+    """Return the ratios to SAF of the rules that a page compares, a row for each log."""
+    rows = []
+    for one in logs:
+        found = {summary.agent: summary for summary in one.summaries}
+        row = {"log": one.scenario.removesuffix("-weeks")}
+        for name in ("SMITH-REG", "URGENT-CAP", GUARDED, OPEN, f"{GUARDED} that knows run times"):
+            row[name] = str(found[name].ratio)
+            if name in (GUARDED, OPEN):
+                waits = found[name].waits.columns()
+                shown = (waits["p999_wait_ratio"], waits["max_wait_ratio"])
+                row[f"{name}: p99.9, longest wait"] = ", ".join(map(ratio_text, shown))
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -34,9 +34,9 @@ def test_thresholds_stand_beside_the_agents_on_the_same_weeks(
     monkeypatch.setattr(ladder, "THRESHOLDS_S", (200_000, None))
     monkeypatch.setattr(ladder, "Episodes", lambda given: Episodes(given).select("1-4"))
     found = ladder.with_thresholds(evaluation, None).summary().set_index("agent")
-    assert found.loc["SAF, 200,000 s", "ratio"] == found.loc["SAF", "ratio"] == 1
-    assert found.loc["SAF, no threshold", "max_wait_ratio"] > 1
-    assert found.loc["SAF, no threshold", "contest"] == "-"
+    assert found.loc["SAF under 200,000 s", "ratio"] == found.loc["SAF", "ratio"] == 1
+    assert found.loc["SAF under no threshold", "max_wait_ratio"] > 1
+    assert found.loc["SAF under no threshold", "contest"] == "-"
 
 
 def test_weeks_add_up_to_the_whole_change(evaluation: Evaluation) -> None:
@@ -50,5 +50,6 @@ def test_weeks_add_up_to_the_whole_change(evaluation: Evaluation) -> None:
 def test_lost_weeks_say_what_ten_jobs_have_in_common(evaluation: Evaluation) -> None:
     found = ladder.lost_weeks(evaluation, ladder.GUARDED, 1)
     assert isinstance(found, pd.DataFrame)
-    assert found["week"][0] == ladder.weeks_of(evaluation, ladder.GUARDED)["week"][0]
-    assert 0 <= float(found["run up to 2 min"][0]) <= 10
+    week = ladder.weeks_of(evaluation, ladder.GUARDED)["week"][0]
+    assert found["log, week"][0] == f"synthetic-256, {week}"
+    assert 0 <= float(found["of them, run up to 2 min"][0]) <= 10
