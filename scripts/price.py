@@ -17,10 +17,10 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from hpcgym.agent.price import PriceNet, PriceRule
-from hpcgym.evaluation.gap import gap_closed
-from hpcgym.evaluation.statistics import mean_of
+from hpcgym.evaluation.gap import gap_closed, gap_text
 from research.price import (
     BEST,
     FAMILIES,
@@ -36,7 +36,9 @@ from research.price import (
     priced,
     row,
     rules_of_the_shelf,
+    text_of,
 )
+from research.tables import Tables, csv_option
 
 EACH = 5
 """One week in so many gets a plan that is played at other run times."""
@@ -53,47 +55,45 @@ def search(part: str) -> None:
             print(f"{family}, of {len(rules)} rules: {value:+.3f} {rule}", flush=True)
 
 
-def judge(weeks: Weeks, files: list[Path | None]) -> None:
-    """Print what rules and networks reach on some weeks, and how they compare."""
+def judge(weeks: Weeks, files: list[Path | None]) -> pd.DataFrame:
+    """Return what rules and networks reach on some weeks, and how they compare."""
     weeks.play(SAF.choose)
-    print(f"SAF, {weeks.waits()}")
-    rules = rules_of_the_shelf()
+    heads = {f"J less that of {one}": "" for one in ("SAF", BEST)}
+    rows, rules = [{"agent": "SAF"} | heads | weeks.waits()], rules_of_the_shelf()
     best, _ = weeks.play(rules[BEST].choose)
-    print(f"{BEST}, {weeks.waits()}")
+    rows.append(row(BEST, best, {}) | weeks.waits())
     for name, rule in {"zeros": PriceRule(100, 0.25, 0.95), **rules}.items():
-        others = [(BEST, best)] if name != BEST else []
-        print(row(name, weeks.play(rule.choose)[0], others), flush=True)
+        if name != BEST:
+            rows.append(row(name, weeks.play(rule.choose)[0], {BEST: best}) | weeks.waits())
     found = []
     for file in files:
         reached, actions = weeks.play(chooser(file))
         found.append(reached)
-        name = "PRICE-NET" if file is None else file.stem
-        print(row(name, reached, [(BEST, best)]))
-        print(f"  {weeks.waits()}", flush=True)
-        for control, choose in controls_of(actions).items():
-            without, _ = weeks.play(choose)
-            print(f"  {row(name, reached, [(control, without)])}", flush=True)
+        waits, controls = weeks.waits(), controls_of(actions)
+        others = {BEST: best, **{one: weeks.play(controls[one])[0] for one in controls}}
+        rows.append(row("PRICE-NET" if file is None else file.stem, reached, others) | waits)
     if len(found) > 1:
-        print(row(f"mean of {len(found)}", np.mean(found, axis=0), [(BEST, best)]))
+        rows.append(row(f"mean of {len(found)}", np.mean(found, axis=0), {BEST: best}))
+    return pd.DataFrame(rows).fillna("")
 
 
-def plan(part: str) -> None:
-    """Print what plans reach in the weeks they were found for, and where jobs run otherwise."""
+def plan(part: str) -> pd.DataFrame:
+    """Return what plans reach in the weeks they were found for, and where jobs run otherwise."""
     rules = rules_of_the_shelf()
     agents = {BEST: rules[BEST].choose, "PRICE-NET": PriceNet.read().choose}
     found = []
     for week in Weeks(part).numbers[::EACH]:
         found.append(other_run_times(week, agents, begins_of(rules)))
         print(week, " ".join(f"{value:+.3f}" for value in found[-1]), flush=True)
-    wheres = ("", " at other run times")
-    for where, values in zip(wheres, np.split(np.transpose(found), len(wheres)), strict=True):
-        for name, column in zip((*agents, "plan"), values, strict=True):
-            print(f"{name}{where}: {mean_of(column)}")
-        print(f"gap closed{where}: {gap_closed(*values, np.ones(len(found)))}")
+    table = pd.DataFrame({"agent": [*agents, "plan"]})
+    heads = ("in the week of the plan", "at other run times")
+    for head, values in zip(heads, np.split(np.transpose(found), len(heads)), strict=True):
+        table[head] = [*map(text_of, values)]
+    table["gap closed there"] = ["0", gap_text(gap_closed(*values, np.ones(len(found)))), "1"]
+    return table
 
 
 def main() -> None:
-    """Search or judge."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("rules", "judge", "plan"))
     parser.add_argument("files", nargs="*", type=Path)
@@ -101,17 +101,19 @@ def main() -> None:
     parser.add_argument("--scenario", default=SCENARIO)
     parser.add_argument("--noise", type=float, default=0, help="of a forecast a day ahead")
     parser.add_argument("--months", action="store_true", help="of the part's logs, not its weeks")
+    csv_option(parser)
     options = parser.parse_args()
     if options.what == "rules":
         search(options.part or "train")
     elif options.what == "plan":
-        plan(options.part or "test")
+        Tables(options.csv).show("other_run_times", plan(options.part or "test"))
     else:
         part = options.part or ("test" if options.scenario == SCENARIO else None)
         workloads = months_of(part or "test") if options.months else ()
         weeks = Weeks(part, priced(options.scenario, options.noise), workloads=workloads)
-        print(f"{options.scenario}, {len(weeks.numbers)} {'months' if workloads else 'weeks'}")
-        judge(weeks, options.files or [None])
+        name = "months" if workloads else "noise" if options.noise else options.scenario
+        title = f"{options.scenario}, {len(weeks.numbers)} {'months' if workloads else 'weeks'}"
+        Tables(options.csv).show(name, judge(weeks, options.files or [None]), title)
 
 
 if __name__ == "__main__":

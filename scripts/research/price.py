@@ -140,10 +140,10 @@ class Weeks:
             over |= terminated
         return total, np.concatenate(actions)
 
-    def waits(self) -> str:
-        """Return the longest waits of the weeks that were last played, as text."""
-        mean, most = self.longest.mean() / 3600, self.longest.max() / 3600
-        return f"longest wait of a week: mean {mean:.1f} h, most {most:.1f} h"
+    def waits(self) -> dict[str, str]:
+        """Return the mean and the most of the longest waits of the weeks that were last played."""
+        hours = self.longest / 3600
+        return {"longest wait, mean, h": f"{hours.mean():.1f}", "most, h": f"{hours.max():.1f}"}
 
 
 def best_of(
@@ -326,12 +326,19 @@ def controls_of(actions: Array, seed: int = 0) -> dict[str, Choose]:
     def shuffled(shown: NDArray[np.float32]) -> NDArray[Any]:
         return actions[generator.integers(len(actions), size=len(shown))]
 
-    return {"its mean action": mean, "its actions, shuffled": shuffled}
+    return {"its mean action": mean, "its shuffled actions": shuffled}
 
 
-def row(name: str, differences: Array, others: Sequence[tuple[str, Array]] = ()) -> str:
-    """Return a line: J less SAF's, then J less that of others, with intervals."""
-    cells = [(" to SAF", differences), *((f" to {n}", differences - d) for n, d in others)]
-    means = ((other, mean_of(differences)) for other, differences in cells)
-    told = (f"{n}: {mean.value:+.3f} [{ends_text(mean, '+.3f', ', ')}]" for n, mean in means)
-    return name + "," + ";".join(told)
+def row(name: str, differences: Array, others: Mapping[str, Array]) -> dict[str, str]:
+    """Return a row: J less SAF's, then J less that of others, with intervals."""
+    cells = {"SAF": differences, **{other: differences - one for other, one in others.items()}}
+    return {
+        "agent": name,
+        **{f"J less that of {other}": text_of(one) for other, one in cells.items()},
+    }
+
+
+def text_of(differences: Array) -> str:
+    """Return the mean over weeks with its interval, signed."""
+    mean = mean_of(differences)
+    return f"{mean.value:+.3f} [{ends_text(mean, '+.3f', ', ')}]"
