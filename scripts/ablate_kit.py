@@ -12,14 +12,22 @@ import argparse
 import sys
 from pathlib import Path
 
+import pandas as pd
+
 from hpcgym.base.errors import HpcgymError
-from hpcgym.base.output import make_folder, writing
+from hpcgym.base.output import make_folder
+
+SHOWN = (
+    *("half of the weeks generated", "half of the weeks resampled", "SMITH-HISTORY", "preset"),
+    *("untrained", "starts at SAF"),
+)
+"""Rows that are written."""
 
 
 def main() -> int:
     """Train, evaluate, and write the table."""
     try:
-        print(run(read_arguments()))
+        run(read_arguments())
     except HpcgymError as error:
         sys.exit(f"ablate_kit: {error}")
     except KeyboardInterrupt:
@@ -27,10 +35,11 @@ def main() -> int:
     return 0
 
 
-def run(options: argparse.Namespace) -> str:
-    """Ablate; return the table."""
+def run(options: argparse.Namespace) -> pd.DataFrame:
+    """Ablate; print, write and return the table."""
     from hpcgym.agent.learn.ppo import overridden, preset
     from research.ablation import AUGMENTATIONS, PRESET, SETTINGS, ablate, table_of
+    from research.tables import Tables
 
     folder = make_folder(options.output)
     ends = {"steps": options.steps, "minutes": 0.0, "patience": 0, "gives": "last"}
@@ -47,8 +56,7 @@ def run(options: argparse.Namespace) -> str:
         mixed = options.mixed_with
         found.append(ablate(config, options.scenario, [PRESET], mixed_with=mixed, **shared))
     table = table_of(found)
-    with writing(folder / "table.md", force=True) as partial:
-        partial.write_text(table + "\n", encoding="utf-8")
+    Tables(folder).show("kit", table, rows=SHOWN, columns=[*table][:2] + [*table][4:])
     return table
 
 

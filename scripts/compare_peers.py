@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hpcgym.base.errors import HpcgymError
 from research import peers
+from research.tables import Tables, csv_option
 
 
 def main() -> int:
@@ -26,6 +27,7 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
+    csv_option(parser)
     options = parser.parse_args()
     try:
         workload = peers.drawn(options.jobs, options.seed)
@@ -33,7 +35,9 @@ def main() -> int:
             made = peers.comparison(workload, options.python, Path(folder))
     except HpcgymError as error:
         sys.exit(f"compare_peers: {error}")
-    print(peers.summary(workload), made, sep="\n\n")
+    print(peers.summary(workload), end="\n\n")
+    shown = [head for head in made if head != "overfull nodes"]
+    Tables(options.csv).show("peers", made, rows=[*made["simulator"]][:5], columns=shown)
     return 0
 
 

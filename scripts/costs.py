@@ -15,6 +15,13 @@ ROOT = Path(__file__).resolve().parents[1]
 AGENTS = ("SAF", "SMITH-REG", "URGENT-YOUNG", "PPO-ORDER")
 """A rule, one that predicts, one that starts jobs again, and a network that looks at each job."""
 
+LEFT_OUT = (
+    *("of it at the end, s", "longest task, s", "load", "reading, s", "keys, ms"),
+    *("kept of a week, kB", "tasks", "keys, core-hours", "kept, GB"),
+    *("look whether a result is kept", "a store is read when it is opened, each GB"),
+)
+"""Columns and rows that are printed, and not written."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(
@@ -96,12 +103,13 @@ def tables(given: argparse.Namespace) -> str:
         "Workers that a leading process keeps busy": costs.limit_rows(by_log, measured, shared[-1]),
     }
     names = ("machine", "workers", "by_log", "leading_process", "estimate", "most_workers")
-    for name, cells in zip(names, rows.values(), strict=True):
-        Tables(given.csv).write(name, pd.DataFrame(list(cells)))
-    parts = (
-        f"## {title}\n\n{machine_text(pd.DataFrame(list(cells)), 'markdown')}"
-        for title, cells in rows.items()
-    )
+    frames = {title: pd.DataFrame(list(cells)) for title, cells in rows.items()}
+    for name, frame in zip(names, frames.values(), strict=True):
+        rows, columns = (
+            [one for one in some if one not in LEFT_OUT] for some in (frame.iloc[:, 0], frame)
+        )
+        Tables(given.csv).write(name, frame, rows, columns)
+    parts = (f"## {title}\n\n{machine_text(frame, 'markdown')}" for title, frame in frames.items())
     return "\n\n".join(parts)
 
 

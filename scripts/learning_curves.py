@@ -24,6 +24,9 @@ from research.curves_drawn import draw, rows_of, table_of
 from research.tables import Tables
 
 SCENARIOS = ("many-weeks",)
+COLUMNS = ("agent", "at its end", "gap closed", "steps", "at its start", "end over start")
+"""What is written of learners."""
+
 CLEANRL = ("tyro", "tensorboard")
 """What CleanRL's scripts import besides."""
 
@@ -59,7 +62,8 @@ def main() -> int:
                     work.advance()
             table = table_of(folder, scenario, chosen)
             title = f"\n{scenario}, ratio to SAF on test weeks"
-            Tables(folder).show(f"{scenario} table", table, title)
+            name = "curves" if scenario == SCENARIOS[0] else f"{scenario} curves"
+            Tables(folder).show(name, table, title, rows=chosen, columns=COLUMNS)
             draw(folder, scenario, chosen)
     except HpcgymError as error:
         sys.exit(f"learning_curves: {error}")

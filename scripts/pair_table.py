@@ -1,10 +1,14 @@
-"""Print docs/datasets/pairs.csv: which parts of the scheduler do not go together.
+"""Print which parts of the scheduler do not go together.
 
-python scripts/pair_table.py
+python scripts/pair_table.py --csv docs/datasets
 """
 
-from hpcgym.base.text_table import machine_text
+import argparse
+
 from research.pairs import table
+from research.tables import Tables, csv_option
 
 if __name__ == "__main__":
-    print(machine_text(table(), "csv"))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    csv_option(parser)
+    Tables(parser.parse_args().csv).show("pairs", table())

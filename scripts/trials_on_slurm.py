@@ -13,8 +13,14 @@ from pathlib import Path
 
 from hpcgym.base.errors import HpcgymError
 from research.slurm_chroot import make_chroot, version_of
-from research.slurm_fidelity import markdown
+from research.tables import Tables, csv_option
 from research.trials_on_slurm import RECIPE, foretold_of_many, interval, pairs, run_arms
+
+COLUMNS = (
+    *("plain, slowdown", "trials, slowdown", "ratio", "foretold"),
+    *("kills", "waste", "longest"),
+)
+"""What is written of each pair."""
 
 MANY = 200
 """Draws beside those that were run, which say what is foretold on average."""
@@ -28,6 +34,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5, help="of seeds 1, 2, ...; default 5")
     parser.add_argument("--at-once", type=int, default=1, help="pairs; default 1")
     parser.add_argument("--output", type=Path, default=Path("runs/trials-on-slurm"))
+    csv_option(parser)
     given = parser.parse_args()
     try:
         chroot = make_chroot(given.chroot)
@@ -40,7 +47,11 @@ def main() -> None:
         table = pairs(given.output, seeds)
     except HpcgymError as error:
         sys.exit(f"trials_on_slurm: {error}")
-    print(f"Slurm {version_of(chroot)}\n\n{markdown(table, ['pair', *table])}\n")
+    texts = table.map("{:.2f}".format).reset_index(names="pair")
+    title, heads = f"Slurm {version_of(chroot)}", ["pair", *COLUMNS]
+    Tables(given.csv).show(
+        "trials_on_slurm", texts, title, rows=list(map(str, seeds)), columns=heads
+    )
     for what, ratios in (
         ("Seen", table["ratio"][:-1]),
         ("Foretold of these", table["foretold"][:-1]),

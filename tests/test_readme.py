@@ -23,6 +23,7 @@ from typing import NamedTuple
 import pytest
 
 from changed import changed_files, pages_of
+from research.figures import INCLUDED
 from warm_python import WarmPython
 
 ROOT = Path(__file__).parents[1]
@@ -143,6 +144,22 @@ def test_page_of_findings_is_read_in_a_few_minutes(page, most):
 def test_specification_is_read_in_an_evening():
     chapters = (ROOT / "docs" / "specification").glob("*.md")
     assert sum(len(path.read_text(encoding="utf-8").split()) for path in chapters) <= 20_000
+
+
+def test_appendices_are_tables_with_few_words_around():
+    pages = (ROOT / "docs" / "appendices").glob("*.md")
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in pages) <= 1_000
+
+
+def test_every_table_of_a_page_is_written_by_a_command():
+    """A script names it, or the page's own command writes a file of that name."""
+    files = [path for kind in ("*.py", "*.toml") for path in (ROOT / "scripts").rglob(kind)]
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    for document in DOCUMENTS:
+        text = (ROOT / document).read_text(encoding="utf-8")
+        for name in {Path(match[0]).stem for match in INCLUDED.finditer(text)}:
+            named = re.search(rf'"{name}(\.csv)?"|^{name} = \[', scripts, re.MULTILINE)
+            assert named or re.search(rf"(>|-o) {name}\.csv", text), (document, name)
 
 
 def test_pages_stay_short_together():

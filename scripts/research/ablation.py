@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from hpcgym.base.errors import EvaluationError, unknown_name
 from hpcgym.env.scenario.augment import Augmentation
 from hpcgym.evaluation.cross_validation import Weeks, cross_validate
@@ -126,8 +128,8 @@ def ablate(
     )
 
 
-def table_of(results: Sequence[CrossValidationResult]) -> str:
-    """Write a table of options in Markdown, best ratio first.
+def table_of(results: Sequence[CrossValidationResult]) -> pd.DataFrame:
+    """Return a table of options, best ratio first.
 
     Of each result the first log counts, the same in all. Options are also compared with `PRESET`,
     where it is among them.
@@ -138,13 +140,11 @@ def table_of(results: Sequence[CrossValidationResult]) -> str:
     for result, log in zip(results, logs, strict=True):
         by_seed = result.seed_ratios_on(log)
         for one in log.summaries:
-            seeds = [f"{ratio:.3f}" for ratio in by_seed.get(one.agent, ())]
-            cells = [one.agent, f"{one.ratio}", ", ".join(seeds), f"{one.log_ratio.value:+.3f}"]
+            seeds = ", ".join(f"{ratio:.3f}" for ratio in by_seed.get(one.agent, ()))
+            row = {"option": one.agent, "ratio to SAF": f"{one.ratio}", "by seed": seeds}
+            row["mean log ratio"] = f"{one.log_ratio.value:+.3f}"
             if preset is not None:
-                cells.append(f"{ratio_of_sums(log.values(one.agent), preset)}")
-            rows[one.agent] = (one.ratio.value, cells)
-    heads = ["", "ratio to SAF", "by seed", "mean log ratio"]
-    heads += ["ratio to the preset"] if preset is not None else []
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    lines += [f"| {' | '.join(cells)} |" for _, cells in sorted(rows.values())]
-    return "\n".join(lines)
+                row["ratio to the preset"] = f"{ratio_of_sums(log.values(one.agent), preset)}"
+            rows[one.agent] = (one.ratio.value, row)
+    ordered = sorted(rows.values(), key=lambda pair: (pair[0], pair[1]["option"]))
+    return pd.DataFrame([row for _, row in ordered])

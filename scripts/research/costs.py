@@ -342,17 +342,17 @@ def cost_rows(costs: Sequence[LogCost]) -> Iterator[Cells]:
 def rate_rows(measured: Rates, alone: Shared) -> Iterator[Cells]:
     """Yield a row of each thing that the leading process does."""
     for what, seconds in {
-        "for each task: hand it out, take its result: chunks of one task": measured.alone,
+        "hand a task out, take its result": measured.alone,
         "the same in chunks of 20 s": measured.in_chunks,
-        "for each task: look whether it is kept": measured.find,
-        "for each task: keep its result, which is on disk then": measured.keep,
-        "the same, of 300 that are kept together": measured.keep_together,
+        "look whether a result is kept": measured.find,
+        "keep a result on disk": measured.keep,
+        "the same, of 300 together": measured.keep_together,
     }.items():
         yield {"what": what, "ms": f"{1e3 * seconds:.3f}"}
     for what, seconds in {
-        "once: the first worker starts, and gives its first result": measured.start,
-        "for each GB: a store is read when it is opened": 1e3 / measured.open_mb,
-        "for each agent: rows, intervals and table of `evaluate`": alone.serial / alone.n_agents,
+        "the first worker starts, and gives its first result": measured.start,
+        "a store is read when it is opened, each GB": 1e3 / measured.open_mb,
+        "rows, intervals and table of `evaluate`, each agent": alone.serial / alone.n_agents,
     }.items():
         yield {"what": what, "ms": f"{1e3 * seconds:.0f}"}
 
@@ -416,8 +416,7 @@ def limit_rows(costs: Sequence[LogCost], measured: Rates, run: Shared) -> Iterat
         for agent, played in agents_of(costs).items():
             n_tasks = sum(cost.n_weeks for cost in played)
             task = sum(cost.seconds[agent] for cost in played) / n_tasks
-            row[f"{agent}: a task, ms"] = f"{1e3 * task:.0f}"
-            row[f"{agent}: workers"] = f"{task / leading:,.0f}"
+            row[agent] = f"{task / leading:,.0f}"
         yield row
 
 

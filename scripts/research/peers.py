@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.base.errors import EvaluationError
@@ -31,7 +32,6 @@ from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.lublin import lublin_workload
 from hpcgym.trace.resample import scale_load
 from hpcgym.trace.swf import log_of, write_swf
-from papers.common.page import table
 from research.benchmark import cpu_seconds
 
 IntArray = NDArray[np.int64]
@@ -303,8 +303,8 @@ def unprotected(workload: Workload, name: str, *, holds: bool) -> Made:
     return made
 
 
-def comparison(workload: Workload, python: Path, folder: Path) -> str:
-    """Run both on a workload and return tables in Markdown; `folder` gets AccaSim's files.
+def comparison(workload: Workload, python: Path, folder: Path) -> pd.DataFrame:
+    """Run both on a workload and return a table; `folder` gets AccaSim's files.
 
     Raises:
         EvaluationError: AccaSim cannot be run.
@@ -316,7 +316,7 @@ def comparison(workload: Workload, python: Path, folder: Path) -> str:
         rows += [_row(workload, made, ours, theirs) for made in (ours, theirs)]
     for name, holds in (("plain Python, greedy", False), ("plain Python, as AccaSim", True)):
         rows.append(_row(workload, unprotected(workload, name, holds=holds), ours, theirs))
-    return table(COLUMNS, rows)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def summary(workload: Workload) -> str:
