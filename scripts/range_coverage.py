@@ -1,11 +1,10 @@
 """Print how often ranges of starts hold what came: the table of docs/advise.md.
 
-    python scripts/range_coverage.py
-    python scripts/range_coverage.py --toy FOLDER
+    python scripts/range_coverage.py [--toy FOLDER]
 
 Logs are looked up in HPCGYM_TRACES. They are simulated under FCFS with EASY, or taken as recorded:
-LOG:recorded. With --toy a real Slurm is asked, which must be as scripts/live_advice.py says; its
-answers are kept in the folder, and runs that are there are not run again.
+LOG:recorded. With --toy a real Slurm is asked, too, which must be as scripts/live_advice.py says;
+its answers are kept in the folder, and runs that are there are not run again.
 """
 
 import argparse
@@ -21,8 +20,11 @@ from research.recorded_queues import record
 from research.tables import Tables, csv_option
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
+LOGS += ("KTH-SP2-1996-2.1-cln:recorded",)
 HEADS = ["jobs", "forecasts", "with a range, %", "held, %", "tell, %", "of these held, %"]
 HEADS += ["median error, h", "median width, h"]
+SHOWN = ["jobs", "held, %", "tell, %", "of these held, %"]
+"""What is written, of waiting jobs alone."""
 
 
 def main() -> None:
@@ -38,16 +40,18 @@ def main() -> None:
     given = parser.parse_args()
     rows: list[Sequence[str]] = []
     try:
-        if given.toy:
-            record(given.toy, given.runs + 1, given.jobs)
-            rows += rows_of_readings(given.toy)
-        for log in () if given.toy else given.logs:
+        for log in given.logs:
             name, _, setting = log.partition(":")
             forecasts = of_log(name, setting or "easy", given.queues)
             rows += rows_of_log(log, forecasts)
+        if given.toy:
+            record(given.toy, given.runs + 1, given.jobs)
+            rows += rows_of_readings(given.toy)
     except HpcgymError as error:
         sys.exit(f"range_coverage: {error}")
-    Tables(given.csv).show("ranges", pd.DataFrame(rows, columns=HEADS))
+    waiting = [row[0] for row in rows if row[0].endswith(", waiting")]
+    table = pd.DataFrame(rows, columns=HEADS)
+    Tables(given.csv).show("ranges", table, rows=waiting, columns=SHOWN)
 
 
 if __name__ == "__main__":
