@@ -1,0 +1,60 @@
+"""Make accounting of a Slurm under load, and measure what `hpcgym report` takes of it.
+
+Each run is a process of its own; a short one before compiles the kernels.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import hpcgym
+from hpcgym.trace.resample import scale_load
+from hpcgym.trace.synthetic import synthetic_workload
+from research.slurm_accounting import Columns, write_text
+
+PROCESSORS = 2048
+
+
+def scheduled(n: int, load: float) -> Columns:
+    """Return what a Slurm that looks at few jobs makes of a generated log."""
+    jobs = synthetic_workload(n, np.random.default_rng(1), load=1.0)
+    whole = replace(jobs, machine_processors=PROCESSORS)
+    jobs = scale_load(whole, load * PROCESSORS / jobs.machine_processors)
+    mode = "slurm:max_job_test=30,interval=900"
+    made = hpcgym.simulate(jobs, "MULTIFACTOR", backfill=mode, kill_at_limit=False)
+    times = np.diff(jobs.submit_time, prepend=0), made.start_time - jobs.submit_time, jobs.run_time
+    limits = np.maximum(jobs.requested_time // 60, 1)
+    columns = (*times, jobs.processors, np.ones_like(limits), jobs.user, limits)
+    return [each.tolist() for each in columns]
+
+
+def time_report(folder: Path, columns: Columns) -> None:
+    """Print what a report of a log takes, once one of its first jobs has compiled kernels."""
+    for n in (1_000, len(columns[0])):
+        write_text(folder / "sacct.txt", [column[:n] for column in columns])
+        words = ["report", "sacct.txt", "--processors", str(PROCESSORS), "--force"]
+        begin = time.monotonic()
+        process = subprocess.Popen([sys.executable, "-m", "hpcgym", *words], cwd=folder)
+        _, status, used = os.wait4(process.pid, 0)
+        taken, cpu = time.monotonic() - begin, used.ru_utime + used.ru_stime
+        said = f"{taken:.1f} s, {cpu:.1f} s of CPU, {used.ru_maxrss / 1024:.0f} MB of memory"
+        trusted = json.loads((folder / "report.json").read_text())["trust"]
+        tried = ", ".join([f"{trusted['chosen_among']} settings tried", *trusted["told"]])
+        print(f"report of {n:,} rows, status {status}: {said}, {tried}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=50_000, help="how many")
+    parser.add_argument("--load", type=float, default=1.0, help="of the machine")
+    arguments = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        time_report(Path(folder), scheduled(arguments.jobs, arguments.load))
