@@ -34,8 +34,11 @@ TOLD: dict[str, tuple[Any, Any]] = {
 }
 """What a site says of its scheduler: type and default of each option."""
 
+_LONGEST = "Of the search for today's setting; default 20, longer beyond 50,000 jobs."
+_SEARCH = {"fit_seconds": (Annotated[float | None, typer.Option(min=0, help=_LONGEST)], None)}
 
-@options.with_options(TOLD)
+
+@options.with_options(TOLD | _SEARCH)
 def write_report(
     context: typer.Context,
     files: Annotated[
@@ -94,7 +97,7 @@ def write_report(
     if output.suffix != ".html":
         raise HpcgymError(f"--output {output}: write a name that ends in .html")
     targets = [output.with_suffix(suffix) for suffix in (".html", ".md", ".json")]
-    scheduler = given["scheduler"]
+    scheduler, fit_seconds = given["scheduler"], given.pop("fit_seconds")
     if machine is None and processors is None and options.lists_nodes(scheduler):
         machine = Path(str(scheduler))
     how = Reading(
@@ -131,6 +134,7 @@ def write_report(
             told=told,
             command=command,
             resume=store_in(folder, resume=resume, unfinished=kept),
+            fit_seconds=fit_seconds,
         )
         texts = [page_html(report), markdown_of(report), json.dumps(report, allow_nan=False)]
         for target, text in zip(targets, texts, strict=True):

@@ -43,6 +43,7 @@ def report_on(
     told: Told | None = None,
     command: str = "",
     resume: str | Path | None = None,
+    fit_seconds: float | None = None,
 ) -> dict[str, Any]:
     """Read a site's accounting, simulate what might be, and return the report.
 
@@ -51,6 +52,8 @@ def report_on(
         command: What makes the report again.
         resume: A file that keeps each simulation when it has ended, `hpcgym.evaluation.store`; a
             second call with it goes on from there. None keeps nothing.
+        fit_seconds: How long the search for today's setting may take; default 20, in proportion
+            longer beyond 50,000 jobs. What a search that is cut off finds may differ next time.
 
     Raises:
         TraceError: As of `hpcgym.site.log.read_site_log`.
@@ -58,7 +61,7 @@ def report_on(
     """
     how, store = how or Reading(), None if resume is None else Store(resume)
     log = read_site_log(files, how)
-    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False), told, store)
+    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False), told, store, fit_seconds)
     comparison = compare(log, fidelity, store)
     rows = option_rows(comparison)
     best = comparison.best(simulated_only=False)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.base.progress import steps
 from hpcgym.evaluation.statistics import weekly_interval
 from hpcgym.evaluation.store import Store
@@ -18,7 +17,7 @@ from hpcgym.site.fidelity import Fidelity, verdict
 from hpcgym.site.groups import Grouping, groupings_of
 from hpcgym.site.log import SiteLog
 from hpcgym.site.options import Option, options_beside, setting_text
-from hpcgym.site.outcome import BoolArray, FloatArray, Outcome
+from hpcgym.site.outcome import BoolArray, FloatArray, Outcome, outcomes
 from hpcgym.site.rules import rules_beside
 
 TOLD_H = 1 / 6  # a job whose wait changes by less than this neither wins nor loses, h
@@ -97,20 +96,19 @@ def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Com
     ]
     tried = [option for option in every if isinstance(option, Option)]
     left_out = [said for said in every if isinstance(said, str)]
-    outcomes = {RECORDED: fidelity.recorded, TODAY: fidelity.simulated}
+    known = {RECORDED: fidelity.recorded, TODAY: fidelity.simulated}
     options = {}
+    changed = (held if option.change is None else option.change(held) for option in tried)
+    settings = (option.settings for option in tried)
     with steps(len(tried), "trying what might be", "options") as progress:
-        for option in tried:
-            jobs = held if option.change is None else option.change(held)
-            try:
-                outcomes[option.id] = Outcome.under(jobs, option.settings, store)
-                options[option.id] = option
-            except OutputError:
-                raise
-            except HpcgymError as error:
-                left_out.append(f"{option.name}: {error}")
+        made = outcomes(zip(changed, settings, strict=True), store)
+        for option, outcome in zip(tried, made, strict=True):
+            if isinstance(outcome, Outcome):
+                known[option.id], options[option.id] = outcome, option
+            else:
+                left_out.append(f"{option.name}: {outcome}")
             progress.advance()
-    return Comparison(log, fidelity, outcomes, options, tuple(left_out))
+    return Comparison(log, fidelity, known, options, tuple(left_out))
 
 
 def option_rows(comparison: Comparison) -> list[dict[str, Any]]:

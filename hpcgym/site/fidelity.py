@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.base.errors import HpcgymError
 from hpcgym.base.progress import steps
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store
 from hpcgym.schedule.recorded import overfull
 from hpcgym.schedule.simulate import simulate
-from hpcgym.site.fit import Fit
+from hpcgym.site.fit import Fit, Trial
 from hpcgym.site.live.ranges import in_words
 from hpcgym.site.live.replay import Jobs, replay
 from hpcgym.site.log import SiteLog
@@ -27,6 +28,7 @@ from hpcgym.site.outcome import (
     FloatArray,
     Outcome,
     distance_h,
+    outcomes,
     queue_lengths,
     wait_summary,
 )
@@ -78,7 +80,11 @@ class Fidelity:
 
 
 def find_setting(
-    log: SiteLog, basis: SchedulerSettings, told: Told | None = None, store: Store | None = None
+    log: SiteLog,
+    basis: SchedulerSettings,
+    told: Told | None = None,
+    store: Store | None = None,
+    fit_s: float | None = None,
 ) -> Fidelity:
     """Find the setting nearest to a site's scheduler, and measure what it misses.
 
@@ -87,13 +93,8 @@ def find_setting(
         OutputError: The store cannot be written, as on a full disk.
     """
     recorded = Outcome.recorded(log.workload)
-    fit = Fit(log, basis, told or Told(), store)
-    noise = []
-    with steps(COPIES, "measuring the noise", "simulations") as progress:
-        for copy in range(COPIES):
-            noise.append(_moved(fit.nearest.outcome, fit.nearest.candidate.settings, copy, store))
-            progress.advance()
-    return Fidelity(recorded, fit, np.array(noise))
+    fit = Fit(log, basis, told or Told(), store, fit_s)
+    return Fidelity(recorded, fit, _noise(fit.nearest, store))
 
 
 def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
@@ -103,18 +104,22 @@ def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
     return {str(names[at]): among & (log.names["partition"] == names[at]) for at in order}
 
 
-def _moved(
-    outcome: Outcome, settings: SchedulerSettings, copy: int, store: Store | None
-) -> FloatArray:
-    """Return how much longer each job waits in a copy with moved submissions, h."""
-    workload = outcome.workload
-    numbered = replace(workload, source_row=np.arange(len(workload)))
-    moved = jitter(numbered, np.random.default_rng(copy), JITTER_S)
-    again = Outcome.under(moved, settings, store)
-    assert moved.source_row is not None  # stated above
-    waits = np.empty(len(workload))
-    waits[moved.source_row] = again.wait_h
-    return waits - outcome.wait_h
+def _noise(nearest: Trial, store: Store | None) -> FloatArray:
+    """Return how much longer each job waits in copies with moved submissions, h."""
+    outcome, settings = nearest.outcome, nearest.candidate.settings
+    numbered = replace(outcome.workload, source_row=np.arange(len(outcome.workload)))
+    copies = [jitter(numbered, np.random.default_rng(copy), JITTER_S) for copy in range(COPIES)]
+    noise = np.empty((COPIES, len(numbered)))
+    with steps(COPIES, "measuring the noise", "simulations") as progress:
+        made = outcomes(((moved, settings) for moved in copies), store)
+        for waits, moved, again in zip(noise, copies, made, strict=True):
+            if isinstance(again, HpcgymError):
+                raise again
+            assert again is not None and moved.source_row is not None  # stated above
+            waits[moved.source_row] = again.wait_h
+            waits -= outcome.wait_h
+            progress.advance()
+    return noise
 
 
 def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
@@ -125,7 +130,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
     classes = [np.searchsorted(CLASSES_H, waits, side="right") for waits in (recorded, simulated)]
     return {
         "verdict": verdict(misfit, mean),
-        "told": list(log.told),
+        "told": [*log.told, *fidelity.fit.cut],
         "setting": str(fidelity.fit.nearest.candidate),
         "chosen_among": len(fidelity.fit.tried),
         **_both(recorded, simulated),

@@ -2,35 +2,39 @@
 
 Where the log is long all candidates are simulated on its first jobs, and those nearest to what was
 recorded on the whole log. What counts is what the jobs of the first half waited. Where no setting
-comes near, jobs are held as the log shows it.
+comes near, jobs are held as the log shows it. A search ends when its time is over.
 
 Source: Jamieson, Talwalkar 2016, successive halving.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import compress, zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.base.errors import HpcgymError, OutputError
+from hpcgym.base.errors import HpcgymError
 from hpcgym.base.progress import steps
 from hpcgym.core.constants import NEVER
 from hpcgym.core.events import as_events
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store
-from hpcgym.site.log import SiteLog
+from hpcgym.site.log import FEWEST_JOBS, SiteLog
 from hpcgym.site.options import GUARD_S, allowed, conservative_on, setting_text
-from hpcgym.site.outcome import HOUR_S, BoolArray, IntArray, Outcome, share_apart
+from hpcgym.site.outcome import HOUR_S, BoolArray, IntArray, Outcome, outcomes, share_apart
 from hpcgym.site.told import Told
 from hpcgym.trace.split import WEEK_S
 
 MOST = 10_000  # jobs of the first stretch
+FIT_S, JOBS = 20.0, 50_000  # how long a search may take, s, at up to so many jobs; longer with more
 KEPT = 16  # candidates that stay after it
 ENOUGH = 0.1  # a setting that is no further apart needs no holds
 WEIGHTS = (100, 300, 1_000, 3_000, 10_000)  # of size, beside 1,000 of age
@@ -64,6 +68,8 @@ class Trial:
 class Fit:
     """The search on one log.
 
+    It may take `fit_s`, once kernels are compiled: then only what is told is begun, and something.
+
     Raises:
         HpcgymError: No candidate can be simulated; the message has the first reason.
         OutputError: The store cannot be written, as on a full disk.
@@ -73,11 +79,19 @@ class Fit:
     basis: SchedulerSettings
     told: Told
     store: Store | None
+    fit_s: float | None = None  # default `FIT_S`, longer with more jobs than `JOBS`
     tried: list[Trial] = field(default_factory=list)  # nearest first
     left_out: list[str] = field(default_factory=list)  # what this machine refuses, and why
+    n_untried: int = 0  # settings that were not begun in time
+    is_cut: bool = False  # whether there was no time for one, on all jobs or at all
 
     def __post_init__(self) -> None:
         every = list(candidates(self.log, self.basis, self.told))
+        n_jobs = len(self.log.workload)
+        if self.fit_s is None:
+            self.fit_s = FIT_S * max(1.0, n_jobs / JOBS)
+        _compile(every, self.log.workload.select(np.arange(FEWEST_JOBS)))
+        self._end = time.monotonic() + self.fit_s
         with steps(
             2 * len(every), "looking for the site's setting", "simulations"
         ) as self._progress:
@@ -106,45 +120,71 @@ class Fit:
             jobs, eligible=until if jobs.eligible is None else np.maximum(until, jobs.eligible)
         )
 
+    @property
+    def cut(self) -> list[str]:
+        """What there is to say of a search that ended before its end."""
+        n, n_jobs = len(self.tried), len(self.log.workload)
+        n_whole = sum(len(trial.outcome.workload) == n_jobs for trial in self.tried)
+        said = (
+            f"the search for today's setting ended after {self.fit_s:g} s: of {n + self.n_untried} "
+            f"settings it tried {n}, and {n_whole} of them on the whole log"
+        )
+        return [said] * self.is_cut
+
     def _search(self, staying: Sequence[Candidate], jobs: Workload) -> None:
         """Try candidates on the first jobs of a long log, and those that stay on all jobs."""
-        n_early = int(np.count_nonzero(~self.log.is_judged))
-        if n_early > MOST:
+        kept: list[Trial] = []
+        if np.count_nonzero(~self.log.is_judged) > MOST:
             end = int(jobs.submit_time[MOST])
             whole = self._held(end) if staying[0].is_held else jobs
-            first = self._trials(staying, whole.select(np.arange(MOST)), MOST, end)
+            first = self._trials(staying, whole.select(np.arange(MOST)), end)
             stay = [at < KEPT or trial.candidate.is_told for at, trial in enumerate(first)]
-            staying = [trial.candidate for trial in compress(first, stay)]
+            kept = list(compress(first, stay))
             self.tried += [trial for trial, stays in zip(first, stay, strict=True) if not stays]
-            self._progress.total -= len(first) - len(staying)
-        self.tried = sorted(
-            [*self.tried, *self._trials(staying, jobs, n_early, NEVER)],
-            key=lambda trial: trial.apart,
-        )
+            self._progress.total -= len(staying) - len(kept)
+            staying = [trial.candidate for trial in kept]
+        self.tried += self._trials(staying, jobs, NEVER, *kept)
+        self.tried.sort(key=lambda trial: trial.apart)
 
     def _trials(
-        self, candidates: Sequence[Candidate], jobs: Workload, n_early: int, end: int
+        self, candidates: Sequence[Candidate], jobs: Workload, end: int, *before: Trial
     ) -> list[Trial]:
         """Simulate jobs, and return candidates by the waits of the earliest, nearest first.
 
-        Waits count until an instant, at which a further job is submitted that might change them.
+        Waits count until an instant, at which a further job is submitted that might change them. A
+        candidate that is not begun in time stays with its trial of before, if it has one.
         """
-        longest = (end - jobs.submit_time[:n_early]) / HOUR_S
-        recorded = np.minimum(jobs.wait_time[:n_early] / HOUR_S, longest)
-        made = []
-        for candidate in candidates:
-            self._progress.name = f"trying {candidate}"
-            try:
-                outcome = Outcome.under(jobs, candidate.settings, self.store)
-            except OutputError:
-                raise
-            except HpcgymError as error:
-                self.left_out.append(f"{candidate}: {error}")
-            else:
-                waits = np.minimum(outcome.wait_h[:n_early], longest)
+        early = jobs.submit_time < self.log.split
+        longest = (end - jobs.submit_time[early]) / HOUR_S
+        recorded = np.minimum(jobs.wait_time[early] / HOUR_S, longest)
+        made: list[Trial] = []
+
+        def begins(at: int) -> bool:
+            candidate = candidates[at]
+            is_needed = not candidate.is_held and (candidate.is_told or not made)
+            if is_begun := is_needed or time.monotonic() < self._end:
+                self._progress.name = f"trying {candidate}"
+            return is_begun
+
+        tries = outcomes([(jobs, each.settings) for each in candidates], self.store, begins)
+        for candidate, outcome, trial in zip_longest(candidates, tries, before):
+            if isinstance(outcome, Outcome):
+                waits = np.minimum(outcome.wait_h[early], longest)
                 made.append(Trial(candidate, share_apart(waits, recorded), outcome))
+            elif outcome is not None:
+                self.left_out.append(f"{candidate}: {outcome}")
+            else:
+                self.is_cut, self.n_untried = True, self.n_untried + (trial is None)
+                made += [trial] if trial else []
             self._progress.advance()
         return sorted(made, key=lambda trial: trial.apart)
+
+
+def _compile(every: Sequence[Candidate], jobs: Workload) -> None:
+    """Simulate few jobs under each, so that no kernel is compiled later."""
+    for candidate in every:
+        with suppress(HpcgymError):  # it is told later
+            Simulator(jobs, candidate.settings).run()
 
 
 def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[Candidate]:

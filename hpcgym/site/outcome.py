@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.core import metrics
 from hpcgym.core.setting_list import SETTINGS
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store, digest
 from hpcgym.schedule.schedule import Schedule
@@ -115,6 +118,28 @@ class Outcome:
         area = float(capacity) * (end - begin)
         idle = np.maximum(capacity - busy, 0)
         return float((busy * span).sum() / area), float((idle * span)[waits].sum() / area)
+
+
+def outcomes(
+    tries: Iterable[tuple[Workload, SchedulerSettings]],
+    store: Store | None,
+    begins: Callable[[int], bool] = lambda at: True,
+) -> Iterator[Outcome | HpcgymError | None]:
+    """Yield what settings make of jobs, or why they make nothing, in order, on a thread per core.
+
+    It is None where `begins` refuses the number of a try as its turn comes.
+    """
+
+    def run(at: int, jobs: Workload, settings: SchedulerSettings) -> Outcome | HpcgymError | None:
+        try:
+            return Outcome.under(jobs, settings, store) if begins(at) else None
+        except OutputError:
+            raise
+        except HpcgymError as error:
+            return error
+
+    with ThreadPoolExecutor(checked_threads(None), thread_name_prefix="outcomes") as pool:
+        yield from pool.map(lambda each: run(each[0], *each[1]), enumerate(tries))
 
 
 def wait_summary(waits_h: FloatArray) -> dict[str, float]:

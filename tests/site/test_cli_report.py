@@ -45,6 +45,29 @@ def test_names_are_shown_where_they_are_asked_for(run: Command, tmp_path: Path) 
     assert {"ana", "ben", "chi"} <= {row["name"] for row in groups["user"]}
 
 
+@pytest.mark.long
+def test_page_and_markdown_say_how_many_settings_a_search_without_time_tried(
+    run: Command, tmp_path: Path
+) -> None:
+    page = tmp_path / "site.html"
+    run(
+        "report",
+        SLURM / "sacct-allocations.txt",
+        "--timezone",
+        "UTC",
+        "--fit-seconds",
+        0,
+        "-o",
+        page,
+    )
+    said = json.loads((tmp_path / "site.json").read_text())["trust"]["told"][-1]
+    assert re.match(
+        r"the search for today's setting ended after 0 s: of \d+ settings it tried", said
+    )
+    assert said[1:] in (tmp_path / "site.md").read_text()
+    assert said.partition(":")[2] in page.read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,9 @@ import pytest
 from hpcgym.core.events import as_events
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.site import fit
+from hpcgym.site import fit, outcome
 from hpcgym.site.fidelity import find_setting, trust
-from hpcgym.site.log import read_site_log
+from hpcgym.site.log import SiteLog, read_site_log
 from hpcgym.site.told import Told
 
 WEEK = 604_800
@@ -106,6 +108,56 @@ def test_what_is_told_is_tried_on_all_jobs_however_far_it_is(
     assert len(told.outcome.workload) == len(log.workload)
     others = [len(trial.outcome.workload) for trial in found.tried if trial is not told]
     assert others.count(len(log.workload)) == fit.KEPT
+
+
+def settings_in_time(log: SiteLog, fit_s: float | None, told: Told) -> fit.Fit:
+    return fit.Fit(log, SchedulerSettings(kill_at_limit=False), told, None, fit_s)
+
+
+@pytest.mark.long
+def test_a_search_that_has_time_is_the_same_on_any_threads_and_any_day(
+    fcfs_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "MOST", 800)
+    log = read_site_log(fcfs_log)
+    found = []
+    for threads, fit_s in ((1, None), (3, 1e6)):
+        monkeypatch.setattr(outcome, "checked_threads", lambda _, threads=threads: threads)
+        found.append(settings_in_time(log, fit_s, Told()))
+    for one, other in zip(*(each.tried for each in found), strict=True):
+        assert (str(one.candidate), one.apart) == (str(other.candidate), other.apart)
+        assert (one.outcome.start_time == other.outcome.start_time).all()
+    assert not found[0].cut + found[1].cut
+    assert [each.fit_s for each in found] == [fit.FIT_S, 1e6]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tries", [0, 12, 1_000])
+def test_a_search_ends_when_its_time_is_over_and_says_how_many_it_tried(
+    fcfs_log: Path, monkeypatch: pytest.MonkeyPatch, tries: int
+) -> None:
+    clock = count()  # a second for each look at it
+    monkeypatch.setattr(fit, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(fit, "MOST", 800)
+    log = read_site_log(fcfs_log)
+    told = Told("LPF", "none")
+    n_all = len(list(fit.candidates(log, SchedulerSettings(kill_at_limit=False), told)))
+    fit_s = min(tries, n_all + 5)
+    fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False), told, None, fit_s)
+    found = fidelity.fit
+    whole = [trial for trial in found.tried if len(trial.outcome.workload) == len(log.workload)]
+    assert any(trial.candidate.is_told for trial in whole)
+    assert found.nearest in whole and len(whole) < fit.KEPT
+    assert len({str(trial.candidate) for trial in found.tried}) == len(found.tried)
+    if fit_s < n_all:
+        assert fit_s <= len(found.tried) < fit_s + 10
+    n_of = len(found.tried) + found.n_untried
+    assert n_of in (n_all, 2 * n_all)  # with holds, where time is over before they are tried
+    said = (
+        f"the search for today's setting ended after {fit_s} s: of {n_of} settings it tried "
+        f"{len(found.tried)}, and {len(whole)} of them on the whole log"
+    )
+    assert trust(log, fidelity)["told"][-1] == said
 
 
 def test_what_is_told_is_tried_first_and_limits_are_in_every_candidate(

@@ -118,10 +118,7 @@ def advise(
         *_no_limit(stage),
     )
     return Advice(
-        stage.snapshot.now,
-        tuple(jobs),
-        notes,
-        tuple(_totals(stage, starts_now, starts, name)),
+        stage.snapshot.now, tuple(jobs), notes, tuple(_totals(stage, starts_now, starts, name))
     )
 
 

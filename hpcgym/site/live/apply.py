@@ -33,11 +33,7 @@ ROUNDING = 10
 FORGETS_S = 600
 """How long after the last change a controller that was killed may bring site factors back."""
 
-_ENDED = (
-    "Invalid job id",
-    "Job has already finished",
-    "Job/step already completing or completed",
-)
+_ENDED = ("Invalid job id", "Job has already finished", "Job/step already completing or completed")
 _OF_A_JOB = re.compile(r"(?P<what>.*) for job (?P<job>\d+)")
 _OF_TASKS = re.compile(r"(?P<job>\d+)_\S+: (?P<what>.*)")
 _PRIVILEGED = ("Operator", "Administrator")

@@ -194,11 +194,7 @@ def _counted(n_nodes: int) -> str:
 
 
 def _notes(
-    reading: Reading,
-    nodes: dict[str, Node],
-    up: dict[str, Node],
-    held: int,
-    group: set[str],
+    reading: Reading, nodes: dict[str, Node], up: dict[str, Node], held: int, group: set[str]
 ) -> Iterable[str]:
     total = sum(node.cpus for node in up.values())
     away = len(nodes) - len(up)
