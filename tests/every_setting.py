@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import dependent_cases
 import drawn_lives
 import hpcgym
+import nodes_lived
 import nodes_of_kernels
 from drawn_lives import orders
 from drawn_machines import draw_case
@@ -209,6 +210,15 @@ def on_nodes(draw, *modes):
     return Case(workload, given)
 
 
+@st.composite
+def lived_on_nodes(draw):
+    """Draw jobs that are tried and give way on nodes that go down."""
+    while not (lived := nodes_lived.draw_hit(draw(nodes_lived.draws), nodes_lived.YOUNG)).case.jobs:
+        pass
+    given = lived.given
+    return Case(lived.workload, given | {"estimates": np.array(given["estimates"])})
+
+
 SETTINGS = {mode: of_mode(mode) for mode in ("none", "easy", *MODES)} | {
     "trials": with_trials(),
     "trials that some users take part in": with_trials(users=True),
@@ -221,6 +231,7 @@ SETTINGS = {mode: of_mode(mode) for mode in ("none", "easy", *MODES)} | {
     "predictions": with_predictions(),
     "nodes": on_nodes(),
     "Slurm on nodes": on_nodes("slurm", "slurm:max_job_user=1,resolution=3,interval=2"),
+    "lives on nodes": lived_on_nodes(),
     "trials on nodes": on_nodes("easy+trial:limit=5", "cost-benefit:kappa=1+trial:limit=5,young=9"),
 }
 """Kinds of settings, and how cases of each are drawn."""

@@ -165,11 +165,10 @@ class SchedulerSettings(SettingList):
             )
         return tuple(event for event in kept[:1] if event is not None)
 
-    @property
-    def parts(self) -> tuple[int, ...]:
-        """Return the numbers of the backfilling mode and of the events."""
+    def parts(self, on_nodes: bool) -> tuple[int, ...]:
+        """Return the numbers of what makes the passes, on nodes or not, and of the events."""
         events = [event.number for event in (*as_events(self.events), *self.kept)]
-        return (as_backfill(self.backfill).number, *events)
+        return (as_backfill(self.backfill).asked(on_nodes)[0], *events)
 
     @property
     def moves_estimates(self) -> bool:

@@ -215,7 +215,7 @@ class EnvConfig:
         # Slots show jobs in SAF order; usage is kept for the base order and for fields.
         events = (*kind.events_of(as_events(self.settings.events)), *self._usage())
         self._shown = replace(self.settings, policy="SAF", events=events)
-        self.parts = self._shown.parts
+        self.parts = self._shown.parts(self.machine is not None)
         self._saf = replace(self.episodes.settings, policy="SAF")  # by the scenario's own mode
         processors = self.episodes.scenario.machine.processors
         largest = self.episodes.largest_request

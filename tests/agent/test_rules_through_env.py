@@ -82,14 +82,6 @@ def test_rule_with_estimates_of_its_own_names_what_runs_it() -> None:
     assert simulated(rule(PREDICTING), episodes.workload(0), episodes).complete
 
 
-def test_schedule_without_backfilling_is_that_of_simulate() -> None:
-    episodes = Episodes("synthetic-256-weeks")
-    bare = RuleAgent("SPF", backfill="none")
-    env = make(bare, "synthetic-256-weeks")
-    workload = episodes.workload(0)
-    assert_same(play(bare, env, workload), simulated(bare, workload, episodes))
-
-
 def test_rule_of_any_place_among_many_makes_its_own_schedule() -> None:
     """One environment that offers every policy serves every rule."""
     episodes = Episodes("synthetic-256-weeks")

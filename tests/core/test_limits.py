@@ -1,8 +1,5 @@
 """Limits of running jobs and processors: against the reference, and cases worked by hand."""
 
-from dataclasses import replace
-
-import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +12,6 @@ from fair_share_cases import limited, with_names
 from hpcgym.base.errors import PolicyError, WorkloadError
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.env.scenario import load_scenario
 from hpcgym.machine import Machine
 from strategies import one_of, workloads
 
@@ -208,25 +204,6 @@ def test_gpus_of_a_user_are_limited():
     assert held.limited_by.tolist() == ["", text, "", ""]
     with pytest.raises(WorkloadError, match="needs 4 GPUs, and 'limit:per=user,gpus=2' allows 2"):
         hpcgym.simulate(jobs, events="limit:per=user,gpus=2")
-
-
-def test_scenarios_and_many_orders_at_once_keep_limits():
-    """A constant choice in an environment is the schedule under that policy."""
-    text = "limit:per=user,jobs=2"
-    scenario = load_scenario("synthetic-256-weeks")
-    limited = replace(scenario, scheduler=replace(scenario.scheduler, events=text))
-    env = gymnasium.make("HPCBatch-v0", scenario=limited, action="policy", policies=["SAF"])
-    env.reset(seed=1)
-    done = False
-    while not done:
-        *_, done, cut, info = env.step(0)
-        done = done or cut
-    jobs = env.unwrapped.workload
-    schedule = hpcgym.simulate(jobs, "SAF", threshold=200_000, events=text)
-    assert (schedule.limited_by != "").any()
-    assert info["mean_bsld"] == pytest.approx(schedule.metrics()["mean_bsld"])
-    many = hpcgym.simulate_many([jobs], ["FCFS", "SAF"], threshold=200_000, events=text)
-    assert many["mean_bsld"][0, 1] == pytest.approx(schedule.metrics()["mean_bsld"])
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,6 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.env.scheduling import SchedulingEnv
 from strategies import multi_queues, policies, workloads
 
-KTH = "KTH-SP2-1996-2.1-cln"
-ADAPTIVE = "multi-queue:delay=2500"
-
-
 # --- Hand-worked cases ----------------------------------------------------------------------------
 
 

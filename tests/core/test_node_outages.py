@@ -14,7 +14,6 @@ from hypothesis import given
 
 import hpcgym
 from drawn_machines import draw_case
-from engines import check_copies_go_on_alike, simulator_of, starts_again
 from hpcgym.base.errors import MachineError, PolicyError
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.settings import SchedulerSettings
@@ -114,15 +113,6 @@ def test_what_holds_of_every_schedule_with_outages(random):
     many = hpcgym.simulate_many([workload], [hit.given["policy"]], **settings)
     for name in ("utilisation", "max_wait_time", "makespan"):
         assert many[name][0, 0] == metrics[name]
-
-
-@given(draws)
-def test_invariants_hold_and_copies_go_on_alike(random):
-    hit = draw_hit(random)
-    simulator = simulator_of(hit.workload, **hit.given)
-    plain = hpcgym.simulate(hit.workload, **hit.given).start_time.tolist()
-    check_copies_go_on_alike(simulator)
-    assert starts_again(simulator) == plain
 
 
 @given(draws)

@@ -68,40 +68,6 @@ def play(env, choose=lambda: 0):
 
 @given(
     rows=tables() | conditional_tables(),
-    policy=one_of(ORDERS),
-    backfill=one_of(MODES),
-    threshold=one_of((None, 0, 5, 20)),
-    kind=one_of(KINDS),
-    decide=one_of(("contested", "event", 7)),
-    reward=one_of(("bsld", "bsld_start", "bsld_end", "ratio")),
-    n_slots=one_of((1, 3, 128)),
-)
-def test_one_order_starts_every_job_as_simulate_does_and_pays_the_mean_bounded_slowdown(
-    rows, policy, backfill, threshold, kind, decide, reward, n_slots
-):
-    jobs = workload_of(rows)
-    scheduler = {"backfill": backfill, "threshold_s": threshold, "dependencies": kind}
-    keywords = {"decide": decide, "reward": reward, "n_slots": n_slots}
-    env = env_of(jobs, [policy], keywords, policy=policy, **scheduler)
-    total, _ = play(env)
-    got = env.schedule()
-    settings = {"backfill": backfill, "threshold": threshold, "dependencies": kind}
-    expected = hpcgym.simulate(jobs, policy, **settings)
-    for key in ("start_time", "backfilled", "thresholded", "eligible_time", "cancelled"):
-        np.testing.assert_array_equal(getattr(got, key), getattr(expected, key), key)
-    metrics = env.metrics()
-    for key, value in expected.metrics().items():
-        if key in metrics:
-            assert metrics[key] == pytest.approx(value, nan_ok=True), key
-    unit = 1.0
-    if reward == "ratio":
-        unit = hpcgym.simulate(jobs, "SAF", **settings).metrics()["mean_bsld"]
-    assert total == pytest.approx(-metrics["mean_bsld"] / unit)
-    assert metrics.get("n_cancelled", 0) == (0 if got.cancelled is None else got.cancelled.sum())
-
-
-@given(
-    rows=tables() | conditional_tables(),
     kind=one_of(KINDS),
     threshold=one_of((None, 5)),
     action=one_of(("order", "job", "weights")),

@@ -1,7 +1,6 @@
 """Index policies through the environment: the schedules of simulate(), whatever else is offered."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,36 +9,18 @@ import hpcgym
 from env_cases import busy_workload, episodes_of, plain_env, plain_vector
 from hpcgym.agent import RuleAgent
 from hpcgym.base.errors import PolicyError
-from hpcgym.core.constants import N_NETWORK
 from hpcgym.core.history import history_of
 from hpcgym.core.index_policy import index_policy
 from hpcgym.evaluation import play
+from strategies import network_of
 
 BUSY = busy_workload(3, n=90)
 RULES = {"threshold": 1_800}
 
 
-def network_of(seed: int) -> np.ndarray:
-    """Return random parameters of a network."""
-    return np.random.default_rng(seed).uniform(-0.5, 0.5, N_NETWORK)
-
-
 LEARNED = index_policy([1, 2, 0, 0, 1, -1], network_of(1), name="LEARNED")
 OTHER = index_policy([1, 2, 0, 0, 1, -1], network_of(2), name="OTHER")
 OFFERED = ["SMITH-HISTORY", "SAF", LEARNED, "SMITH", "SPF-HISTORY", "WFP3"]
-
-
-@pytest.mark.parametrize("rule", ["SMITH-HISTORY", "SPF-HISTORY", LEARNED, "SMITH", "WFP3"])
-@pytest.mark.parametrize("backfill", ["easy", "conservative", "conservative:compress=shift"])
-def test_a_constant_choice_makes_the_schedule_of_simulate(rule: Any, backfill: str) -> None:
-    agent = RuleAgent(rule, policies=OFFERED)
-    scenario = episodes_of(BUSY, backfill=backfill, **RULES)
-    env = plain_env(scenario, **agent.env_keywords)
-    for _ in range(2):
-        played = play(agent, env, BUSY)
-        expected = hpcgym.simulate(BUSY, rule, backfill=backfill, **RULES)
-        assert np.array_equal(played.start_time, expected.start_time)
-        assert np.array_equal(played.backfilled, expected.backfilled)
 
 
 @pytest.mark.parametrize("order", ["SMITH-HISTORY", "SAF-HISTORY"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import Any
 
 import gymnasium
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import hpcgym
-from env_cases import ACTIONS, assert_vector_plays_alike, busy_workload, episodes_of, plain_env
+from env_cases import ACTIONS, busy_workload, episodes_of, plain_env
 from hpcgym.base.errors import PolicyError, ScenarioError
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
@@ -28,12 +27,6 @@ def played(env: Any, actions: list[Any]) -> tuple[list[float], Any]:
         rewards.append(reward)
         over, step = terminated or truncated, step + 1
     return rewards, env.unwrapped.schedule()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("backfill", "action"), zip(MODES, cycle(ACTIONS), strict=False))
-def test_vector_steps_as_the_scalar_environment_does(backfill: str, action: str) -> None:
-    assert_vector_plays_alike(scenario=BUSY, backfill=backfill, action=action, n_slots=12)
 
 
 @pytest.mark.parametrize(("backfill", "action"), PAIRS)

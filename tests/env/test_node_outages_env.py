@@ -1,13 +1,11 @@
-"""The environment where nodes are down: schedules, rewards, vectors, and what is shown."""
+"""The environment where nodes are down: what is shown of the jobs that fit."""
 
 from random import Random
 
 import gymnasium
 import numpy as np
-import pytest
 
 import hpcgym
-from env_cases import assert_vector_plays_alike
 from hpcgym.core.observation_fields import JobField
 from hpcgym.env.scenario.load import parse_scenario
 
@@ -70,36 +68,6 @@ def crowd(seed):
     )
 
 
-def run(env, act, seed=0):
-    """Run an episode with `act`, a function of the step; return rewards, schedule and info."""
-    env.reset(options={"workload": crowd(seed)})
-    rewards, is_over = [], False
-    while not is_over:
-        _, reward, is_over, _, info = env.step(act(len(rewards)))
-        rewards.append(reward)
-    return rewards, env.unwrapped.schedule(), info
-
-
-def test_an_agent_that_always_chooses_a_policy_makes_the_schedule_of_that_policy():
-    keywords = {"action": "policy", "policies": ["SPF", "SAF"], "decide": "contested"}
-    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), **keywords)
-    settings = vars(scenario().scheduler.settings)
-    for seed in range(6):
-        _, made, info = run(env, lambda step: 1, seed)
-        plain = hpcgym.simulate(made.workload, **settings | {"policy": "SAF"})
-        assert plain.attempts.kills.sum() > 0
-        assert made.start_time.tolist() == plain.start_time.tolist()
-        assert info["utilisation"] == pytest.approx(plain.metrics()["utilisation"], rel=1e-12)
-
-
-@pytest.mark.parametrize(("reward", "metric"), [("bsld", "mean_bsld"), ("wait", "mean_wait_time")])
-def test_rewards_add_up_to_the_metric_where_nodes_are_down(reward, metric):
-    keywords = {"action": "policy", "reward": reward, "baseline": None}
-    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), **keywords)
-    rewards, _, info = run(env, lambda step: step % 3)
-    assert sum(rewards) == pytest.approx(-info[metric], rel=1e-9)
-
-
 def test_a_picked_job_starts_exactly_where_it_is_shown_to_fit():
     env = gymnasium.make("HPCBatch-v0", scenario=scenario(), action="job")
     seen, is_over = {0: 0, 1: 0}, False
@@ -112,7 +80,3 @@ def test_a_picked_job_starts_exactly_where_it_is_shown_to_fit():
         assert (env.unwrapped.schedule().start_time[picked] == now) == (fits == 1)
         seen[fits] += 1
     assert min(seen.values()) > 10
-
-
-def test_vector_equals_the_scalar_environment_where_nodes_are_down():
-    assert_vector_plays_alike(scenario=scenario(), action="policy")

@@ -28,7 +28,6 @@ from env_cases import (
 )
 from env_twin import Rules
 from env_twin_nodes import NodesTwin
-from hpcgym import simulate
 from hpcgym.base.errors import ScenarioError
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS
@@ -201,42 +200,6 @@ def test_run_times_of_jobs_that_have_not_ended_change_nothing_seen_before(random
     assert other.now == now
     for before, after in zip(seen, again, strict=False):
         assert all(np.array_equal(before[key], after[key]) for key in before)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("policy", "backfill", "placement"),
-    [
-        ("SAF", "easy", "lowest"),
-        ("WFP3", "easy", "best-effort-contiguous"),
-        ("FCFS", "conservative:planned=20", "tightest"),
-        ("SMITH", "depth:k=2", "fewest-groups"),
-        ("SMITH-HISTORY", "none", "best-effort-local"),
-    ],
-)
-def test_a_fixed_policy_starts_jobs_when_and_where_simulate_does(
-    policy: str, backfill: str, placement: str
-) -> None:
-    episodes = Episodes(HETERO)
-    scenario = episodes.scenario
-    scheduler = replace(scenario.scheduler, backfill=backfill, placement=placement)
-    env = plain_env(
-        Episodes(replace(scenario, scheduler=scheduler)),
-        action="policy",
-        policies=("LCFS", policy),
-        baseline=policy,
-    )
-    env.reset(options={"episode": 2})
-    terminated, total = False, 0.0
-    while not terminated:
-        _, reward, terminated, _, _ = env.step(1)
-        total += reward
-    settings = {"backfill": backfill, "placement": placement, "threshold": 200_000}
-    expected = simulate(episodes.workload(1), policy, **settings)
-    made = env.schedule()
-    assert np.array_equal(made.start_time, expected.start_time)
-    assert all(map(np.array_equal, made.placement, expected.placement))
-    assert total == pytest.approx(0, abs=1e-9)  # it is its own baseline
 
 
 @pytest.mark.long

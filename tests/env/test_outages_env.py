@@ -1,4 +1,4 @@
-"""The environment where processors are down: vectors, schedules, rewards, and what is shown."""
+"""The environment where processors are down: what is shown, and what is refused."""
 
 from dataclasses import replace
 
@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import hpcgym
-from env_cases import assert_vector_plays_alike
 from hpcgym.base.errors import PolicyError
-from hpcgym.core.constants import NODE_DOWN, TRIAL_OVER
 from hpcgym.core.observation_fields import ClusterField, JobField
 from hpcgym.core.parts.outages import Outage
 from hpcgym.env.rendering.snapshot import take_snapshot
@@ -28,51 +26,6 @@ def scenario(events=DAILY, **changes):
     plain = load_scenario("synthetic-256-weeks")
     spec = replace(plain.scheduler, events=";".join(map(str, events)), **changes)
     return replace(plain, scheduler=spec)
-
-
-def run(env, act):
-    """Run an episode with `act`, a function of the step; return rewards, schedule and info."""
-    env.reset(options={"episode": "week 4"})
-    rewards, is_over = [], False
-    while not is_over:
-        _, reward, is_over, _, info = env.step(act(len(rewards)))
-        rewards.append(reward)
-    return rewards, env.unwrapped.schedule(), info
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("action", ["order", "job"])
-def test_vector_equals_the_scalar_environment_where_processors_are_down(action):
-    assert_vector_plays_alike(scenario=scenario(), action=action)
-
-
-@pytest.mark.parametrize(("policy", "base"), [("FCFS", "SAF"), ("SAF", "FCFS"), ("WFP3", "SAF")])
-def test_an_agent_that_always_chooses_a_policy_makes_the_schedule_of_that_policy(policy, base):
-    keywords = {"action": "policy", "policies": ["SPF", policy], "decide": "contested"}
-    env = gymnasium.make("HPCBatch-v0", scenario=scenario(policy=base), **keywords)
-    _, made, info = run(env, lambda step: 1)
-    settings = scenario(policy=base).scheduler.settings
-    plain = hpcgym.simulate(made.workload, **vars(replace(settings, policy=policy)))
-    assert plain.attempts.kills.sum() > 0
-    assert made.start_time.tolist() == plain.start_time.tolist()
-    assert info["utilisation"] == pytest.approx(plain.metrics()["utilisation"], rel=1e-12)
-
-
-def test_an_agent_that_picks_the_first_job_makes_the_schedule_of_the_base_order():
-    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), action="job")
-    _, made, _ = run(env, lambda step: 0)
-    plain = hpcgym.simulate(made.workload, **vars(scenario().scheduler.settings))
-    assert made.start_time.tolist() == plain.start_time.tolist()
-
-
-@pytest.mark.parametrize(
-    ("reward", "metric"), [("bsld", "mean_bsld"), ("wait", "mean_wait_time"), ("pp_bsld", None)]
-)
-def test_rewards_add_up_to_the_metric_where_processors_are_down(reward, metric):
-    keywords = {"action": "policy", "reward": reward, "baseline": None}
-    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), **keywords)
-    rewards, _, info = run(env, lambda step: step % 3)
-    assert sum(rewards) == pytest.approx(-info[metric or "mean_pp_bsld"], rel=1e-9)
 
 
 def shown_of(env, made, horizons):
@@ -141,27 +94,3 @@ def test_a_picture_shows_the_head_that_a_known_outage_makes_wait():
     assert shown.reservation.job_id == 2
     assert shown.reservation.shadow_time == 1000
     assert shown.reservation.extra_processors == 100
-
-
-LIVES = "easy:cap=0.95,by=request+trial:young=1800"
-
-
-def test_rewards_add_up_to_the_metric_where_trials_give_way_to_outages():
-    keywords = {"action": "policy", "reward": "bsld", "baseline": None, "backfill": LIVES}
-    env = gymnasium.make("HPCBatch-v0", scenario=scenario(), **keywords)
-    rewards, _, info = run(env, lambda step: step % 3)
-    assert sum(rewards) == pytest.approx(-info["mean_bsld"], rel=1e-9)
-
-
-def test_an_agent_that_repeats_a_policy_makes_its_schedule_beside_trials():
-    keywords = {"action": "policy", "policies": ["SPF", "SAF"], "decide": "contested"}
-    env = gymnasium.make("HPCBatch-v0", scenario=scenario(backfill=LIVES), **keywords)
-    _, made, _ = run(env, lambda step: 1)
-    plain = hpcgym.simulate(made.workload, **vars(scenario(backfill=LIVES).scheduler.settings))
-    assert {TRIAL_OVER, NODE_DOWN} <= set(plain.attempts.reason.tolist())
-    assert made.start_time.tolist() == plain.start_time.tolist()
-
-
-@pytest.mark.long
-def test_vector_equals_the_scalar_environment_beside_trials():
-    assert_vector_plays_alike(scenario=scenario(backfill=LIVES), action="policy")

@@ -132,16 +132,6 @@ def test_digests_on_record_are_those_of_the_logs(real_log):
         assert verify([name])[0].status == "unverified"
 
 
-def states_of(log):
-    """Return what a log's jobs state: memory where any needs it, fields with two known numbers."""
-    known = {key: log.records[field].to_numpy() for key, field in STATED.items()}
-    return tuple(
-        key
-        for key, values in known.items()
-        if ((values > 0).any() if key == "memory" else len(np.unique(values[values >= 0])) > 1)
-    )
-
-
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_catalogue_says_which_logs_state_memory_queues_or_partitions(real_log, name):
     records = read(real_log(name)).records

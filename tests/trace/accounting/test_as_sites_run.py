@@ -39,7 +39,6 @@ def test_an_id_that_another_user_has_years_later_is_another_job() -> None:
     assert found.ledger.notes["id of a job that another job had before"] == 1
 
 
-LATER = 2_000_000
 AGAIN = {
     "the same user at once": ("u", "a", 110, True),
     "within a day": ("u", "a", 86_510, True),
