@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import strategies as st
 
 import reference
@@ -319,23 +321,105 @@ def replay(keywords: dict[str, Any], seed: int, steps: int) -> list[bytes]:
     return seen
 
 
-def assert_vector_plays_alike(**keywords):
-    """Play an episode alone and in a vector by the same actions; compare every step."""
-    alone = gymnasium.make("HPCBatch-v0", **keywords)
-    vector = gymnasium.make_vec("HPCBatch-v0", num_envs=2, **keywords)
-    vector.action_space.seed(3)
-    alone.reset(seed=5)
-    vector.reset(seed=5)
-    is_over = False
-    while not is_over:
-        actions = vector.action_space.sample()
-        observation, reward, is_over, *_ = alone.step(actions[0])
-        observations, rewards, are_over, *_ = vector.step(actions)
-        assert (reward, is_over) == (rewards[0], are_over[0])
-        if not isinstance(observation, dict):
-            observation, observations = {"": observation}, {"": observations}
-        for key, shown in () if is_over else observation.items():
-            np.testing.assert_array_equal(shown, observations[key][0])
+BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
+
+
+def pair(
+    num_envs: int,
+    scenario: Any = BUSY,
+    mode: AutoresetMode = AutoresetMode.NEXT_STEP,
+    threads: int = 1,
+    **keywords: Any,
+) -> tuple[SyncVectorEnv, SchedulingVectorEnv]:
+    """Make Gymnasium's vector of the scalar environment, and ours."""
+    if keywords.get("reward") in ("log_ratio", "relative"):
+        keywords["baseline"] = "FCFS"
+    theirs = gymnasium.make_vec(
+        "HPCBatch-v0",
+        num_envs=num_envs,
+        scenario=scenario,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": mode},
+        **keywords,
+    )
+    ours = gymnasium.make_vec(
+        "HPCBatch-v0",
+        num_envs=num_envs,
+        scenario=scenario,
+        autoreset_mode=mode,
+        threads=threads,
+        **keywords,
+    )
+    assert isinstance(theirs, SyncVectorEnv)
+    assert isinstance(ours, SchedulingVectorEnv)
+    return theirs, ours
+
+
+def assert_same(one: Any, other: Any, where: str = "") -> None:
+    """Compare what two environments give: types, keys, shapes and every bit."""
+    assert type(one) is type(other), where
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for key in one:
+            assert_same(one[key], other[key], f"{where}/{key}")
+    elif isinstance(one, (tuple, list)):
+        assert len(one) == len(other), where
+        for place, (mine, yours) in enumerate(zip(one, other, strict=True)):
+            assert_same(mine, yours, f"{where}/{place}")
+    elif isinstance(one, np.ndarray) and one.dtype != object:
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), where
+        assert one.tobytes() == other.tobytes(), f"{where}: {one} is not {other}"
+    elif isinstance(one, np.ndarray):
+        assert_same(one.tolist(), other.tolist(), where)
+    else:
+        assert one == other, where
+
+
+def assert_same_schedules(theirs: Any, ours: SchedulingVectorEnv) -> None:
+    """Compare the schedules made so far, job by job."""
+    for one, other in zip(theirs.call("schedule"), ours.call("schedule"), strict=True):
+        assert one.start_time.tobytes() == other.start_time.tobytes()
+        assert one.backfilled.tobytes() == other.backfilled.tobytes()
+        assert one.thresholded.tobytes() == other.thresholded.tobytes()
+
+
+def play_in_lockstep(
+    theirs: SyncVectorEnv | SchedulingVectorEnv,
+    ours: SchedulingVectorEnv,
+    steps: int,
+    seed: int = 5,
+    most: float = math.inf,
+    **reset: Any,
+) -> int:
+    """Step both with the same random actions, until so many have ended; return how many have."""
+    theirs.action_space.seed(seed)
+    assert_same(theirs.reset(seed=seed, **reset), ours.reset(seed=seed, **reset))
+    assert theirs.np_random_seed == ours.np_random_seed
+    ended = 0
+    for _ in range(steps):
+        actions = theirs.action_space.sample()
+        gave, mine = theirs.step(actions), ours.step(actions)
+        assert_same(gave, mine)
+        over = gave[2] | gave[3]
+        ended += int(over.sum())
+        if not over.any():
+            continue
+        if ours.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
+            assert_same_schedules(theirs, ours)
+        if ours.metadata["autoreset_mode"] is AutoresetMode.DISABLED:
+            one, other = ({"options": {"reset_mask": over.copy()}} for _ in range(2))
+            assert_same(theirs.reset(**one), ours.reset(**other))
+        if ended >= most:
+            break
+    assert_same_schedules(theirs, ours)
+    return ended
+
+
+def assert_vector_plays_alike(
+    mode: AutoresetMode = AutoresetMode.NEXT_STEP, **keywords: Any
+) -> None:
+    """Play episodes to their ends in Gymnasium's vector of single environments and in ours."""
+    assert play_in_lockstep(*pair(2, mode=mode, **keywords), steps=100_000, most=2) >= 2
 
 
 def check_with_stable_baselines(env: gymnasium.Env) -> None:

@@ -3,6 +3,7 @@
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 from hypothesis import HealthCheck, given, reject
 from hypothesis import settings as drawing
 from hypothesis import strategies as st
@@ -87,13 +88,17 @@ def test_one_order_starts_every_job_as_simulate_does_and_pays_the_metric(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@drawing(max_examples=2, suppress_health_check=some_refused)
-@given(data=st.data(), action=st.sampled_from(("policy", "order", "job", "weights")))
-def test_a_vector_plays_as_single_environments_do(kind, data, action):
+@drawing(max_examples=max(drawing.default.max_examples // 5, 1), suppress_health_check=some_refused)
+@given(
+    data=st.data(),
+    action=st.sampled_from(("policy", "order", "job", "weights")),
+    mode=st.sampled_from(AutoresetMode),
+)
+def test_a_vector_plays_as_single_environments_do(kind, data, action, mode):
     case = data.draw(SETTINGS[kind])
     try:
         keywords = env_of(case, "SPF", action=action, n_slots=8, reward="bsld")
         gymnasium.make("HPCBatch-v0", **keywords).unwrapped.reset(seed=0)
     except (PolicyError, ScenarioError):
         reject()
-    assert_vector_plays_alike(**keywords)
+    assert_vector_plays_alike(mode, **keywords)

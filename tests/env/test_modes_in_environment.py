@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import hpcgym
-from env_cases import ACTIONS, busy_workload, episodes_of, plain_env
+from env_cases import ACTIONS, BUSY, busy_workload, episodes_of, plain_env
 from hpcgym.base.errors import PolicyError, ScenarioError
 
-BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = ("look-ahead:window=6", "relaxed:omega=0.5", "slack:c=0.5", "slurm:interval=90")
 MODES += ("committed", "committed:fill=before", "multi-queue:bounds=600/3600,delay=3600")
 PAIRS = [(m, a) for m in MODES for a in ACTIONS if not (m.startswith("slack") and a == "job")]

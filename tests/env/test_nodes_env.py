@@ -203,31 +203,6 @@ def test_run_times_of_jobs_that_have_not_ended_change_nothing_seen_before(random
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("action", ACTIONS)
-def test_a_vector_on_nodes_is_its_environments_side_by_side(action: str) -> None:
-    keywords = {"scenario": HETERO, "action": action, "n_slots": 16, "baseline": "SAF"}
-    envs = gymnasium.make_vec(
-        "HPCBatch-v0", num_envs=3, vectorization_mode="vector_entry_point", **keywords
-    )
-    alone = [SchedulingEnv(**keywords) for _ in range(3)]
-    together, _ = envs.reset(seed=[1, 2, 3])
-    apart = [env.reset(seed=seed)[0] for seed, env in enumerate(alone, start=1)]
-    envs.action_space.seed(5)
-    for step in range(60):
-        for k, env in enumerate(alone):
-            assert all(np.array_equal(together[key][k], apart[k][key]) for key in apart[k])
-            masks, mask = env.action_masks(), apart[k]["action_mask"] == 1
-            assert np.array_equal(masks, mask) if action in ("job", "order") else masks.all()
-        if step == 30:
-            envs = pickle.loads(pickle.dumps(envs))
-        actions = envs.action_space.sample()
-        together, rewards, *_ = envs.step(actions)
-        for k, env in enumerate(alone):
-            apart[k], reward, *_ = env.step(actions[k])
-            assert reward == rewards[k]
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_a_copy_made_in_an_episode_goes_on_alike(duplicate: Any) -> None:
     env = plain_env(HETERO, action="job", n_slots=8, baseline="SAF")

@@ -7,26 +7,29 @@ import pickle
 import tracemalloc
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from env_cases import (
     ACCRUING,
     ACTIONS,
+    BUSY,
     REWARDS,
+    assert_same,
+    assert_same_schedules,
     busy_workload,
     episodes_of,
+    pair,
     plain_env,
     plain_vector,
+    play_in_lockstep,
 )
 from hpcgym.base.errors import ActionError, HpcgymError
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
 
-BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = list(AutoresetMode)
 MODE_IDS = [mode.name for mode in MODES]
 
@@ -51,94 +54,6 @@ EVERYDAY = [
 def kind_id(kind: dict[str, Any]) -> str:
     """Name a kind as test reports show it."""
     return "-".join(str(value) for value in kind.values())
-
-
-def pair(
-    num_envs: int,
-    scenario: Any = BUSY,
-    mode: AutoresetMode = AutoresetMode.NEXT_STEP,
-    threads: int = 1,
-    **keywords: Any,
-) -> tuple[SyncVectorEnv, SchedulingVectorEnv]:
-    """Make Gymnasium's vector of the scalar environment, and ours."""
-    if keywords.get("reward") in ("log_ratio", "relative"):
-        keywords["baseline"] = "FCFS"
-    theirs = gymnasium.make_vec(
-        "HPCBatch-v0",
-        num_envs=num_envs,
-        scenario=scenario,
-        vectorization_mode="sync",
-        vector_kwargs={"autoreset_mode": mode},
-        **keywords,
-    )
-    ours = gymnasium.make_vec(
-        "HPCBatch-v0",
-        num_envs=num_envs,
-        scenario=scenario,
-        autoreset_mode=mode,
-        threads=threads,
-        **keywords,
-    )
-    assert isinstance(theirs, SyncVectorEnv)
-    assert isinstance(ours, SchedulingVectorEnv)
-    return theirs, ours
-
-
-def assert_same(one: Any, other: Any, where: str = "") -> None:
-    """Compare what two environments give: types, keys, shapes and every bit."""
-    assert type(one) is type(other), where
-    if isinstance(one, dict):
-        assert one.keys() == other.keys(), where
-        for key in one:
-            assert_same(one[key], other[key], f"{where}/{key}")
-    elif isinstance(one, (tuple, list)):
-        assert len(one) == len(other), where
-        for place, (mine, yours) in enumerate(zip(one, other, strict=True)):
-            assert_same(mine, yours, f"{where}/{place}")
-    elif isinstance(one, np.ndarray) and one.dtype != object:
-        assert (one.dtype, one.shape) == (other.dtype, other.shape), where
-        assert one.tobytes() == other.tobytes(), f"{where}: {one} is not {other}"
-    elif isinstance(one, np.ndarray):
-        assert_same(one.tolist(), other.tolist(), where)
-    else:
-        assert one == other, where
-
-
-def assert_same_schedules(theirs: Any, ours: SchedulingVectorEnv) -> None:
-    """Compare the schedules made so far, job by job."""
-    for one, other in zip(theirs.call("schedule"), ours.call("schedule"), strict=True):
-        assert one.start_time.tobytes() == other.start_time.tobytes()
-        assert one.backfilled.tobytes() == other.backfilled.tobytes()
-        assert one.thresholded.tobytes() == other.thresholded.tobytes()
-
-
-def play_in_lockstep(
-    theirs: SyncVectorEnv | SchedulingVectorEnv,
-    ours: SchedulingVectorEnv,
-    steps: int,
-    seed: int = 5,
-    **reset: Any,
-) -> int:
-    """Step both with the same random actions; return how many episodes ended."""
-    theirs.action_space.seed(seed)
-    assert_same(theirs.reset(seed=seed, **reset), ours.reset(seed=seed, **reset))
-    assert theirs.np_random_seed == ours.np_random_seed
-    ended = 0
-    for _ in range(steps):
-        actions = theirs.action_space.sample()
-        gave, mine = theirs.step(actions), ours.step(actions)
-        assert_same(gave, mine)
-        over = gave[2] | gave[3]
-        ended += int(over.sum())
-        if not over.any():
-            continue
-        if ours.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
-            assert_same_schedules(theirs, ours)
-        if ours.metadata["autoreset_mode"] is AutoresetMode.DISABLED:
-            one, other = ({"options": {"reset_mask": over.copy()}} for _ in range(2))
-            assert_same(theirs.reset(**one), ours.reset(**other))
-    assert_same_schedules(theirs, ours)
-    return ended
 
 
 def longest(env: VectorEnv) -> int:
