@@ -258,6 +258,32 @@ def write_known(jobs: Jobs, job: int, term: Float) -> None:
 
 
 @kernel
+def is_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether a job's terms are those last computed for its user.
+
+    Equal estimate, request and processors give equal terms until a job of the user ends. Users
+    submit such jobs by the hundred.
+    """
+    alike = sim.history_alike[jobs.user[job]]
+    return (
+        alike[s.ALIKE_COMPLETED] == sim.history_completed[jobs.user[job]]
+        and alike[s.ALIKE_ESTIMATE] == int(jobs.feature[job, s.FEATURE_ESTIMATE])
+        and alike[s.ALIKE_REQUEST] == jobs.requested_time[job]
+        and alike[s.ALIKE_PROCESSORS] == jobs.processors[job]
+    )
+
+
+@kernel
+def remember_alike(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Note the job whose terms are computed for its user; writes a row of `history_alike`."""
+    alike = sim.history_alike[jobs.user[job]]
+    alike[s.ALIKE_COMPLETED] = sim.history_completed[jobs.user[job]]
+    alike[s.ALIKE_ESTIMATE] = int(jobs.feature[job, s.FEATURE_ESTIMATE])
+    alike[s.ALIKE_REQUEST] = jobs.requested_time[job]
+    alike[s.ALIKE_PROCESSORS] = jobs.processors[job]
+
+
+@kernel
 def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
     """Let the regression learn from a job that ends now, not yet in its user's ring.
 
@@ -267,8 +293,12 @@ def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
     Source: Gourieroux, Monfort and Trognon 1984 (Poisson regression of a positive mean).
     """
     term, regressor = sim.activations, sim.activations[s.N_TERMS :]  # borrowed: no network runs now
-    write_known(jobs, job, term)
-    expect_by_records(jobs, sim, job, term)
+    if is_alike(jobs, sim, job):
+        for column in range(s.N_TERMS):
+            term[column] = sim.history_alike_term[jobs.user[job], column]
+    else:
+        write_known(jobs, job, term)
+        expect_by_records(jobs, sim, job, term)
     write_regressors(jobs, sim, job, term, regressor)
     expect_by_regression(sim, regressor, term)
     bound = bounded_estimate(jobs, job)
@@ -279,31 +309,6 @@ def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
     # Over the largest speed, E / 10 s: jobs with long requests count no more than others.
     error = math.exp(term[s.TERM_REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
     step_down(sim, MODEL_SPEED, regressor, error)
-
-
-@kernel
-def remember_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether a job's terms are those last computed for its user; if not, note the job.
-
-    Equal estimate, request and processors give equal terms until a job of the user ends. Users
-    submit such jobs by the hundred. Writes the user's row of `history_alike`.
-    """
-    alike = sim.history_alike[jobs.user[job]]
-    completed = sim.history_completed[jobs.user[job]]
-    estimate = int(jobs.feature[job, s.FEATURE_ESTIMATE])
-    request, processors = jobs.requested_time[job], jobs.processors[job]
-    if (
-        alike[s.ALIKE_COMPLETED] == completed
-        and alike[s.ALIKE_ESTIMATE] == estimate
-        and alike[s.ALIKE_REQUEST] == request
-        and alike[s.ALIKE_PROCESSORS] == processors
-    ):
-        return True
-    alike[s.ALIKE_COMPLETED] = completed
-    alike[s.ALIKE_ESTIMATE] = estimate
-    alike[s.ALIKE_REQUEST] = request
-    alike[s.ALIKE_PROCESSORS] = processors
-    return False
 
 
 @kernel
@@ -320,7 +325,8 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
         return
     sim.expected_at[entry] = completed
     term = sim.history_alike_term[jobs.user[job]]
-    if not remember_alike(jobs, sim, job):
+    if not is_alike(jobs, sim, job):
+        remember_alike(jobs, sim, job)
         write_known(jobs, job, term)
         expect_by_records(jobs, sim, job, term)
         for column in range(s.TERM_NETWORK_RUN_TIME_RATIO, s.N_TERMS):
