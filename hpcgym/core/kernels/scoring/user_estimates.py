@@ -257,30 +257,22 @@ def write_known(jobs: Jobs, job: int, term: Float) -> None:
     term[s.TERM_REQUEST] = math.log(bounded_estimate(jobs, job))
 
 
+@kernel(inlined=True)
+def known_of(jobs: Jobs, sim: Sim, job: int) -> tuple[int, int, int, int]:
+    """Return what gives a job its terms, in the columns `ALIKE_*`."""
+    estimate = int(jobs.feature[job, s.FEATURE_ESTIMATE])
+    completed = sim.history_completed[jobs.user[job]]
+    return completed, estimate, jobs.requested_time[job], jobs.processors[job]
+
+
 @kernel
 def is_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether a job's terms are those last computed for its user.
-
-    Equal estimate, request and processors give equal terms until a job of the user ends. Users
-    submit such jobs by the hundred.
-    """
-    alike = sim.history_alike[jobs.user[job]]
-    return (
-        alike[s.ALIKE_COMPLETED] == sim.history_completed[jobs.user[job]]
-        and alike[s.ALIKE_ESTIMATE] == int(jobs.feature[job, s.FEATURE_ESTIMATE])
-        and alike[s.ALIKE_REQUEST] == jobs.requested_time[job]
-        and alike[s.ALIKE_PROCESSORS] == jobs.processors[job]
-    )
-
-
-@kernel
-def remember_alike(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Note the job whose terms are computed for its user; writes a row of `history_alike`."""
-    alike = sim.history_alike[jobs.user[job]]
-    alike[s.ALIKE_COMPLETED] = sim.history_completed[jobs.user[job]]
-    alike[s.ALIKE_ESTIMATE] = int(jobs.feature[job, s.FEATURE_ESTIMATE])
-    alike[s.ALIKE_REQUEST] = jobs.requested_time[job]
-    alike[s.ALIKE_PROCESSORS] = jobs.processors[job]
+    """Tell whether a job's terms are those last computed for its user, who often has such jobs."""
+    known = known_of(jobs, sim, job)
+    for column in range(s.N_ALIKE):
+        if sim.history_alike[jobs.user[job], column] != known[column]:
+            return False
+    return True
 
 
 @kernel
@@ -326,7 +318,9 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.expected_at[entry] = completed
     term = sim.history_alike_term[jobs.user[job]]
     if not is_alike(jobs, sim, job):
-        remember_alike(jobs, sim, job)
+        known = known_of(jobs, sim, job)
+        for column in range(s.N_ALIKE):
+            sim.history_alike[jobs.user[job], column] = known[column]
         write_known(jobs, job, term)
         expect_by_records(jobs, sim, job, term)
         for column in range(s.TERM_NETWORK_RUN_TIME_RATIO, s.N_TERMS):
