@@ -18,10 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nodes_of_kernels
-import reference
 import reference_nodes
 import reference_nodes_log
-import reference_profile
 from drawn_machines import (
     STILL_ORDERS,
     Case,
@@ -29,7 +27,6 @@ from drawn_machines import (
     draw_jobs,
     draw_machine,
     draw_nodes,
-    draw_plain_case,
     draw_settings,
 )
 from reference_nodes import (
@@ -116,41 +113,6 @@ def test_no_node_gives_more_than_it_has_and_each_job_gets_what_it_asks_for(
     result = run(simulate, case)
     check_capacity(case, result)
     check_requests(case, result)
-
-
-@every_simulator
-@given(draws)
-def test_plain_jobs_start_as_on_identical_processors_under_easy_and_without(simulate, random):
-    case = draw_plain_case(random)
-    result = run(simulate, case)
-    check_flat(case, result, reference.Machine, "easy" if case.settings["depth"] else "none")
-
-
-@every_simulator
-@given(draws, st.sampled_from((1, 2, 3, 5, float("inf"))))
-def test_one_node_starts_plain_jobs_as_that_many_processors_at_any_depth(simulate, random, depth):
-    case = draw_plain_case(random)
-    settings = case.settings | {"depth": depth, "kill": depth == 1 or case.settings["kill"]}
-    if depth == float("inf"):
-        settings |= {"backfill_order": None, "kill": True}
-    case = Case(one_partition([Node(case.machine.cpus)]), case.jobs, settings)
-    check_flat(case, run(simulate, case), reference_profile.Planner, f"depth:k={depth}")
-
-
-def check_flat(case: Case, result: Result, kind: type[reference.Machine], backfill: str) -> None:
-    """Check starts and their kinds against the reference of identical processors."""
-    flat = reference.simulate(
-        [(*job[:3], job.processors) for job in case.jobs],
-        case.machine.cpus,
-        case.settings["order"],
-        backfill=backfill,
-        backfill_order=case.settings.get("backfill_order"),
-        threshold=case.settings["threshold"],
-        kill_at_limit=case.settings["kill"],
-        kind=kind,
-    )
-    columns = result.starts, result.backfilled, result.thresholded
-    assert list(zip(*columns, strict=True)) == flat
 
 
 @every_simulator
