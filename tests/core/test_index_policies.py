@@ -301,6 +301,7 @@ def test_two_networks_in_one_simulation_are_refused():
 @pytest.mark.parametrize(
     ("base", "chosen"),
     [
+        *(({"estimates": "recent"}, f"SMITH{end}") for end in ("", "-RECENT", "-HISTORY", "-REG")),
         ("FCFS", "SMITH-HISTORY"),
         ("SMITH", "SMITH-HISTORY"),
         ("SMITH-HISTORY", index_policy([1, 2, 0, 0, 1, 0], network_of(1))),
@@ -313,16 +314,8 @@ def test_two_networks_in_one_simulation_are_refused():
     ],
 )
 def test_a_decision_by_what_is_not_kept_is_refused(base, chosen):
-    simulator = Simulator(saturated(20, 20), SchedulerSettings(base), decide="contested")
-    assert simulator.run()
-    with pytest.raises(PolicyError, match="does not keep of users"):
-        simulator.order_by(chosen)
-
-
-@pytest.mark.parametrize("chosen", ["SMITH", "SMITH-RECENT", "SMITH-HISTORY", "SMITH-REG"])
-def test_records_that_serve_predictions_alone_serve_no_decision(chosen):
-    settings = SchedulerSettings("FCFS", estimates="recent")
-    simulator = Simulator(saturated(20, 20), settings, decide="contested")
+    settings = base if isinstance(base, dict) else {"policy": base}
+    simulator = Simulator(saturated(20, 20), SchedulerSettings(**settings), decide="contested")
     assert simulator.run()
     with pytest.raises(PolicyError, match="does not keep of users"):
         simulator.order_by(chosen)

@@ -77,17 +77,19 @@ def test_extra_processors_limit_the_jobs_that_outlast_the_shadow_time(engine):
 
 
 @ENGINES
-def test_head_may_be_delayed_by_a_part_of_its_estimate(engine):
+@pytest.mark.parametrize("mode", ["relaxed:omega", "slack:c"])
+def test_head_may_be_delayed_by_a_part_of_its_estimate(mode, engine):
     """H could start at 10; B would have it wait until 15, half of its estimate more.
+
+    So it is where H is promised 10 and a part of its estimate.
 
     ::
 
         R 2p x 10, H 3p x 10, B 2p x 15 on 4 processors
     """
     jobs = at_once((2, 10), (3, 10), (2, 15))
-    assert starts(engine, 4, jobs, "relaxed:omega=0") == [0, 10, 20]
-    assert starts(engine, 4, jobs, "relaxed:omega=0.4") == [0, 10, 20]
-    assert starts(engine, 4, jobs, "relaxed:omega=0.5") == [0, 15, 0]
+    for part, expected in ((0, [0, 10, 20]), (0.4, [0, 10, 20]), (0.5, [0, 15, 0])):
+        assert starts(engine, 4, jobs, f"{mode}={part}") == expected
 
 
 @ENGINES
@@ -116,20 +118,6 @@ def test_limit_moves_earlier_with_the_shadow_time(engine):
     jobs = [(0, 5, 100, 2), (0, 20, 20, 1), (0, 10, 10, 4)]
     assert starts(engine, 4, [*jobs, (5, 25, 25, 2)], "relaxed") == [0, 0, 30, 5]
     assert starts(engine, 4, [*jobs, (5, 26, 26, 2)], "relaxed") == [0, 0, 20, 30]
-
-
-@ENGINES
-def test_plan_is_rearranged_within_promises(engine):
-    """H is promised 10 + c * 10, so B may start first if it is back by then.
-
-    ::
-
-        R 2p x 10, H 3p x 10, B 2p x 15 on 4 processors
-    """
-    jobs = at_once((2, 10), (3, 10), (2, 15))
-    assert starts(engine, 4, jobs, "slack:c=0") == [0, 10, 20]
-    assert starts(engine, 4, jobs, "slack:c=0.4") == [0, 10, 20]
-    assert starts(engine, 4, jobs, "slack:c=0.5") == [0, 15, 0]
 
 
 @ENGINES

@@ -135,19 +135,14 @@ def test_truncate_ends_an_episode_and_tells_how_it_stands() -> None:
     assert env.step(FCFS)[4] == {}
 
 
-def test_time_limit_beyond_the_end_changes_nothing() -> None:
-    rewards, infos, terminated, truncated = play(make(10_000))
-    assert (terminated, truncated) == (True, False)
-    assert infos[-1]["complete"] == 1
-    assert sum(rewards) == pytest.approx(-hpcgym.simulate(BUSY, "FCFS").bsld().mean(), rel=1e-9)
-
-
-def test_time_limit_at_the_last_step_changes_nothing() -> None:
+def test_time_limit_beyond_the_end_or_at_the_last_step_changes_nothing() -> None:
     steps = len(play(make(10_000))[0])
-    rewards, infos, terminated, truncated = play(make(steps))
-    assert (terminated, truncated) == (True, True)
-    assert infos[-1]["complete"] == 1
-    assert sum(rewards) == pytest.approx(-hpcgym.simulate(BUSY, "FCFS").bsld().mean(), rel=1e-9)
+    for limit in (10_000, steps):
+        rewards, infos, terminated, truncated = play(make(limit))
+        assert (terminated, truncated) == (True, limit == steps)
+        assert infos[-1]["complete"] == 1
+        fcfs = hpcgym.simulate(BUSY, "FCFS").bsld().mean()
+        assert sum(rewards) == pytest.approx(-fcfs, rel=1e-9)
 
 
 @pytest.mark.parametrize("reward", ACCRUING)

@@ -141,19 +141,14 @@ def test_policies_of_ones_own_go_wherever_policies_go(fair_share):
         as_policy(Path)
 
 
-def test_scores_of_another_number_are_refused():
-    class Short(StatefulPolicy):
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [([0.0], "2 jobs wait: give as many keys"), (["a"] * 2, "Own: scores must be numbers, got")],
+)
+def test_scores_of_another_number_or_that_are_no_numbers_are_refused(given, said):
+    class Own(StatefulPolicy):
         def scores(self, queue):
-            return [0.0]
+            return given
 
-    with pytest.raises(PolicyError, match="2 jobs wait: give as many keys"):
-        hpcgym.simulate(workload_of([(0, 1, 1, 1), (0, 1, 1, 1)], 1), Short)
-
-
-def test_scores_that_are_no_numbers_are_refused():
-    class Words(StatefulPolicy):
-        def scores(self, queue):
-            return ["a"] * len(queue.user)
-
-    with pytest.raises(PolicyError, match="Words: scores must be numbers, got"):
-        hpcgym.simulate(workload_of([(0, 1, 1, 1), (0, 1, 1, 1)], 1), Words)
+    with pytest.raises(PolicyError, match=said):
+        hpcgym.simulate(workload_of([(0, 1, 1, 1), (0, 1, 1, 1)], 1), Own)

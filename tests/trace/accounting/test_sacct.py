@@ -248,17 +248,22 @@ def test_a_table_for_people_is_refused_with_the_command_that_prints_what_is_need
         read_accounting(SLURM / "sacct-default.txt")
 
 
-def test_a_header_that_lacks_a_field_is_refused_by_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "JobID|State|Start|End|NCPUS\n1|COMPLETED|5|6|1\n",
+            r"few\.txt:1: no field Submit; the header.*sacct -a",
+        ),
+        ("who,knows\n1,2\n", r"it begins with 'who,knows'.*JSON of Slurm"),
+    ],
+)
+def test_a_header_that_lacks_a_field_or_is_none_is_refused(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "few.txt"
-    path.write_text("JobID|State|Start|End|NCPUS\n1|COMPLETED|5|6|1\n")
-    with pytest.raises(TraceError, match=r"few\.txt:1: no field Submit; the header has.*sacct -a"):
-        read_accounting(path)
-
-
-def test_what_no_format_recognises_is_refused_with_the_formats_there_are(tmp_path: Path) -> None:
-    path = tmp_path / "what.txt"
-    path.write_text("who,knows\n1,2\n")
-    with pytest.raises(TraceError, match=r"it begins with 'who,knows'.*JSON of Slurm"):
+    path.write_text(text)
+    with pytest.raises(TraceError, match=said):
         read_accounting(path)
 
 
