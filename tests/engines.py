@@ -128,6 +128,11 @@ def index_of(policy: Any) -> Any:
     return reference_index.RULES.get(policy, policy) if isinstance(policy, str) else policy
 
 
+def asks_lives(mode: str) -> bool:
+    """Tell whether a mode is in `reference_trials`, which knows no corrections."""
+    return any(word in mode for word in ("+trial", "by=", "widest=", "pressed="))
+
+
 def by_reference(workload: Workload, **settings: Any) -> list[Start]:
     """Schedule with `tests/reference.py`, or with the reference of a mode or of predictions."""
     known = history_of_users(workload)
@@ -143,7 +148,7 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
         )
     mode = str(settings.get("backfill", "easy"))
     name = "cost-benefit" if mode.startswith("easy:") else mode.partition(":")[0]
-    if any(word in mode for word in ("+trial", "by=", "widest=", "pressed=")):
+    if asks_lives(mode):
         name = "trial"
     if name not in reference.Machine.MODES:
         settings["kind"] = KINDS.get(name, reference_profile.Planner)
