@@ -259,10 +259,10 @@ def _credited(agent: NamedAgent, spec: NetworkSpec, stem: str, logs: str) -> Sta
             "title": f"Network that {KIND_OF_ACTION[spec.action]}, fitted to branches on {logs}",
             "kind": "network",
             "source": "hpcgym specification, section 10, Counterfactuals",
-            "description": f"A {spec.network} network that corrects {spec.start.upper()} by a "
+            "description": f"A network that corrects {spec.start.upper()} by a "
             f"bounded amount, fitted to what options at {agent.steps} decisions would have "
             "changed. Weeks kept for validation chose among its epochs.",
         },
-        {"weights": f"{stem}.npz", "network": spec.network},
+        {"weights": f"{stem}.npz"},
         dict(agent.env_keywords),
     )

@@ -1,6 +1,6 @@
 """Networks as agents, computed in numpy; their weights are a `.npz` file.
 
-Both networks treat the visible jobs alike in every slot. A job's fields x and the
+A network treats the visible jobs alike in every slot. A job's fields x and the
 cluster's fields c become h = relu(x A + c B + b), and after further layers a number f.
 
 - `order`, `job`: each job scores ln(1 / start) + bound tanh(f), where start is the job's area (SAF)
@@ -38,10 +38,10 @@ from hpcgym.env.observation import FIELDS, Expectations, fields_of
 Chosen = Literal["index", "weights", "policy", "order", "job", "controls", "trials", "price"]
 """Kinds of action that networks choose."""
 
-Network = Literal["kernel", "attention"]
 Start = Literal["saf", "smith-history", "smith-reg", "smith-urgent"]
 
 FORMAT = 2  # version of the files; it grows whenever the same weights would act differently
+FORMER = {"spec.network", "spec.heads"}  # what files also stated; there is one network now
 
 STARTS: dict[str, tuple[int, float]] = {
     "saf": (FIELDS.index("log_area"), 16.0),
@@ -68,13 +68,10 @@ class NetworkSpec:
     Raises:
         CardError: A number out of range, or a name that is not known.
 
-    Source: Zhang et al. 2020 (RLScheduler, SC20), the kernel network; Vaswani et al. 2017,
-    attention; specification, section 10, design G.
+    Source: Zhang et al. 2020 (RLScheduler, SC20), the kernel network; specification, section 10,
+    design G.
     """
 
-    # "kernel" scores each job by itself, given the cluster; "attention" also lets the jobs attend
-    # to each other.
-    network: str
     action: str
     n_slots: int  # visible jobs
     # Numbers of an action that is a vector, or policies of a `policy` action; 0 for scores of jobs.
@@ -85,8 +82,7 @@ class NetworkSpec:
     start: str = "saf"
     start_output: int = 0  # which of those outputs is the start's; 0 for scores of jobs
     hidden: int = 32  # width of a layer
-    layers: int = 2  # layers of the kernel, >= 1
-    heads: int = 2  # heads of the attention; they divide `hidden`
+    layers: int = 2  # layers, >= 1
     # How far tanh(f) may move a score, in natural logarithms, or an action, in its units.
     bound: float = 4.0
     # Whether f corrects the start; else f alone is the output, without a bound.
@@ -94,10 +90,10 @@ class NetworkSpec:
     temperature: float = 0.5  # what scores are divided by before actions are sampled by them
 
     def __post_init__(self) -> None:
-        for key, allowed in (("network", Network), ("action", Chosen), ("start", Start)):
+        for key, allowed in (("action", Chosen), ("start", Start)):
             if getattr(self, key) not in get_args(allowed):
                 raise CardError(unknown_name(key, getattr(self, key), get_args(allowed)))
-        least = {"n_slots": 2, "hidden": 1, "layers": 1, "heads": 1}
+        least = {"n_slots": 2, "hidden": 1, "layers": 1}
         least["n_outputs"] = 0 if self.scores_jobs else 1
         most = {"n_slots": 2**20, "n_outputs": 2**12, "hidden": 2**10, "layers": 2**5}
         for key, lowest in least.items():
@@ -107,8 +103,6 @@ class NetworkSpec:
                 raise CardError(f"{key} must be at most {most[key]}, got {getattr(self, key)}")
         if self.action == "weights" and self.start != "saf":
             raise CardError(f"weights of features start at 'saf', got {self.start!r}")
-        if self.hidden % self.heads:
-            raise CardError(f"heads must divide hidden, got {self.heads} and {self.hidden}")
         if not (0 < self.bound < math.inf and 0 < self.temperature < math.inf):
             raise CardError(
                 "bound and temperature must be finite and above 0, got "
@@ -161,10 +155,7 @@ class NetworkSpec:
             "cluster.weight": (n_of_cluster, width),
             "jobs.bias": (width,),
         }
-        named = [f"layer{layer}" for layer in range(1, self.layers)]
-        if self.network == "attention":
-            named += ["query", "key", "value", "mixed", "wide", "narrow"]
-        for name in named:
+        for name in (f"layer{layer}" for layer in range(1, self.layers)):
             shapes |= {f"{name}.weight": (width, width), f"{name}.bias": (width,)}
         n_outputs = 1 if self.scores_jobs else self.n_outputs
         shapes |= {"output.weight": (width, n_outputs), "output.bias": (n_outputs,)}
@@ -252,7 +243,7 @@ class NetworkAgent:
         n = max(int(is_job.sum(axis=1).max(initial=0)), 1)  # jobs are in the first slots
         # Networks do not read the further fields of machines of nodes, nor those of a user's own.
         jobs = jobs[:, :n, :n_of_job]
-        h = self._encoded(jobs, shown["cluster"][:, :n_of_cluster], is_job[:, :n])
+        h = self._encoded(jobs, shown["cluster"][:, :n_of_cluster])
         if not spec.scores_jobs:
             count = np.maximum(is_job.sum(axis=1, keepdims=True), 1).astype(np.float32)
             h = np.where(is_job[:, :n, None], h, np.float32(0.0)).sum(axis=1) / count
@@ -271,31 +262,15 @@ class NetworkAgent:
         scores[:, :n] = np.where(is_job[:, :n], f, EMPTY)
         return scores
 
-    def _encoded(self, jobs: Floats, cluster: Floats, is_job: NDArray[np.bool_]) -> Floats:
+    def _encoded(self, jobs: Floats, cluster: Floats) -> Floats:
         """Return the hidden values of each job, shape (n_envs, n, hidden)."""
         weights = self.weights
         of_cluster = cluster @ weights["cluster.weight"] + weights["jobs.bias"]
         h = np.maximum(jobs @ weights["jobs.weight"] + of_cluster[:, None], np.float32(0.0))
         for layer in range(1, self.spec.layers):
-            h = np.maximum(self._layer(f"layer{layer}", h), np.float32(0.0))
-        if self.spec.network == "attention":
-            h = h + self._layer("mixed", self._attended(h, is_job))
-            h = h + self._layer("narrow", np.maximum(self._layer("wide", h), np.float32(0.0)))
+            h = h @ weights[f"layer{layer}.weight"] + weights[f"layer{layer}.bias"]
+            h = np.maximum(h, np.float32(0.0))
         return np.asarray(h)
-
-    def _layer(self, name: str, h: Floats) -> Floats:
-        return np.asarray(h @ self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
-
-    def _attended(self, h: Floats, is_job: NDArray[np.bool_]) -> Floats:
-        """Return what each job gathers from all of them by attention."""
-        heads = (*h.shape[:2], self.spec.heads, -1)
-        parts = [self._layer(name, h).reshape(heads) for name in ("query", "key", "value")]
-        query, key, value = (part.transpose(0, 2, 1, 3) for part in parts)
-        fit = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(query.shape[-1]))
-        fit = np.where(is_job[:, None, None], fit, EMPTY)
-        attention = np.exp(fit - fit.max(axis=-1, keepdims=True))
-        attention /= attention.sum(axis=-1, keepdims=True)
-        return np.asarray((attention @ value).transpose(0, 2, 1, 3).reshape(h.shape))
 
     def _action(self, output: Floats, deterministic: bool) -> NDArray[Any]:
         """Turn the network's output into actions."""
@@ -358,7 +333,8 @@ def read_network(path: str | Path) -> NetworkAgent:
     try:
         spec = _spec_of(arrays)
         shapes = spec.shapes
-        if unknown := [name for name in file.names if name not in stated | shapes.keys()]:
+        allowed = stated | FORMER | shapes.keys()
+        if unknown := [name for name in file.names if name not in allowed]:
             raise CardError(unknown_name("array of weights", unknown[0], shapes))
     except CardError as error:
         raise CardError(f"{path}: {error}") from None

@@ -77,7 +77,6 @@ class TrainOptions(AgentOptions):
     action: Annotated[
         str, typer.Option(help="index, order, job, policy, weights, controls, trials or price.")
     ] = "index"
-    network: Annotated[str, typer.Option(help="kernel or attention.")] = "kernel"
     steps: Annotated[
         int | None,
         typer.Option(help="Decisions to end after; alone, it lifts the limit of 9 minutes."),
@@ -160,9 +159,7 @@ def train_and_write(
         raise HpcgymError(f"--minutes must be above 0, got {minutes:g}")
     if (steps, minutes) != (None, None):  # what is given alone decides
         limits |= {"steps": 10**9 if steps is None else steps, "minutes": minutes or 0.0}
-    config = ppo.overridden(
-        ppo.preset(given.action, network=given.network, **limits), given.settings or ()
-    )
+    config = ppo.overridden(ppo.preset(given.action, **limits), given.settings or ())
     augmentation = augmentation_of(given.augment or ())
     playing, kept = chosen_weeks(
         given.scenarios, given.weeks or (), given.validation_weeks or (), config.validation_share

@@ -38,9 +38,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "warmer": {"temperature": 0.5},
     "farther from its start": {"bound": 4.0},
     "no residual": {"residual": False},
-    "clones its start, no residual": {"residual": False, "clone_updates": 300},
-    "clones SAF, no residual": {"start": "saf", "residual": False, "clone_updates": 300},
-    "attention": {"network": "attention"},
     "no average": {"averaging": 0.0},
     "the best by validation": {"gives": "best"},
 }

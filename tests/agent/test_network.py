@@ -20,9 +20,9 @@ N_SLOTS = 8
 ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6, "controls": 4, "index": 5, "trials": 8}
 
 
-def spec_of(network: str, action: str, **changes: Any) -> NetworkSpec:
+def spec_of(action: str, **changes: Any) -> NetworkSpec:
     """A small network."""
-    spec = NetworkSpec(network, action, n_slots=N_SLOTS, n_outputs=ACTIONS[action], hidden=16)
+    spec = NetworkSpec(action, n_slots=N_SLOTS, n_outputs=ACTIONS[action], hidden=16)
     return replace(spec, **changes)
 
 
@@ -49,7 +49,7 @@ def shown(
     """Random observations with so many jobs."""
     rng = np.random.default_rng(seed)
     mask = (np.arange(N_SLOTS) < np.array(counts)[:, None]).astype(np.float32)
-    n_of_job, n_of_cluster = spec_of("kernel", action).n_fields
+    n_of_job, n_of_cluster = spec_of(action).n_fields
     jobs = rng.uniform(-1, 1, (len(counts), N_SLOTS, n_of_job)) * mask[:, :, None]
     cluster = rng.uniform(-1, 1, (len(counts), n_of_cluster))
     return {
@@ -60,9 +60,8 @@ def shown(
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("network", ["kernel", "attention"])
-def test_jobs_are_treated_alike_whatever_slots_they_are_in(network: str, action: str) -> None:
-    agent, seen = drawn(spec_of(network, action)), shown((8, 8), action=action)
+def test_jobs_are_treated_alike_whatever_slots_they_are_in(action: str) -> None:
+    agent, seen = drawn(spec_of(action)), shown((8, 8), action=action)
     permutation = np.random.default_rng(1).permutation(N_SLOTS)
     moved = seen | {"jobs": seen["jobs"][:, permutation]}
     before, after = agent.output(seen), agent.output(moved)
@@ -71,9 +70,8 @@ def test_jobs_are_treated_alike_whatever_slots_they_are_in(network: str, action:
     assert np.ptp(before) > 0.1
 
 
-@pytest.mark.parametrize("network", ["kernel", "attention"])
-def test_empty_slots_change_nothing_and_come_last(network: str) -> None:
-    agent, seen = drawn(spec_of(network, "order")), shown()
+def test_empty_slots_change_nothing_and_come_last() -> None:
+    agent, seen = drawn(spec_of("order")), shown()
     alone = {key: array[1:2] for key, array in seen.items()}
     assert np.allclose(agent.output(seen)[1], agent.output(alone)[0], atol=1e-5)
     assert (agent.output(seen)[seen["action_mask"] == 0] == EMPTY).all()
@@ -85,16 +83,16 @@ def test_empty_slots_change_nothing_and_come_last(network: str) -> None:
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_one_observation_gets_what_it_gets_in_a_batch(action: str, deterministic: bool) -> None:
-    agent, seen = drawn(spec_of("kernel", action)), shown((4,), action=action)
+    agent, seen = drawn(spec_of(action)), shown((4,), action=action)
     (batch,), _ = agent.predict(seen, deterministic=deterministic)
-    again = drawn(spec_of("kernel", action))
+    again = drawn(spec_of(action))
     one, state = again.predict({k: a[0] for k, a in seen.items()}, deterministic=deterministic)
     assert np.array_equal(batch, one)
     assert state is None
 
 
 def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
-    agent = drawn(spec_of("kernel", "job", temperature=1.0))
+    agent = drawn(spec_of("job", temperature=1.0))
     seen = {key: np.repeat(array[1:2], 4_000, axis=0) for key, array in shown().items()}
     share = np.bincount(agent.predict(seen, deterministic=False)[0], minlength=N_SLOTS) / 4_000
     score = agent.output(seen)[0].astype(np.float64)
@@ -118,9 +116,8 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
 def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
     action: str, start: str
 ) -> None:
-    network = "attention" if action == "policy" else "kernel"  # the output has no weights
     rule = "SAF" if action == "index" else start.upper()
-    spec = spec_of(network, action, n_slots=512, start=start)
+    spec = spec_of(action, n_slots=512, start=start)
     shows = spec.expectations
     keywords: dict[str, Any] = {"action": action, "n_slots": 512, "expectations": shows}
     if action == "policy":
@@ -151,7 +148,7 @@ def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
 
 
 def test_an_observation_of_other_slots_is_refused() -> None:
-    agent = drawn(spec_of("kernel", "order"))
+    agent = drawn(spec_of("order"))
     seen = shown()
     with pytest.raises(CardError, match="sees 8 slots, the environment shows 5"):
         agent.predict(seen | {"action_mask": seen["action_mask"][:, :5]})
@@ -162,7 +159,7 @@ def test_an_observation_of_other_slots_is_refused() -> None:
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_what_is_written_is_read_again(tmp_path: Path, action: str) -> None:
-    agent = drawn(spec_of("attention", action))
+    agent = drawn(spec_of(action))
     write_network(agent, tmp_path / "a.npz")
     again = read_network(tmp_path / "a.npz")
     assert again.spec == agent.spec
@@ -177,8 +174,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, action: str) -> None:
         ({"spec.hidden": np.array(8)}, "must be float32 of shape"),
         ({"spec.hidden": np.array("16")}, "spec.hidden must be one int"),
         ({"spec.hidden": np.array([16, 16])}, "spec.hidden must be one int"),
-        ({"spec.network": np.array("kernal")}, "did you mean 'kernel'"),
-        ({"spec.heads": np.array(3)}, "heads must divide hidden"),
+        ({"spec.action": np.array("ordre")}, "did you mean 'order'"),
         (
             {"spec.temperature": np.array(np.nan)},
             "bound and temperature must be finite and above 0",
@@ -194,7 +190,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, action: str) -> None:
 def test_a_malformed_file_is_refused_with_what_is_wrong(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    write_network(drawn(spec_of("kernel", "order")), tmp_path / "a.npz")
+    write_network(drawn(spec_of("order")), tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz") as file:
         arrays = dict(file) | changes
     kept = {key: array for key, array in arrays.items() if array is not None}
@@ -236,7 +232,7 @@ n_slots = 8
 @pytest.fixture
 def card(tmp_path: Path) -> Path:
     """The card of a network, with its weights."""
-    write_network(drawn(spec_of("kernel", "order")), tmp_path / "net.npz")
+    write_network(drawn(spec_of("order")), tmp_path / "net.npz")
     path = tmp_path / "net.toml"
     path.write_text(CARD, encoding="utf-8")
     return path
@@ -254,7 +250,7 @@ def test_a_card_of_a_network_that_corrects_an_index_asks_for_what_it_is_made_of(
     card: Path,
 ) -> None:
     write_network(
-        drawn(spec_of("kernel", "order", start="smith-history")),
+        drawn(spec_of("order", start="smith-history")),
         card.with_suffix(".npz"),
         force=True,
     )

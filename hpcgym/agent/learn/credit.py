@@ -67,7 +67,7 @@ class CreditTrainer:
     @property
     def spec(self) -> NetworkSpec:
         """Return the network, which scores jobs: the highest goes first, the others by SAF."""
-        return NetworkSpec("kernel", "job", self.n_slots, bound=1.0, temperature=0.2)
+        return NetworkSpec("job", self.n_slots, bound=1.0, temperature=0.2)
 
     @property
     def env_keywords(self) -> Keywords:

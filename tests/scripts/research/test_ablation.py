@@ -25,7 +25,6 @@ TINY = {
     "n_epochs": 1,
     "steps": 192,
     "validation_copies": 0,
-    "clone_updates": 0,
     "device": "cpu",
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from math import inf
 from typing import Any, Literal, get_args
 
-from hpcgym.agent.network import FROM_ZERO, Chosen, Network, NetworkSpec, Start
+from hpcgym.agent.network import FROM_ZERO, Chosen, NetworkSpec, Start
 from hpcgym.base.errors import LARGEST_WHOLE, HpcgymError, unknown_name
 from hpcgym.core.action import kind_of
 from hpcgym.core.actions.index import Index
@@ -31,10 +31,8 @@ class PPOConfig:
     Attributes:
         action: What the agent chooses: "index", "order", "job", "policy", "weights", "controls",
             "trials" or "price".
-        network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
         hidden: Width of a layer.
         layers: Layers before the output.
-        heads: Heads of "attention"; divides `hidden`.
         start: "saf", "smith-history", "smith-reg" or "smith-urgent", which decides what
             observations expect run times by; by records at "saf". Of several the best on the weeks
             of validation.
@@ -73,7 +71,6 @@ class PPOConfig:
         averaging: Weight that the average network keeps when a rollout's network is added; that
             average is validated and given. 0 = no averaging.
         gives: Which average a training gives: the "best" by validation, or the "last".
-        clone_updates: Steps of the optimiser spent on behaviour cloning before anything else.
         constants: Constant actions that a search tries on the training weeks, for the network to
             begin at; it takes a third of the minutes at most. 0 = none; nor are any tried where the
             network does not begin at its start.
@@ -93,10 +90,8 @@ class PPOConfig:
     """
 
     action: str = "order"
-    network: str = "kernel"
     hidden: int = 32
     layers: int = 2
-    heads: int = 2
     start: str | tuple[str, ...] = "saf"
     bound: float = 1.0
     residual: bool = True
@@ -126,7 +121,6 @@ class PPOConfig:
     max_grad_norm: float = 0.5
     averaging: float = 0.95
     gives: str = "best"
-    clone_updates: int = 0
     constants: int = 0
     validate_every: int = 25
     patience: int = 2
@@ -146,7 +140,7 @@ class PPOConfig:
             for start in self.start:
                 replace(self, start=start)
             return
-        choices: dict[str, Any] = {"action": Chosen, "network": Network}
+        choices: dict[str, Any] = {"action": Chosen}
         choices |= {"start": Start, "gives": Given, "device": Device}
         for key, allowed in choices.items():
             if getattr(self, key) not in get_args(allowed):
@@ -205,7 +199,7 @@ class PPOConfig:
     @property
     def searches(self) -> bool:
         """Return whether a search comes first: only a network that is its start can add to it."""
-        return self.constants > 0 and self.residual and self.clone_updates == 0
+        return self.constants > 0 and self.residual
 
     @property
     def starts(self) -> tuple[str, ...]:
@@ -255,7 +249,7 @@ class PPOConfig:
 
 
 _NOT_NEGATIVE = ["minutes", "n_ranked", "gamma", "gae_lambda", "target_kl", "ent_coef", "vf_coef"]
-_NOT_NEGATIVE += ["averaging", "clone_updates", "constants", "patience", "residual"]
+_NOT_NEGATIVE += ["averaging", "constants", "patience", "residual"]
 _NOT_NEGATIVE += ["validation_share", "validation_copies"]
 _LEAST: dict[str, float] = dict.fromkeys(_NOT_NEGATIVE, 0)
 _LEAST |= dict.fromkeys(

@@ -104,7 +104,7 @@ class Scorer(nn.Module):
         if h is None:
             weight, bias = self.first_layer()
             h = torch.addmm(bias, packed.jobs, weight).relu_()
-        h = self._encoded(h, packed)
+        h = self._encoded(h)
         if not spec.scores_jobs:
             h = packed.sums(h) / packed.n_jobs
         f = self._layer("output", h)
@@ -134,28 +134,11 @@ class Scorer(nn.Module):
     def _layer(self, name: str, h: Tensor) -> Tensor:
         return torch.addmm(self._array(f"{name}.bias"), h, self._array(f"{name}.weight"))
 
-    def _encoded(self, h: Tensor, packed: Packed) -> Tensor:
+    def _encoded(self, h: Tensor) -> Tensor:
         """Return the hidden values of each job, shape (n_rows, hidden)."""
         for layer in range(1, self.spec.layers):
             h = self._layer(f"layer{layer}", h).relu_()
-        if self.spec.network == "attention":
-            h = h + self._layer("mixed", self._attended(h, packed))
-            h = h + self._layer("narrow", torch.relu(self._layer("wide", h)))
         return h
-
-    def _attended(self, h: Tensor, packed: Packed) -> Tensor:
-        """Return what each job gathers from all of its observation by attention."""
-        n = max(int(packed.mask.sum(dim=1).max()), 1)  # jobs are in the first slots
-        mask = packed.mask[:, :n]
-        parts = []
-        for name in ("query", "key", "value"):
-            padded = h.new_zeros(*mask.shape, h.shape[1])
-            padded = padded.masked_scatter(mask[:, :, None], self._layer(name, h))
-            parts.append(padded.reshape(*mask.shape, self.spec.heads, -1).transpose(1, 2))
-        query, key, value = parts
-        fit = query @ key.transpose(2, 3) / float(np.sqrt(query.shape[-1]))
-        attention = torch.softmax(fit.masked_fill(~mask[:, None, None], float(EMPTY)), dim=-1)
-        return torch.as_tensor((attention @ value).transpose(1, 2).reshape(*mask.shape, -1)[mask])
 
 
 class Critic(nn.Module):

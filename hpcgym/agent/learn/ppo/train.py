@@ -16,7 +16,6 @@ with needing("training by PPO", *TRAINING):
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import KIND_OF_ACTION, Stated
-from hpcgym.agent.learn.ppo.behaviour_cloning import clone_start
 from hpcgym.agent.learn.ppo.build import env_of, model_of, seed_groups
 from hpcgym.agent.learn.ppo.callbacks import ValidationCallback
 from hpcgym.agent.learn.ppo.checkpoint import (
@@ -85,7 +84,7 @@ class Trained:
     def start(self) -> str:
         """What the training began as, in words; a network that corrects a rule begins as it."""
         config = self.config
-        if config.clone_updates or not config.residual:
+        if not config.residual:
             return "its first network"
         if config.action in FROM_ZERO:
             what = {"index": "SAF", "price": "the numbers of the event"}
@@ -144,12 +143,11 @@ class Trained:
                 "title": f"Network that {KIND_OF_ACTION[config.action]}, {title}",
                 "kind": "network",
                 "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
-                "description": f"A {config.network} network that {made}. On the weeks kept for "
+                "description": f"A network that {made}. On the weeks kept for "
                 f"validation it had {self.found}.{chosen}",
             },
             {
                 "weights": f"{stem}.npz",
-                "network": config.network,
                 "steps": self.steps,
                 "settings": _settings_of(self),
             },
@@ -209,8 +207,6 @@ def train(
             if output is not None:
                 forget(Path(output))
             model = model_of(config, env, seed, output)
-            seed_groups(env, config, seed)
-            clone_start(model, config.clone_updates, config.batch_size)
             seed_groups(env, config, seed)
             return _Run(model, settings, tuple(validation), starts, output).learn(progress)
 

@@ -157,4 +157,3 @@ def test_constants_of_actions_that_are_no_numbers_are_refused() -> None:
     with pytest.raises(HpcgymError, match=r"vectors of numbers, .* got action 'job'"):
         ppo.preset("job", constants=8)
     assert not ppo.preset("index", residual=False).searches
-    assert not ppo.preset("index", clone_updates=1).searches

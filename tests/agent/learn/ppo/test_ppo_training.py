@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,6 @@ buffer = pytest.importorskip("hpcgym.agent.learn.ppo.buffer")
 validations = pytest.importorskip("hpcgym.agent.validation")
 callbacks = pytest.importorskip("hpcgym.agent.learn.ppo.callbacks")
 checkpoint = pytest.importorskip("hpcgym.agent.learn.ppo.checkpoint")
-behaviour_cloning = pytest.importorskip("hpcgym.agent.learn.ppo.behaviour_cloning")
 build = pytest.importorskip("hpcgym.agent.learn.ppo.build")
 networks = pytest.importorskip("hpcgym.agent.learn.ppo.torch_networks")
 validation_split = pytest.importorskip("hpcgym.agent.learn.ppo.validation_split")
@@ -56,12 +54,6 @@ STARTS = [
     ("controls", "smith-reg"),
     ("trials", "smith-reg"),
 ]
-BOTH_IN_TURN = [
-    (network, *start)
-    for k, start in enumerate(STARTS)
-    for network in (("kernel", "attention") if k < 2 else (("kernel", "attention")[k % 2],))
-]
-"""Networks for all starts: both for the first, then one after the other."""
 SMALL = {
     "start": "saf",
     "averaging": 0.5,
@@ -122,9 +114,8 @@ def same_weights(one: NetworkAgent, other: NetworkAgent) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("network", ["kernel", "attention"])
-def test_networks_of_a_price_agree_too_and_see_no_jobs(network: str) -> None:
-    spec = ppo.preset("price", network=network).spec
+def test_networks_of_a_price_agree_too_and_see_no_jobs() -> None:
+    spec = ppo.preset("price").spec
     torch.manual_seed(0)
     scorer = networks.Scorer(spec)
     with torch.no_grad():
@@ -154,9 +145,9 @@ def test_a_training_at_a_price_is_validated_by_j() -> None:
     assert trained.steps == 256
 
 
-@pytest.mark.parametrize(("network", "action", "start"), BOTH_IN_TURN)
-def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: str) -> None:
-    changes = {"network": network, "n_slots": 16, "residual": action != "job", "start": start}
+@pytest.mark.parametrize(("action", "start"), STARTS)
+def test_networks_of_torch_and_of_numpy_agree(action: str, start: str) -> None:
+    changes = {"n_slots": 16, "residual": action != "job", "start": start}
     spec = ppo.preset(action, **changes).spec
     torch.manual_seed(0)
     scorer = networks.Scorer(spec)
@@ -179,15 +170,14 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("action", "network"), zip(ACTIONS, cycle(("kernel", "attention"))))
+@pytest.mark.parametrize("action", ACTIONS)
 def test_every_action_trains_from_saf_and_writes_a_card(
     action: str,
-    network: str,
     training: list[Episodes],
     validation: list[Episodes],
     tmp_path: Path,
 ) -> None:
-    config = ppo.preset(action, **SMALL, network=network)
+    config = ppo.preset(action, **SMALL)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     trained = ppo.train(config, training, validation=validation, seed=1)
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
@@ -487,7 +477,6 @@ def test_a_training_tells_whether_it_gives_the_network_it_began_with(
         ({"start": "smith-urgent"}, "SMITH-URGENT among the 16 jobs it sees"),
         (CONTROLS, "the numbers of the mode"),
         ({"residual": False}, "its first network"),
-        ({"clone_updates": 1}, "its first network"),
     ],
 )
 def test_a_training_of_no_time_ends_where_it_began(
@@ -598,28 +587,6 @@ def test_weeks_of_validation_may_be_named_and_are_not_played() -> None:
     assert (playing.numbers, kept.numbers) == ((1, 2, 3, 7, 8), (4, 5, 6))
     with pytest.raises(HpcgymError, match="weeks 1-8 are all kept for validation"):
         validation_split.split_validation(episodes, 0.2, "1-8")
-
-
-SLOW_STARTS = [pytest.param(*STARTS[k], marks=pytest.mark.slow) for k in (3, -3, -2, -1)]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("action", "start"), [STARTS[0], *SLOW_STARTS])
-def test_cloning_finds_its_start_from_anywhere(
-    action: str, start: str, training: list[Episodes]
-) -> None:
-    changes = {"residual": False, "learning_rate": 3e-3, "start": start}
-    config = ppo.preset(action, **SMALL | changes)
-    env = build.env_of(config, training)
-    model = build.model_of(config, env, 0, None)
-    shown = {key: torch.as_tensor(array) for key, array in env.reset().items()}
-    done = behaviour_cloning.start_actions(config.spec, shown)
-    start = networks.Scorer(replace(config.spec, residual=True)).agent()
-    assert np.array_equal(done, start.predict({k: a.numpy() for k, a in shown.items()})[0])
-    before = model.policy.evaluate_actions(shown, done)[1].mean().item()
-    behaviour_cloning.clone_start(model, 60, 64)
-    after = model.policy.evaluate_actions(shown, done)[1].mean().item()
-    assert after > before + 0.1
 
 
 def test_advantages_are_taken_within_groups_and_episodes() -> None:

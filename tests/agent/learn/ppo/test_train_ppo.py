@@ -123,7 +123,6 @@ def test_a_training_goes_on_as_it_began_and_its_card_says_how(
         ({"validation_weeks": "3,5"}, f"validation weeks of {SCENARIO}: got 3,5, .* has 5;"),
         ({"seed": 1}, "seed: got 1, yet the checkpoint has 0;"),
         ({"action": "job"}, "action: got job, yet the checkpoint has index;"),
-        ({"network": "attention"}, "network: got attention, yet the checkpoint has kernel;"),
         ({"settings": "gamma=0.5"}, "gamma: got 0.5, yet the checkpoint has 1.0;"),
         ({"augment": "jitter=60"}, "augment jitter: got 60, yet the checkpoint has 0;"),
     ],
