@@ -22,9 +22,9 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
+from hpcgym.agent.learn.ppo.buffer import FlatGroupBuffer
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.env.registration import PROBLEMS
-from research.paired import Paired
 
 GAMMA, RATE, LIMIT = 0.999, 5e-4, 10.0
 N_ENVS, GROUP, N_STEPS = 64, 8, 168
@@ -37,8 +37,8 @@ SETTINGS: dict[str, Any] = {
     "gamma": GAMMA,
     "gae_lambda": 0.98,
     "ent_coef": 0.0,
-    "rollout_buffer_class": Paired,
-    "rollout_buffer_kwargs": {"group_size": GROUP},
+    "rollout_buffer_class": FlatGroupBuffer,
+    "rollout_buffer_kwargs": {"group_size": GROUP, "by_decision": True},
     "policy_kwargs": {"net_arch": [64, 64], "log_std_init": -2.3},
 }
 """Of PPO; the learning rate falls to a twentieth while the time runs out."""

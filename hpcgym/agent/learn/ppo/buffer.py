@@ -12,39 +12,42 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sb3_contrib.common.maskable.buffers import MaskableDictRolloutBuffer
-from stable_baselines3.common.buffers import DictRolloutBuffer
+from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
 from hpcgym.agent.learn.ppo.plackett_luce import ranks_of
 from hpcgym.agent.learn.ppo.torch_networks import Packed
 
+LONGEST = 2**24  # more than the decisions of an episode
+
 
 class _InGroups:
-    """What both buffers share; `group_size` adjacent environments play the same episodes.
+    """What all buffers share; `group_size` adjacent environments play the same episodes.
+
+    An advantage is less the mean over its group's episode, or, `by_decision`, over the group's
+    decisions at the same place of the episode: what comes later is as hard for all of them.
 
     Attributes:
-        ordinal: Episodes begun by each environment, shape (n_envs,).
+        ordinal: `LONGEST` for each episode that an environment has begun, and `by_decision` 1 for
+            each decision since, shape (n_envs,).
     """
 
-    policy: Any  # has packed the observations of the step that is added
-    observations: Any
-
-    def __init__(self, *args: Any, group_size: int, **kwargs: Any) -> None:
-        self._group_size = group_size
+    def __init__(
+        self, *args: Any, group_size: int, by_decision: bool = False, **kwargs: Any
+    ) -> None:
+        self._group_size, self._by_decision = group_size, by_decision
         super().__init__(*args, **kwargs)
         self.ordinal = np.zeros(self.n_envs, dtype=np.int64)  # type: ignore[attr-defined]
 
     def reset(self: Any) -> None:
         """Empty the buffer; episodes go on."""
-        self._episode = np.zeros((self.buffer_size, self.n_envs), dtype=np.int64)
+        self._ordinals = np.zeros((self.buffer_size, self.n_envs), dtype=np.int64)
         super().reset()  # type: ignore[misc]
-        self.observations = {}  # those that the learner would keep
-        self._steps: list[Packed] = []
 
     def add(self: Any, *args: Any, **kwargs: Any) -> None:
         """Add a step, as the buffer of Stable-Baselines3 does."""
-        self.ordinal += np.asarray(args[3], dtype=np.int64)
-        self._episode[self.pos] = self.ordinal
-        self._steps.append(self.policy.packed)
+        begins, next_episode = np.asarray(args[3]) > 0, self.ordinal // LONGEST + 1
+        self.ordinal = np.where(begins, next_episode * LONGEST, self.ordinal + self._by_decision)
+        self._ordinals[self.pos] = self.ordinal
         super().add(*args, **kwargs)  # type: ignore[misc]
 
     def compute_returns_and_advantage(self: Any, last_values: Any, dones: Any) -> None:
@@ -52,8 +55,26 @@ class _InGroups:
         super().compute_returns_and_advantage(last_values, dones)  # type: ignore[misc]
         group = np.arange(self.n_envs) // self._group_size
         if self._group_size == 1:
-            group, self._episode = np.zeros_like(group), np.zeros_like(self._episode)
-        self.advantages = normalised(self.advantages, group, self._episode)
+            group, self._ordinals = np.zeros_like(group), np.zeros_like(self._ordinals)
+        self.advantages = normalised(self.advantages, group, self._ordinals)
+
+
+class _Packing(_InGroups):
+    """Keeps observations as networks take them."""
+
+    policy: Any  # has packed the observations of the step that is added
+    observations: Any
+
+    def reset(self: Any) -> None:
+        """Empty the buffer; episodes go on."""
+        super().reset()
+        self.observations = {}  # those that the learner would keep
+        self._steps: list[Packed] = []
+
+    def add(self: Any, *args: Any, **kwargs: Any) -> None:
+        """Add a step, as the buffer of Stable-Baselines3 does."""
+        self._steps.append(self.policy.packed)
+        super().add(*args, **kwargs)
 
     def get(self: Any, batch_size: int | None = None) -> Any:
         """Yield minibatches, with observations as `Packed`."""
@@ -94,11 +115,15 @@ class _InGroups:
         return samples._replace(observations=packed)
 
 
-class GroupBuffer(_InGroups, DictRolloutBuffer):
+class GroupBuffer(_Packing, DictRolloutBuffer):
     """Rollouts for `stable_baselines3.PPO`."""
 
 
-class MaskedGroupBuffer(_InGroups, MaskableDictRolloutBuffer):
+class FlatGroupBuffer(_InGroups, RolloutBuffer):
+    """Rollouts for `stable_baselines3.PPO` with a policy of its own, of flat observations."""
+
+
+class MaskedGroupBuffer(_Packing, MaskableDictRolloutBuffer):
     """Rollouts for `sb3_contrib.MaskablePPO`."""
 
 

@@ -31,7 +31,7 @@ from hpcgym.env.scenario.episodes import Episodes
 
 CHECKPOINT = "checkpoint.pt"  # file in the folder of a training from which it can be resumed
 
-FORMAT = b"hpcgym checkpoint 6 sha256 "
+FORMAT = b"hpcgym checkpoint 7 sha256 "
 """What files begin with; the digest of what follows it, and the end of the line, come next."""
 
 _HEAD = len(FORMAT) + 64 + 1

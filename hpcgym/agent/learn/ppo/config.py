@@ -56,10 +56,13 @@ class PPOConfig:
         n_envs: Environments that step together.
         group_size: Environments of a group, which play the same episodes and are each other's
             baseline; divides `n_envs`. 1 = no groups.
+        by_decision: Whether that baseline is of the decisions at the same place of the episode, for
+            decisions that come at fixed times, rather than of whole episodes.
         n_steps: Decisions per environment and rollout.
         batch_size: Decisions per step of the optimiser.
         n_epochs: How often each decision of a rollout is used.
-        learning_rate: Of Adam.
+        learning_rate: Of Adam, at the start.
+        falls_to: Share of it at the end of the training, towards which it falls evenly.
         gamma: Discount per decision; 1 leaves the sum of rewards as it is.
         gae_lambda: How far an advantage trusts rewards rather than the value network.
         clip_range: How far the likelihood ratio of an action may move from 1 in one update.
@@ -108,10 +111,12 @@ class PPOConfig:
     minutes: float = 9.0
     n_envs: int = 120
     group_size: int = 8
+    by_decision: bool = False
     n_steps: int = 128
     batch_size: int = 3072
     n_epochs: int = 3
     learning_rate: float = 3e-4
+    falls_to: float = 1.0
     gamma: float = 1.0
     gae_lambda: float = 0.97
     clip_range: float = 0.2
@@ -167,9 +172,10 @@ class PPOConfig:
             raise HpcgymError(
                 f"group_size must divide n_envs, got {self.group_size} and {self.n_envs}"
             )
-        if not (self.gamma <= 1.0 and self.gae_lambda <= 1.0):
+        if not (self.gamma <= 1.0 and self.gae_lambda <= 1.0 and self.falls_to <= 1.0):
             raise HpcgymError(
-                f"gamma and gae_lambda lie in 0 to 1, got {self.gamma} and {self.gae_lambda}"
+                f"gamma, gae_lambda and falls_to lie in 0 to 1, got {self.gamma}, "
+                f"{self.gae_lambda} and {self.falls_to}"
             )
         if not (self.validation_share < 1.0 and self.averaging < 1.0):
             raise HpcgymError(
@@ -249,13 +255,13 @@ class PPOConfig:
 
 
 _NOT_NEGATIVE = ["minutes", "n_ranked", "gamma", "gae_lambda", "target_kl", "ent_coef", "vf_coef"]
-_NOT_NEGATIVE += ["averaging", "constants", "patience", "residual"]
+_NOT_NEGATIVE += ["by_decision", "averaging", "constants", "patience", "residual"]
 _NOT_NEGATIVE += ["validation_share", "validation_copies"]
 _LEAST: dict[str, float] = dict.fromkeys(_NOT_NEGATIVE, 0)
 _LEAST |= dict.fromkeys(
     ("bound", "temperature", "learning_rate", "clip_range", "max_grad_norm"), 1e-9
 )
-_LEAST["log_std"] = -20  # least value of each number that may be below 1
+_LEAST |= {"falls_to": 0, "log_std": -20}  # least value of each number that may be below 1
 
 _FEW_NUMBERS: dict[str, Any] = {
     "start": "smith-reg",
@@ -302,7 +308,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "n_steps": 168,
         "batch_size": 2688,
         "n_epochs": 6,
-        "learning_rate": 1e-3,
+        "by_decision": True,
+        "learning_rate": 3e-3,
+        "falls_to": 0.05,
         "gamma": 0.999,
         "gae_lambda": 0.98,
         "validate_every": 10,

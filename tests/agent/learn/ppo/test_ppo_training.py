@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -267,9 +268,9 @@ def test_controls_begin_at_the_shelfs_agent_learn_and_are_written(
 
 
 @pytest.mark.long
-def test_tensorboard_is_told_of_schedules(tmp_path: Path) -> None:
+def test_tensorboard_is_told_of_schedules_and_of_a_rate_that_falls(tmp_path: Path) -> None:
     tiny = [Episodes("tiny")]
-    config = ppo.preset("order", **SMALL | {"steps": 256})
+    config = ppo.preset("order", **SMALL | {"steps": 256, "learning_rate": 0.01, "falls_to": 0.5})
     trained = ppo.train(config, tiny, validation=tiny, output=tmp_path)
     events = event_accumulator.EventAccumulator(str(tmp_path))
     events.Reload()
@@ -280,6 +281,7 @@ def test_tensorboard_is_told_of_schedules(tmp_path: Path) -> None:
     saf = evaluate(["SAF"], tiny[0], progress=False).frame["mean_bsld"].item()
     assert told["validation/mean_bsld"][0] == pytest.approx(saf)
     assert told["schedule/mean_bsld"][0] == pytest.approx(saf, rel=0.05)
+    assert told["train/learning_rate"] == pytest.approx([0.0075, 0.005])
 
 
 @pytest.mark.long
@@ -601,6 +603,23 @@ def test_advantages_are_taken_within_groups_and_episodes() -> None:
             assert mine.mean() == pytest.approx(0.0, abs=1e-6)
         assert found[:, group == own].std() == pytest.approx(1.0, rel=1e-6)
     assert np.abs(found).max() < 4
+
+
+def test_what_befalls_a_whole_group_at_a_decision_is_no_advantage() -> None:
+    rng, box = np.random.default_rng(0), gymnasium.spaces.Box(-1, 1, (2,))
+    begun = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+    shared, found = rng.normal(size=(4, 1)) * [0, 0, 1, 1], []
+    own, zeros = rng.normal(size=(4, 4)), torch.zeros(4)
+    chosen: dict[str, Any] = {"group_size": 2, "by_decision": True}
+    for size in (0, 10):
+        rollouts = buffer.FlatGroupBuffer(4, box, box, "cpu", 0.9, 0.9, 4, **chosen)
+        for step, rewards in enumerate(own + size * shared):
+            rollouts.add(np.zeros((4, 2)), np.zeros((4, 2)), rewards, begun[step], zeros, zeros)
+        rollouts.compute_returns_and_advantage(zeros, np.zeros(4))
+        found.append(rollouts.advantages)
+    assert found[0] == pytest.approx(found[1], abs=1e-4)
+    assert found[0][:2].reshape(2, 2, 2).sum(axis=2) == pytest.approx(0, abs=1e-6)
+    assert found[0][2:, :2] == pytest.approx(0, abs=1e-6)  # nobody is beside them there
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
