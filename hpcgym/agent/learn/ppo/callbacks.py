@@ -110,9 +110,9 @@ class ValidationCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         """Count the rollout, and set the learning rate of its updates."""
         self._n_rollouts += 1
-        left = 1.0 - (1.0 - self._config.falls_to) * min(self.done(), 1.0)
-        rate = self._config.learning_rate * left
-        self.model.lr_schedule = lambda _: rate
+        if self._config.falls_to < 1.0:
+            left = 1.0 - (1.0 - self._config.falls_to) * min(self.done(), 1.0)
+            self.model.lr_schedule = lambda _: self._config.learning_rate * left
 
     def _on_training_end(self) -> None:
         """Save what a longer training would go on from; validate the last average, too."""
