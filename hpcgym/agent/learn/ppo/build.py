@@ -104,10 +104,7 @@ def model_of(config: PPOConfig, env: HPCBatchVecEnv, seed: int, output: str | Pa
         max_grad_norm=config.max_grad_norm,
         target_kl=config.target_kl or None,
         rollout_buffer_class=MaskedGroupBuffer if is_masked else GroupBuffer,
-        rollout_buffer_kwargs={
-            "group_size": config.group_size,
-            "by_decision": config.by_decision,
-        },
+        rollout_buffer_kwargs={key: getattr(config, key) for key in ("group_size", "by_decision")},
         policy_kwargs={
             "spec": config.spec,
             "n_ranked": config.n_ranked,
