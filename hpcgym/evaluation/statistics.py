@@ -104,7 +104,7 @@ def mean_over_logs(logs: Sequence[Estimate]) -> Estimate:
 
 
 def weekly_interval(gains_h: FloatArray, submit_time: NDArray[np.int64]) -> list[float] | None:
-    """Return an 80 % interval of the mean gain, from weeks in a row; None: too few.
+    """Return a 60 % interval of the mean gain, from weeks in a row; None: too few.
 
     Source: Specification, section 10, "Intervals".
     """

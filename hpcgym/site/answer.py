@@ -171,7 +171,7 @@ def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any])
     what = f"misses {hours(misfit)}" if misfit >= noise else f"has a noise of {hours(noise)}"
     least = f"the simulation {what}"
     ends = () if interval is None else sorted(end if gain >= 0 else -end for end in interval)
-    between = f" (80% interval {span(*ends)} for weeks like these)" if ends else ""
+    between = f" (60% interval {span(*ends)} for weeks like these)" if ends else ""
     less = f"{hours(abs(gain))} {'less' if gain >= 0 else 'longer'}"
     change = f"{hours(row['wait']['mean'])}, {less} than the simulated {hours(today_h)}"
     if row["told"] != UNTOLD:

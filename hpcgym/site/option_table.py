@@ -39,7 +39,7 @@ KINDS = {
 
 _WAITS, _TOLD = (
     ("option", "mean wait", "median", "9 in 10\nwait less"),
-    ("gain a job\n80% interval", "less wait →", "told"),
+    ("gain a job\n60% interval", "less wait →", "told"),
 )
 FIRST_HEADS = (*_WAITS, *_TOLD, "who loses most")
 OPTION_HEADS = (

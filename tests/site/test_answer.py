@@ -33,21 +33,21 @@ UNTOLD = "SAF, the best order on the first half, cannot be told from today's: jo
             row(2.0, [1.0, 3.0], "better"),
             "near",
             0.1,
-            "Under SAF jobs would wait 4.0 h, 2.0 h less than the simulated 6.0 h (80% interval "
+            "Under SAF jobs would wait 4.0 h, 2.0 h less than the simulated 6.0 h (60% interval "
             "1.0 to 3.0 h for weeks like these); the simulation misses 30 min.",
         ),
         (
             row(-2.0, [-3.0, -1.0], "worse"),
             "near",
             1.0,
-            "Under SAF jobs would wait 8.0 h, 2.0 h longer than the simulated 6.0 h (80% interval "
+            "Under SAF jobs would wait 8.0 h, 2.0 h longer than the simulated 6.0 h (60% interval "
             "1.0 to 3.0 h for weeks like these); the simulation has a noise of 1.0 h.",
         ),
         (
             row(2.0, [-1.0, 5.0], "not distinguishable"),
             "near",
             0.1,
-            UNTOLD + "4.0 h, 2.0 h less than the simulated 6.0 h, but weeks differ too much (80% "
+            UNTOLD + "4.0 h, 2.0 h less than the simulated 6.0 h, but weeks differ too much (60% "
             "interval −1.0 to 5.0 h for weeks like these).",
         ),
         (
