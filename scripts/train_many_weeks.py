@@ -3,27 +3,29 @@
     python scripts/train_many_weeks.py index --minutes 10 --output runs/index.zip
     hpcgym evaluate -s many-weeks --weeks test --agents runs/index.zip --controls
 
-It begins at the best constant action that the problem's scale knows. Between rollouts it says what
-the policy reaches on 30 validation weeks; the best by these is kept. Minutes are of processor time.
+It begins at the best constant action that the problem's scale knows. Environments of a group play
+the same week, and an advantage is less the group's mean at that decision. Between rollouts it says
+what the policy reaches on 30 validation weeks; the best by these is kept. Minutes are of processor
+time.
 """
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
 
+from hpcgym.agent.learn.ppo.buffer import FlatGroupBuffer
 from hpcgym.agent.sb3 import HPCBatchVecEnv, Progress
 from hpcgym.base.output import make_folder
+from research.clock import Clock
 
 SHOWN: dict[str, Any] = {"index": "small", "trials": "flat"}
 """Observations by kind of action."""
 
 SETTINGS: dict[str, Any] = {
-    "n_steps": 32,
+    "n_steps": 48,
     "batch_size": 2_048,
     "n_epochs": 4,
     "learning_rate": 1e-3,
@@ -33,17 +35,6 @@ SETTINGS: dict[str, Any] = {
 """An episode of `index` has some 42 decisions, and all of it counts: no discount."""
 
 
-class Limit(BaseCallback):
-    """Ends a training after some processor time."""
-
-    def __init__(self, minutes: float) -> None:
-        super().__init__()
-        self.end = time.process_time() + 60 * minutes
-
-    def _on_step(self) -> bool:
-        return time.process_time() < self.end
-
-
 def main() -> None:
     """Train, and keep the best model."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -51,6 +42,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10, help="of processor time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--num-envs", type=int, default=256)
+    parser.add_argument("--group", type=int, default=16, help="environments that play one week")
     parser.add_argument("--log-std", type=float, default=-1.0, help="of actions at the start")
     parser.add_argument("--output", type=Path, default=Path("runs/best.zip"), metavar="ZIP")
     given = parser.parse_args()
@@ -59,12 +51,26 @@ def main() -> None:
     keywords = {"action": given.action, "observation": SHOWN[given.action]}
     envs = HPCBatchVecEnv(num_envs=given.num_envs, threads=1, weeks="train", **keywords)
     net = {"net_arch": [32, 32], "log_std_init": given.log_std}
-    model = PPO("MlpPolicy", envs, seed=given.seed, device="cpu", policy_kwargs=net, **SETTINGS)
+    groups = {"group_size": given.group, "by_decision": True}
+    model = PPO(
+        "MlpPolicy",
+        envs,
+        seed=given.seed,
+        device="cpu",
+        policy_kwargs=net,
+        rollout_buffer_class=FlatGroupBuffer,
+        rollout_buffer_kwargs=groups,
+        **SETTINGS,
+    )
+    envs.seed_each([1_000 * given.seed + env // given.group for env in range(given.num_envs)])
     scale = envs.envs.configs[0].scale
     if scale is not None and len(scale.constant) == model.policy.action_net.out_features > 1:
         with torch.no_grad():
             model.policy.action_net.bias.copy_(torch.tensor(scale.constant))
-    model.learn(10**9, callback=[Progress(best=given.output), Limit(given.minutes)])
+    model.learn(
+        10**9,
+        callback=[Progress(best=given.output), Clock(given.minutes, SETTINGS["learning_rate"])],
+    )
 
 
 if __name__ == "__main__":

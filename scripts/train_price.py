@@ -19,12 +19,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 import numpy as np
 import torch
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from hpcgym.agent.learn.ppo.buffer import FlatGroupBuffer
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.env.registration import PROBLEMS
+from research.clock import Clock
 
 GAMMA, RATE, LIMIT = 0.999, 5e-4, 10.0
 N_ENVS, GROUP, N_STEPS = 64, 8, 168
@@ -44,28 +44,13 @@ SETTINGS: dict[str, Any] = {
 """Of PPO; the learning rate falls to a twentieth while the time runs out."""
 
 
-class Clock(BaseCallback):
-    """Ends the training once its time of one core is used, and lowers the learning rate."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
-        self.seconds, self.begun = seconds, time.process_time()
-
-    def _left(self) -> float:
-        """Return the share of the time that is left."""
-        return 1.0 - (time.process_time() - self.begun) / self.seconds
-
-    def _on_step(self) -> bool:
-        """Tell whether there is time left."""
-        return self._left() > 0.0
+class Told(Clock):
+    """A clock that says how far it is."""
 
     def _on_rollout_end(self) -> None:
-        """Set the learning rate of the coming epochs, and say how far it is."""
-        left = max(self._left(), 0.0)
-        rate = RATE * max(left, 0.05)
-        self.model.lr_schedule = lambda _: rate
+        super()._on_rollout_end()
         ended = [info["r"] for info in self.model.ep_info_buffer or ()]
-        print(f"{self.num_timesteps} {1 - left:.0%} {np.mean(ended or [0]):+.3f}", flush=True)
+        print(f"{self.num_timesteps} {1 - self.left:.0%} {np.mean(ended or [0]):+.3f}", flush=True)
 
 
 def network_of(model: PPO, envs: VecNormalize) -> dict[str, np.ndarray[Any, Any]]:
@@ -100,7 +85,7 @@ def main() -> None:
     normal = VecNormalize(VecMonitor(envs), gamma=GAMMA, clip_obs=LIMIT)
     model = PPO("MlpPolicy", normal, learning_rate=RATE, seed=options.seed, **SETTINGS)
     envs.seed_each([1000 * options.seed + env // GROUP for env in range(N_ENVS)])
-    clock = Clock(60.0 * options.minutes)
+    clock = Told(options.minutes, RATE)
     with suppress(KeyboardInterrupt):  # Ctrl-C keeps what there is
         model.learn(10**9, callback=clock)
     options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,27 @@
+"""The end of a training by Stable-Baselines3, and its falling learning rate, by processor time."""
+
+from __future__ import annotations
+
+import time
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+
+class Clock(BaseCallback):
+    """Ends a training once its processor time is used; the learning rate falls to a twentieth."""
+
+    def __init__(self, minutes: float, rate: float) -> None:
+        super().__init__()
+        self.seconds, self.rate, self.begun = 60.0 * minutes, rate, time.process_time()
+
+    @property
+    def left(self) -> float:
+        """Return the share of the time that is left."""
+        return max(1.0 - (time.process_time() - self.begun) / self.seconds, 0.0)
+
+    def _on_step(self) -> bool:
+        return self.left > 0.0
+
+    def _on_rollout_end(self) -> None:
+        rate = self.rate * max(self.left, 0.05)
+        self.model.lr_schedule = lambda _: rate
