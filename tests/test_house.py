@@ -383,12 +383,8 @@ def test_one_folder_knows_what_numba_does_not_promise():
             assert not private.search(path.read_text(encoding="utf-8")), label(path)
 
 
-def test_page_on_numba_has_every_file_and_the_versions_that_were_run():
+def test_page_on_numba_has_the_versions_that_were_run():
     page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").partition("## Numba")[2]
-    folder = PACKAGE / "core" / "compiler"
-    assert {path.stem for path in folder.glob("[a-z]*.py")} == set(
-        re.findall(r"^\| `(\w+)`", page, re.M)
-    )
     table = (ROOT / "docs" / "datasets" / "versions.csv").read_text(encoding="utf-8")
     run = re.search(r"^numba,(.*)$", table, re.M)[1].split(",")
     assert set(re.findall(r"0\.\d+\.\d+", page)) == set(run)
