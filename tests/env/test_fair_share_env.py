@@ -1,6 +1,7 @@
 """What environments make of fair share and limits: sight, choice, fields and pay."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -23,6 +24,7 @@ from env_cases import (
     play_at_random,
     random_action,
     rules_for,
+    starts_under,
     twin_of,
 )
 from env_twin import EnvTwin, Simulation
@@ -77,6 +79,8 @@ class LimitedSimulation(reference_limits.LimitedMachine, Simulation):
     def schedule_until_pick(self, t):
         """Make a pass; say whether the picked job started and so ended it."""
         self.stopped = False
+        if self.rank is None:
+            self.rank = partial(self.score, "SAF")
         self.schedule(t)
         if not isinstance(self.rules.decide, int):
             self.rank = None
@@ -99,10 +103,7 @@ def limited_twin(case: Case, limits: list[reference_limits.Limit]) -> EnvTwin:
 
 
 def play_within(case: Case, events: str, limits: list[reference_limits.Limit]) -> None:
-    """Play an episode in both: clock, slots, sight, pay and starts are equal at each step.
-
-    Where no decision is due the twin takes another order. What counts as backfilled depends on it.
-    """
+    """Play an episode in both: clock, slots, sight, pay and starts are equal at each step."""
     env, twin = env_of(case.workload, case.rules, events), limited_twin(case, limits)
     generator = np.random.default_rng(case.seed)
     (shown, _), expected = env.reset(), twin.reset()
@@ -122,8 +123,8 @@ def play_within(case: Case, events: str, limits: list[reference_limits.Limit]) -
         assert terminated == over
         assert reward == pytest.approx(paid, rel=1e-9, abs=1e-9)
     told = twin.end_info()
-    for key in told.keys() - {"n_backfilled"}:
-        assert info[key] == pytest.approx(told[key]), key
+    for key, value in told.items():
+        assert info[key] == pytest.approx(value), key
 
 
 @st.composite
@@ -204,6 +205,22 @@ def test_a_schedule_of_an_environment_says_which_limit_held_each_job():
     )
     assert made.limited_by.tolist() == ["" if each is None else text for each in held]
     assert (made.limited_by != "").any()
+
+
+@pytest.mark.parametrize(("decide", "backfilled"), [("contested", False), ("event", True)])
+def test_a_pass_without_a_decision_goes_in_saf_order(decide, backfilled):
+    """User 0 may run one job. At 2 the last job starts beside the first, and the second waits.
+
+    FCFS has the second job before the last, SAF behind it: of two jobs one may start, so that no
+    decision is due but by `"event"`.
+    """
+    jobs = hpcgym.Workload.from_arrays(
+        [0, 1, 2], [9, 9, 5], [9, 9, 5], [1, 1, 1], machine_processors=2, user=[0, 0, 1]
+    )
+    rules = rules_for(jobs, action="policy", policies=["FCFS"], policy="FCFS", decide=decide)
+    env = env_of(jobs, rules, "limit:per=user,jobs=1")
+    assert starts_under(env, 0) == [0, 9, 2]
+    assert env.schedule().backfilled.tolist() == [False, False, backfilled]
 
 
 def test_the_usual_action_within_limits_is_weights():

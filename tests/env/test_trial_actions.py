@@ -200,6 +200,25 @@ def test_modes_without_trials_are_refused(backfill):
         SchedulingEnv("tiny", action="trials", backfill=backfill)
 
 
+def test_a_choice_of_fcfs_has_a_killed_job_where_its_submission_put_it():
+    """P goes on trial at 2, in vain, and may start again at 17. From 50 on it may run, or W.
+
+    W came at 15. By itself FCFS has P as submitted at 17, behind W.
+
+    ::
+
+        AAAAAAAAAAHHHHHHHHHHHHHHHPPPPPPPPPPPPPPPPPPPPPPPPP    A 1p x 20, H 2p x 30
+        .PPPPP....HHHHHHHHHHHHHHH.........................    P 1p x 50 of 60, W 2p x 30
+        0         20             50                       100 W
+    """
+    columns = [0, 1, 2, 15], [20, 30, 50, 30], [20, 30, 60, 30], [1, 2, 1, 2]
+    jobs = Workload.from_arrays(*columns, machine_processors=2)
+    mode = "easy+trial:limit=10,restart=5"
+    env = env_with(jobs, "policy", policies=["FCFS"], backfill=mode)
+    assert starts_under(env, 0) == [0, 20, 50, 100]
+    assert hpcgym.simulate(jobs, "FCFS", backfill=mode).start_time.tolist() == [0, 20, 80, 50]
+
+
 BUSY = busy_workload(4, n=150, processors=64)
 MODE = (
     "easy:cap=0.5,long=600,by=request+trial:limit=200,kills=9,young=3000,request=200,times=9,"
