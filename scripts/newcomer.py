@@ -3,7 +3,7 @@
     python scripts/newcomer.py
 
 It types what README.md and two tutorials say: the first command, the ten lines, an own log, a first
-trained agent and its judgement. It takes 7 minutes of a busy machine, and ends at the first step
+trained agent and its judgement. It takes two to seven minutes, and ends at the first step
 that fails. Settings of pip are kept, and nothing else of the home.
 """
 
