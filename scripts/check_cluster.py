@@ -13,14 +13,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 from hpcgym.base.errors import HpcgymError
-from research.cluster import (
-    ON_RAY,
-    Comparison,
-    kill_job,
-    kill_node,
-    ray_nodes,
-    requeue_job,
-)
+from research.cluster import ON_RAY, Comparison, kill_job, kill_node, ray_nodes, requeue_job
 
 OPTIONS = "--agents FCFS,SPF --weeks 1-12 --jitter 600 --seed 1 --replicas"
 ON_SLURM = "slurm:jobs=6,time=10"

@@ -12,13 +12,7 @@ import argparse
 
 import pandas as pd
 
-from research.action_tables import (
-    ACTIONS,
-    CONSTANTS,
-    row_of,
-    row_of_constant,
-    row_of_decisions,
-)
+from research.action_tables import ACTIONS, CONSTANTS, row_of, row_of_constant, row_of_decisions
 from research.pick import table_of
 from research.tables import Tables, csv_option
 

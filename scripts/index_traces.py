@@ -54,10 +54,7 @@ def shelf_index() -> str:
 
 def _index_table(logs: Iterable[TraceEntry]) -> list[str]:
     """Lay entries out as a Markdown table."""
-    rows = [
-        "| name | what | jobs | processors | states | digest |",
-        "|---|---|---:|---:|---|---|",
-    ]
+    rows = ["| name | what | jobs | processors | states | digest |", "|---|---|---:|---:|---|---|"]
     for log in logs:
         sizes = " | ".join("" if n is None else str(n) for n in (log.jobs, log.processors))
         digest = "yes" if log.sha256 else "none"

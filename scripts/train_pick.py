@@ -23,15 +23,7 @@ from hpcgym.env.scenario.episodes import Episodes, settings_but_policy
 from papers.common.expected_cost import expected_cost
 from papers.common.playing import Chooses
 from papers.common.rows_ppo import Judge, train, trained
-from research.pick import (
-    SCENARIO,
-    geometric,
-    of_rule,
-    played,
-    shuffled,
-    table_of,
-    windows_of,
-)
+from research.pick import SCENARIO, geometric, of_rule, played, shuffled, table_of, windows_of
 
 ENVS = 512
 """Environments; 8 with SB3's defaults."""

@@ -187,13 +187,7 @@ def _queue(chance, hours):
         key: np.minimum(CAPACITY, chance.normal(850, 120, hours)).astype(int).tolist()
         for key in SERIES
     }
-    return {
-        "step_s": HOUR,
-        "begin": BEGIN,
-        "series": series,
-        "cpus": busy,
-        "capacity": CAPACITY,
-    }
+    return {"step_s": HOUR, "begin": BEGIN, "series": series, "cpus": busy, "capacity": CAPACITY}
 
 
 def _day(chance, day, n_jobs):

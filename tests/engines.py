@@ -211,10 +211,7 @@ def starts_again(simulator: Simulator) -> list[int]:
     return simulator.start_time.tolist()
 
 
-ENGINES: dict[str, Callable[..., list[Start]]] = {
-    "reference": by_reference,
-    "hpcgym": by_package,
-}
+ENGINES: dict[str, Callable[..., list[Start]]] = {"reference": by_reference, "hpcgym": by_package}
 
 
 def first_difference(workload: Workload, **settings: Any) -> str:

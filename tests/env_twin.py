@@ -111,10 +111,7 @@ class Simulation(Planner):
         day_start: int,
     ) -> None:
         table, executed, estimate = prepare(
-            jobs,
-            rules.processors,
-            kill_at_limit=rules.kill_at_limit,
-            estimates=rules.estimates,
+            jobs, rules.processors, kill_at_limit=rules.kill_at_limit, estimates=rules.estimates
         )
         super().__init__(
             table,
@@ -147,9 +144,7 @@ class Simulation(Planner):
         """Let the next job join the queue, and freeze what is known of its user."""
         user = self.jobs[self.arrived].user
         self.user[self.arrived] = User(
-            tuple(self.completed.get(user, ())),
-            self.n_ended.get(user, 0),
-            self.last_end.get(user),
+            tuple(self.completed.get(user, ())), self.n_ended.get(user, 0), self.last_end.get(user)
         )
         super().submit()
 

@@ -194,10 +194,7 @@ PLACEMENTS: dict[str, Callable[[set[int], int], list[int]]] = {
 
 
 def simulate(
-    jobs: list[Job],
-    platform: Platform,
-    variant: str,
-    sharing: Sharing = fair_bottleneck,
+    jobs: list[Job], platform: Platform, variant: str, sharing: Sharing = fair_bottleneck
 ) -> None:
     """Run jobs released at 0 by conservative backfilling, rebuilt at each event; writes them."""
     every = set(range(CLUSTER_HOSTS * len(platform.speed)))

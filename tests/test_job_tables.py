@@ -92,9 +92,7 @@ def test_jobs_that_must_not_be_killed_are_named_and_an_empty_cell_is_true(
     assert load_workload(write(f"{NEEDED}\n1,0,1,1,1\n"), machine_processors=1).requeue is None
 
 
-def test_a_recorded_start_is_a_wait_and_never_before_the_submission(
-    write: Callable[..., Path],
-):
+def test_a_recorded_start_is_a_wait_and_never_before_the_submission(write: Callable[..., Path]):
     rows = "1,10,1,1,1,{}\n2,20,1,1,1,\n3,30.5,1,1,1,-1\n4,40,1,1,1,40\n"
     log = read_log(write(f"{NEEDED},start_time\n{rows.format(17)}"))
     assert log.records["wait_time"].tolist() == [7, -1, -1, 0]

@@ -131,11 +131,7 @@ ONE = {"submit_time": [0], "run_time": [1], "requested_time": [1], "processors":
 WRONG_TYPES: list[tuple[Callable[..., object], dict[str, list[Any]]]] = [
     (
         lambda **given: hpcgym.load_workload("tiny", **given),
-        {
-            "machine": [5, "a", {}],
-            "missing_request": [5, [], np.zeros(2)],
-            "on_bad_line": [5, []],
-        },
+        {"machine": [5, "a", {}], "missing_request": [5, [], np.zeros(2)], "on_bad_line": [5, []]},
     ),
     (hpcgym.load_workload, {"name_or_path": [5, None, b"x", [], {"a": 1}]}),
     (

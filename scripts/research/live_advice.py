@@ -15,14 +15,7 @@ from hpcgym.site.live.readings import asked, read_queue
 from hpcgym.site.live.run_times import ask_accounting, no_past, read_past
 from hpcgym.site.live.snapshot import snapshots_of
 from hpcgym.site.live.stage import BACKFILL, Stage
-from research.toy_slurm import (
-    TICK_S,
-    SleepingJob,
-    drawn_jobs,
-    n_in_queue,
-    of_jobs,
-    printed,
-)
+from research.toy_slurm import TICK_S, SleepingJob, drawn_jobs, n_in_queue, of_jobs, printed
 
 SETTLE_S = 5.0
 """Time that Slurm gets to start what fits."""

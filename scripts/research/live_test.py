@@ -36,14 +36,7 @@ from hpcgym.site.live.snapshot import snapshots_of
 from hpcgym.site.live.stage import Stage
 from hpcgym.trace import load_workload
 from research.own_slurm import ALONE, kill_controller, start, start_controller
-from research.toy_slurm import (
-    CPUS_A_NODE,
-    N_NODES,
-    SleepingJob,
-    drawn_jobs,
-    printed,
-    run_through,
-)
+from research.toy_slurm import CPUS_A_NODE, N_NODES, SleepingJob, drawn_jobs, printed, run_through
 
 ARMS = ("fcfs", "apply")
 PARTITION, POLICY = "batch", "SAF"

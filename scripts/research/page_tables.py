@@ -134,10 +134,7 @@ def waits(report: pd.Series, where: str) -> str:
 
 
 Table = Callable[[pd.DataFrame], pd.DataFrame]
-SHELF: dict[str, Table] = {
-    "trials": trials,
-    "old_logs": old_logs,
-}
+SHELF: dict[str, Table] = {"trials": trials, "old_logs": old_logs}
 """Of agents/results.csv."""
 
 OF_FILES: dict[str, Table] = {

@@ -48,10 +48,7 @@ def played(chooses: Chooses, windows: Sequence[Sequence[Workload]]) -> Seen:
     """Return what is seen of an agent on windows and their copies, all of them side by side."""
     flat = [window for row in windows for window in row]
     envs = gymnasium.make_vec(
-        ID.format("test"),
-        num_envs=len(flat),
-        autoreset_mode=AutoresetMode.SAME_STEP,
-        threads=1,
+        ID.format("test"), num_envs=len(flat), autoreset_mode=AutoresetMode.SAME_STEP, threads=1
     )
     return Seen(*(column.reshape(len(windows), -1) for column in played_once(chooses, envs, flat)))
 

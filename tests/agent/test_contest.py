@@ -75,8 +75,7 @@ def delayed(mode: str) -> int:
 
 
 @pytest.mark.parametrize(
-    "mode",
-    ["none", "easy:cap=0.5", "cost-benefit:kappa=5,cap=0.5", "depth:k=3", "look-ahead"],
+    "mode", ["none", "easy:cap=0.5", "cost-benefit:kappa=5,cap=0.5", "depth:k=3", "look-ahead"]
 )
 def test_a_guarded_agent_delays_no_job_beyond_the_threshold(mode: str) -> None:
     assert delayed(mode) == 0

@@ -246,13 +246,9 @@ def test_a_card_makes_a_network_with_the_keywords_it_needs(card: Path) -> None:
     assert sorted(frame["agent"]) == ["NET", "SAF"]
 
 
-def test_a_card_of_a_network_that_corrects_an_index_asks_for_what_it_is_made_of(
-    card: Path,
-) -> None:
+def test_a_card_of_a_network_that_corrects_an_index_asks_for_what_it_is_made_of(card: Path) -> None:
     write_network(
-        drawn(spec_of("order", start="smith-history")),
-        card.with_suffix(".npz"),
-        force=True,
+        drawn(spec_of("order", start="smith-history")), card.with_suffix(".npz"), force=True
     )
     with pytest.raises(CardError, match="expectations must be 'records'"):
         read_card(card)

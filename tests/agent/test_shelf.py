@@ -74,14 +74,7 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
-    others = (
-        "CAP-OPEN",
-        "CONSERVATIVE",
-        "DEPTH-2",
-        "EASY-PLUS-PLUS",
-        "EASY-SJBF",
-        "GANG",
-    )
+    others = ("CAP-OPEN", "CONSERVATIVE", "DEPTH-2", "EASY-PLUS-PLUS", "EASY-SJBF", "GANG")
     others += ("LOOK-AHEAD", "MULTI-QUEUE", "MULTI-DELAY", "RELAXED", "SLACK")
     others += ("SMITH-CAP", "SMITH-BENEFIT", "URGENT-CAP", "URGENT-BENEFIT")
     others += ("URGENT-OPEN",)

@@ -250,11 +250,7 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
     ("words", "closed", "said"),
     [
         ("agents list", ">&-", ""),
-        (
-            "simulate - --format csv",
-            "<&-",
-            "hpcgym: standard input is closed",
-        ),
+        ("simulate - --format csv", "<&-", "hpcgym: standard input is closed"),
     ],
 )
 def test_closed_streams_cost_no_traceback(words: str, closed: str, said: str) -> None:

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
-from engines import (
-    first_difference,
-    whole,
-    workload_of,
-)
+from engines import first_difference, whole, workload_of
 from hpcgym.base.errors import PolicyError
 from hpcgym.core.index_policy import urgent_policy
 from hpcgym.core.parts.cost_benefit import CostBenefit

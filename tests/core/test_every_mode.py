@@ -19,14 +19,7 @@ from every_setting import EVERY_MODE, SETTINGS
 from fuzzing import many
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
-from strategies import (
-    busy_workloads,
-    indexes,
-    policies,
-    predicted,
-    settings_for,
-    workloads,
-)
+from strategies import busy_workloads, indexes, policies, predicted, settings_for, workloads
 
 KINDS = (
     "conservative",

@@ -143,11 +143,7 @@ def test_smallest_first_never_backfills_without_a_threshold(
 ):
     semantics = data.draw(st.sampled_from(("batch", "pyss")))
     starts = engine(
-        workload,
-        policy="SQF",
-        backfill_order=order,
-        estimates=estimates,
-        event_semantics=semantics,
+        workload, policy="SQF", backfill_order=order, estimates=estimates, event_semantics=semantics
     )
     assert not any(start.backfilled for start in starts)
 

@@ -26,10 +26,7 @@ UNTOUCHED = -77
 PER_JOB = ("start_time", "flag")
 """The schedule: what a state may hold of each job of the log."""
 
-RINGS = (
-    "history_job",
-    "history_log_bound",
-)
+RINGS = ("history_job", "history_log_bound")
 """What is remembered of each user's last jobs, up to a bound."""
 
 SETTINGS = [

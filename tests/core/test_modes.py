@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import settings as drawing
 from hypothesis import strategies as st
 
-from engines import (
-    by_package,
-    by_reference,
-    simulator_of,
-    workload_of,
-)
+from engines import by_package, by_reference, simulator_of, workload_of
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.parts.conservative import UNPLANNED

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference
 import reference_multi_queue
-from engines import (
-    by_package,
-    first_difference,
-    history_of_users,
-    jobs_of,
-    workload_of,
-)
+from engines import by_package, first_difference, history_of_users, jobs_of, workload_of
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.env.scheduling import SchedulingEnv

@@ -168,11 +168,7 @@ def test_a_blocked_job_is_not_reserved_for_and_a_start_ahead_of_it_is_a_backfill
 def test_a_short_job_pays_for_a_delay_of_gpus_that_a_count_of_cpus_does_not_see():
     """The head needs the GPU at 10 s. Job 2 takes it; two cpus are left over, and of no use."""
     machine = one_partition([Node(4, gpus=1), Node(4)])
-    jobs = [
-        Job(0, 10, 10, 1, 2, 0, partition=0),
-        Job(0, 90, 90, 1, 3, 1),
-        Job(0, 12, 12, 1, 2, 1),
-    ]
+    jobs = [Job(0, 10, 10, 1, 2, 0, partition=0), Job(0, 90, 90, 1, 3, 1), Job(0, 12, 12, 1, 2, 1)]
     assert starts(machine, jobs, "easy") == [0, 10, 100]
     assert starts(machine, jobs, "cost-benefit:kappa=0") == [0, 10, 100]
     assert starts(machine, jobs, "cost-benefit:kappa=9") == [0, 12, 0]

@@ -194,12 +194,7 @@ def test_nodes_of_a_killed_trial_are_busy_while_they_are_cleared():
 
     So job 3 starts at 18 on node 0, where it ends in time. Job 2 restarts at 31, useful from 36 on.
     """
-    jobs = [
-        Job(0, 18, 18, 1, 2),
-        Job(0, 10, 10, 2, 2),
-        Job(1, 40, 50, 1, 2),
-        Job(18, 3, 3, 1, 2),
-    ]
+    jobs = [Job(0, 18, 18, 1, 2), Job(0, 10, 10, 2, 2), Job(1, 40, 50, 1, 2), Job(18, 3, 3, 1, 2)]
     mode = "easy+trial:limit=10,kills=1,overhead=5"
     assert attempts_on([Node(2), Node(2)], jobs, mode) == [
         (0, 0, 0, 18, COMPLETED),

@@ -85,7 +85,7 @@ def starts_of(workload, **settings):
 def test_a_mode_in_python_starts_each_drawn_job_as_the_compiled_one(compiled, own, data):
     workload = data.draw(workloads(max_jobs=30))
     settings = data.draw(settings_for(workload, "conservative")) | {
-        "policy": data.draw(policies | st.sampled_from(("SMITH-HISTORY", "WFP3"))),
+        "policy": data.draw(policies | st.sampled_from(("SMITH-HISTORY", "WFP3")))
     }
     del settings["backfill"]
     assert starts_of(workload, backfill=own, **settings) == starts_of(
@@ -129,7 +129,7 @@ def test_a_mode_sees_the_queue_in_order_and_the_running_jobs():
     made = hpcgym.simulate(JOBS, "SPF", backfill=Spy(), threshold=7)
     assert made.start_time.tolist() == [0, 10, 15, 3]
     assert [(now.now, now.free_processors) for now in seen] == [
-        *((0, 4), (1, 1), (2, 1), (3, 1), (7, 1), (10, 4), (15, 4)),
+        *((0, 4), (1, 1), (2, 1), (3, 1), (7, 1), (10, 4), (15, 4))
     ]
     at_10 = seen[5]
     assert [(job.job_id, job.is_overdue) for job in at_10.queue] == [(2, True), (3, True)]

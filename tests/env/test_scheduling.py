@@ -247,10 +247,7 @@ def test_episode_ends_with_metrics_and_schedule() -> None:
     [
         ({"action": "index"}, {}),
         ({"action": "weights", "baseline": "SPF"}, {"agent_term": float, "baseline_term": float}),
-        (
-            {"action": "order", "reward": "relative", "baseline": "SPF"},
-            {"compared_term": float},
-        ),
+        ({"action": "order", "reward": "relative", "baseline": "SPF"}, {"compared_term": float}),
         ({"action": "job"}, {"action_mask": np.ndarray}),
     ],
 )
@@ -429,10 +426,7 @@ def test_policy_that_is_a_formula_is_refused_where_a_step_cannot_run_it(
 
     monkeypatch.setattr(policy, "_POLICIES", policy._POLICIES.copy())
     policy.register_policy("MINE", formula=lambda features: features.e)
-    for keywords in (
-        {"action": "policy", "policies": ["MINE"]},
-        {"backfill_order": "MINE"},
-    ):
+    for keywords in ({"action": "policy", "policies": ["MINE"]}, {"backfill_order": "MINE"}):
         with pytest.raises(HpcgymError, match="orders in Python"):
             plain_env("tiny", **keywords)
     with pytest.raises(PolicyError, match="taken"):

@@ -615,9 +615,7 @@ def test_steps_without_an_episode_are_refused() -> None:
 # --- What fails in the middle ---------------------------------------------------------------------
 
 
-def test_baseline_that_fails_leaves_the_episodes_going_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_baseline_that_fails_leaves_the_episodes_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
     envs, twin = (plain_vector(BUSY, num_envs=2, baseline="SAF", n_slots=8) for _ in range(2))
     actions = np.zeros((2, 6), dtype=np.float32)
     for env in (envs, twin):

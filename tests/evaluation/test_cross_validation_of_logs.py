@@ -106,7 +106,7 @@ def test_each_log_has_the_figures_it_would_have_alone(
 def test_line_over_logs_is_the_geometric_mean_of_the_ratios(found: CrossValidationResult) -> None:
     frame = found.summary()
     assert frame["scenario"].unique().tolist() == [
-        *("marked-weeks", "synthetic-256-weeks", "all logs"),
+        *("marked-weeks", "synthetic-256-weeks", "all logs")
     ]
     one, two, joint = (rows.set_index("agent") for _, rows in frame.groupby("scenario", sort=False))
     assert list(joint.index) == list(one.index) == list(two.index)

@@ -124,13 +124,7 @@ def test_bundled_data_set_is_what_its_page_s_command_makes(tmp_path):
     assert sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) < 300_000
     bundled = minari.MinariDataset(folder / "data")
     made = record(
-        ["SMITH-REG"],
-        BUSY,
-        folder.name,
-        weeks="10",
-        action="job",
-        n_slots=16,
-        folder=tmp_path,
+        ["SMITH-REG"], BUSY, folder.name, weeks="10", action="job", n_slots=16, folder=tmp_path
     )
     again, _ = read(made)
     assert again.spec.env_spec == bundled.spec.env_spec

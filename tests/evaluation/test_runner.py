@@ -19,13 +19,7 @@ from hpcgym.core.policy import as_policy, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
-from hpcgym.evaluation import (
-    Evaluation,
-    cross_validate,
-    evaluate,
-    ratio_of_sums,
-    runner,
-)
+from hpcgym.evaluation import Evaluation, cross_validate, evaluate, ratio_of_sums, runner
 from hpcgym.evaluation.runner import Copies, Runner, refuse_namesake
 from hpcgym.evaluation.store import Store, digest
 from hpcgym.schedule.simulate import simulate
@@ -95,10 +89,7 @@ def test_original_week_is_replica_0_and_scheduled_as_simulate_does(
             ("EASY-SJBF", "FCFS", "SPF"),
         ):
             schedule = simulate(
-                episodes.workload(index),
-                policy,
-                backfill_order=order,
-                threshold=settings.threshold,
+                episodes.workload(index), policy, backfill_order=order, threshold=settings.threshold
             )
             row = originals.loc[(agent, week)]
             assert row["mean_bsld"] == schedule.bsld().mean()
@@ -111,9 +102,7 @@ def test_threshold_of_the_scenario_holds_for_all(evaluation: Evaluation) -> None
     assert (by_agent > 0).all()
 
 
-def test_copies_are_the_same_for_every_agent_and_differ_from_each_other(
-    episodes: Episodes,
-) -> None:
+def test_copies_are_the_same_for_every_agent_and_differ_from_each_other(episodes: Episodes) -> None:
     """FCFS under another name meets the very same copies, so every figure agrees."""
     twin = RuleAgent("FCFS", name="twin")
     found = evaluate(["FCFS", twin], episodes, jitter=600, replicas=3, progress=False)
@@ -181,9 +170,7 @@ def test_one_seed_gives_one_result_and_spawned_processes_the_same(
     pd.testing.assert_frame_equal(again.frame, evaluation.frame)
 
 
-def test_agent_that_cannot_be_sent_to_another_process_is_a_clear_error(
-    episodes: Episodes,
-) -> None:
+def test_agent_that_cannot_be_sent_to_another_process_is_a_clear_error(episodes: Episodes) -> None:
     register_policy("WIDEST", keys=lambda workload: -workload.processors)
     try:
         with pytest.raises(EvaluationError, match="leave the executor"):

@@ -38,7 +38,7 @@ def said(found: Evaluation, *agents: str) -> str:
 def test_five_columns_have_hours_and_the_ratio(found: Evaluation) -> None:
     table = overview(found)
     assert [column.label for column in table.columns] == [
-        *("agent", "mean wait", "longest wait", "bsld to SAF", "95\u00a0% interval"),
+        *("agent", "mean wait", "longest wait", "bsld to SAF", "95\u00a0% interval")
     ]
     names = table.columns[0].cells
     assert list(names) == [row.agent for row in found.ranked()]

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import Evaluation, cross_validate, evaluate
-from hpcgym.evaluation.waits import (
-    RATIOS,
-    long_waits,
-    mean_ratios,
-    packed,
-    table_columns,
-    unpacked,
-)
+from hpcgym.evaluation.waits import RATIOS, long_waits, mean_ratios, packed, table_columns, unpacked
 from hpcgym.schedule.simulate import simulate
 
 WEEKS = "1-6"

@@ -391,8 +391,7 @@ def test_features_know_nothing_of_what_is_to_come():
             columns = workload.columns(~coming | (np.arange(len(workload)) % 2 == 0))
             kept = np.flatnonzero(~coming | (np.arange(len(workload)) % 2 == 0))
             other = hpcgym.Workload.from_arrays(
-                **columns | {"run_time": run_time[kept], "wait_time": None},
-                machine_processors=8,
+                **columns | {"run_time": run_time[kept], "wait_time": None}, machine_processors=8
             )
             again = simulator_of(other, {"policy": policy})
             while again.run() and again.now < simulator.now:

@@ -82,9 +82,7 @@ def test_each_choice_is_what_a_plan_in_plain_python_says(data):
     )
     shapes = data.draw(
         st.lists(
-            st.lists(shape, min_size=1, max_size=4),
-            min_size=len(workload),
-            max_size=len(workload),
+            st.lists(shape, min_size=1, max_size=4), min_size=len(workload), max_size=len(workload)
         )
     )
     alpha = data.draw(st.sampled_from((0.0, 0.5, 1.0)))

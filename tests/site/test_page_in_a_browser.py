@@ -11,10 +11,7 @@ from browser import CHROMIUM, browser
 from drawn_report import drawn_report
 from hpcgym.site.page import page_html
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")]
 
 SIZES = [(1280, 800), (400, 800)]
 INK = """(selector) => [...document.querySelectorAll(selector)].map((canvas) => {

@@ -153,9 +153,7 @@ def test_a_change_that_is_smaller_than_the_misfit_cannot_be_told(
 
 
 @pytest.mark.long
-def test_the_answer_names_the_best_order_of_the_first_half(
-    site_log: Callable[..., Path],
-) -> None:
+def test_the_answer_names_the_best_order_of_the_first_half(site_log: Callable[..., Path]) -> None:
     file = site_log("FCFS", n_jobs=20_000)
     jobs, report = jobs_of(file), report_on(file)
     late = {job["job_id"] for job in judged_of(jobs)}

@@ -86,10 +86,7 @@ def test_waits_on_more_nodes_of_partitions_are_those_of_the_machine_that_is_mean
     judged = jobs.submit_time + jobs.time_offset >= split
     assert sizes[168] == pytest.approx(waits[judged].mean() / 3600)
     option = next(row for row in report["options"] if row["group"] == "machine")
-    assert (option["name"], option["what"]) == (
-        "168 processors",
-        "+5.0% processors, today's order",
-    )
+    assert (option["name"], option["what"]) == ("168 processors", "+5.0% processors, today's order")
 
 
 def sizes_of(jobs: Workload) -> list[str]:

@@ -120,9 +120,7 @@ def test_held_out_jobs_are_left_out_of_histories_only():
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(1, 2)),
-        min_size=3,
-        max_size=60,
+        st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(1, 2)), min_size=3, max_size=60
     ),
     st.data(),
 )

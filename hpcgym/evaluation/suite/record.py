@@ -32,10 +32,7 @@ from hpcgym.schedule.schedule import Schedule
 
 FORMAT = 1
 
-METRICS = (
-    *("mean_bsld", "mean_wait_time", "max_wait_time", "waste", "share_killed"),
-    "n_jobs",
-)
+METRICS = (*("mean_bsld", "mean_wait_time", "max_wait_time", "waste", "share_killed"), "n_jobs")
 """What a record has of each copy, 0 where a schedule has no such metric."""
 
 VAIN = ("job", "taken", "start", "end", "reason")  # what is digested of attempts in vain

@@ -17,10 +17,7 @@ from hpcgym.evaluation.suite.record_file import Record
 if TYPE_CHECKING:
     import pandas as pd
 
-COSTS = {
-    "mean wait": "mean_wait_time",
-    "longest wait": "max_wait_time",
-}
+COSTS = {"mean wait": "mean_wait_time", "longest wait": "max_wait_time"}
 """Columns of what a gain costs, as ratios to SAF's, and their metrics."""
 
 SHARES = {"wasted, %": "waste", "killed, %": "share_killed"}
@@ -54,10 +51,7 @@ def suite_frame(records: Sequence[Record], *, by_log: bool = False) -> pd.DataFr
         if not logs:
             raise EvaluationError(f"{record.name} has no log in common with {saf.name}")
         known = sorted({contest for contest in record.contests.values() if contest != UNKNOWN})
-        row: dict[str, object] = {
-            "agent": record.name,
-            "contest": ", ".join(known) or UNKNOWN,
-        }
+        row: dict[str, object] = {"agent": record.name, "contest": ", ".join(known) or UNKNOWN}
         row |= {group: "" if ratio is None else str(ratio) for group, ratio in ratios.items()}
         row |= {name: f"{_ratio(record, saf, logs, key):.3f}" for name, key in COSTS.items()}
         row |= {

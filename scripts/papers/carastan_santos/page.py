@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from papers.carastan_santos.claims import (
-    claims,
-    means,
-    off_table_4,
-    wins,
-)
+from papers.carastan_santos.claims import claims, means, off_table_4, wins
 from papers.carastan_santos.run import (
     BATSIM,
     GIVEN,

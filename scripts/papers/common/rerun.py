@@ -102,9 +102,7 @@ def parser_for(name: str, description: str | None) -> argparse.ArgumentParser:
 
 
 def run_script(
-    name: str,
-    parser: argparse.ArgumentParser,
-    work: Callable[[Output, argparse.Namespace], str],
+    name: str, parser: argparse.ArgumentParser, work: Callable[[Output, argparse.Namespace], str]
 ) -> None:
     """Read the options, do the work, and print what was written.
 

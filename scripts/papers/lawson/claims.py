@@ -55,9 +55,7 @@ def claims(rerun: Rerun, reading: Reading) -> list[Claim]:
         *_aggregate(plain),
         *_transient(rerun, reading),
         _above(
-            "multiple queues are better with variable delay, too",
-            "4.2, Fig. 7",
-            delayed[[OVERALL]],
+            "multiple queues are better with variable delay, too", "4.2, Fig. 7", delayed[[OVERALL]]
         ),
         counted(
             "a delay on extra-long jobs helps the others (R larger than without)",
@@ -74,11 +72,7 @@ def _aggregate(plain: pd.DataFrame) -> list[Claim]:
     longest = plain[f"slowdown_{CLASSES[-1]}"]
     smaller = shorter.gt(longest.abs(), axis=0) & shorter.notna()
     return [
-        _above(
-            "multiple queues are better overall",
-            "4.1, Fig. 5(a)",
-            plain[[OVERALL]],
-        ),
+        _above("multiple queues are better overall", "4.1, Fig. 5(a)", plain[[OVERALL]]),
         _above("also for short, medium and long jobs", "4.1, Fig. 5(b)-(d)", shorter),
         counted(
             "extra-long jobs lose",
@@ -115,12 +109,7 @@ def _transient(rerun: Rerun, reading: Reading) -> list[Claim]:
             len(logs),
             f"{min(shares):.0f} to {max(shares):.0f} % gain",
         ),
-        counted(
-            "and larger, on average",
-            "4.1, Fig. 6",
-            sum(map(int, larger)),
-            len(logs),
-        ),
+        counted("and larger, on average", "4.1, Fig. 6", sum(map(int, larger)), len(logs)),
     ]
 
 

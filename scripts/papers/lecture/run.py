@@ -28,11 +28,7 @@ LOGS = {
 """The lecture's name of each log, and ours."""
 
 EASY, KEPT, ANEW = "easy", "conservative:compress=shift", "conservative"
-MODES = {
-    EASY: "EASY",
-    KEPT: "CBF, reservations kept",
-    ANEW: "CBF, reservations made anew",
-}
+MODES = {EASY: "EASY", KEPT: "CBF, reservations kept", ANEW: "CBF, reservations made anew"}
 """Backfilling modes, and what tables call them; the lecture's CBF keeps reservations."""
 
 FACTORS = (0, 1, 3, 10, 30, 100)

@@ -39,10 +39,7 @@ def claims(rerun: Rerun) -> dict[str, list[Claim]]:
 
     Source: Zhang et al. 2020; the README of DIR-LAB/deep-batch-scheduler.
     """
-    return {
-        "without backfilling": _claims(rerun, False),
-        "with backfilling": _claims(rerun, True),
-    }
+    return {"without backfilling": _claims(rerun, False), "with backfilling": _claims(rerun, True)}
 
 
 def _claims(rerun: Rerun, backfill: bool) -> list[Claim]:

@@ -5,16 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from papers.common.figures import BLACK, LINES, figure_of, finish, panels, save
-from papers.rlscheduler.run import (
-    ANEW,
-    EASY,
-    LOGS,
-    PUBLISHED,
-    THERE,
-    WAITS,
-    WAITS_FILLED,
-    Rerun,
-)
+from papers.rlscheduler.run import ANEW, EASY, LOGS, PUBLISHED, THERE, WAITS, WAITS_FILLED, Rerun
 
 SHOWN = (
     (THERE[False], "RLScheduler"),

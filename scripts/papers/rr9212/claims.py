@@ -242,10 +242,7 @@ def _space(tables: Tables, search: Search, reading: str) -> list[Claim]:
 
 def _xnes(search: Search, reading: str) -> list[Claim]:
     """Check what section 8 says of XNES."""
-    texts = (
-        "XNES with 3 features is about as good as covering",
-        "with 6 it is slightly better",
-    )
+    texts = ("XNES with 3 features is about as good as covering", "with 6 it is slightly better")
     if reading != "plain":
         return [Claim(text, "8.1.2, Fig. 5", NOT_RUN, "") for text in texts]
     rows = search.xnes[search.xnes["log"] == "SDSC-SP2"]
@@ -321,12 +318,7 @@ def _months(search: Search, reading: str) -> list[Claim]:
     saf = float(search.months["SAF"].iloc[TRAINING_MONTHS:].sum())
     below = found["w*"][1] / saf
     return [
-        Claim(
-            texts[0],
-            "11, Fig. 15",
-            HOLDS if below < 0.8 else FAILS,
-            f"{below:.2f} of SAF's",
-        ),
+        Claim(texts[0], "11, Fig. 15", HOLDS if below < 0.8 else FAILS, f"{below:.2f} of SAF's"),
         near(texts[1], "11, Fig. 15", 1.0, found["w*train"][1] / saf)._replace(
             finding=f"{found['w*train'][1] / saf:.2f} of SAF's"
         ),

@@ -6,24 +6,10 @@ import pandas as pd
 
 from papers.common.claims import BY_CASES, BY_NUMBER, off_by
 from papers.common.page import claims_table, document, prose, table
-from papers.rr9212.claims import (
-    claims,
-    learned,
-    ratios,
-    split_weeks,
-    table_2,
-)
+from papers.rr9212.claims import claims, learned, ratios, split_weeks, table_2
 from papers.rr9212.published import TABLE_2
-from papers.rr9212.run import (
-    PLAIN,
-    SIMULATOR,
-    THRESHOLDS_S,
-    Tables,
-)
-from papers.rr9212.search import (
-    SCALED,
-    Search,
-)
+from papers.rr9212.run import PLAIN, SIMULATOR, THRESHOLDS_S, Tables
+from papers.rr9212.search import SCALED, Search
 
 SHOWN = (PLAIN.name, SIMULATOR.name)
 

@@ -72,12 +72,7 @@ def test_attempts_in_vain_are_hatched_where_they_held_processors() -> None:
     columns = ([0, 0, 0], [600, 60, 600], [600, 600, 1200], [2, 4, 2])
     jobs = Workload.from_arrays(*columns, machine_processors=4, name="tried")
     figure = simulate(jobs, backfill="easy+trial").plot("gantt")
-    assert boxes_of(figure) == [
-        (0, 0, 10, 2),
-        (0, 2, 5, 4),
-        (10, 0, 11, 4),
-        (11, 0, 21, 2),
-    ]
+    assert boxes_of(figure) == [(0, 0, 10, 2), (0, 2, 5, 4), (10, 0, 11, 4), (11, 0, 21, 2)]
     (vain,) = [one for one in figure.axes[0].collections if one.get_label() == "in vain (1)"]
     assert vain.get_hatch() == "xxxx"
 
@@ -185,10 +180,7 @@ def test_time_is_written_as_dates_where_the_log_states_one(pair: dict[str, Sched
     half = 86_400 * 4 + 43_200  # a Friday noon in UTC, from where half a year crosses summer time
     start = tiny.unix_start + half
     jobs = Workload.from_arrays(
-        *times,
-        machine_processors=1,
-        unix_start=start,
-        source=replace(tiny.source, header=header),
+        *times, machine_processors=1, unix_start=start, source=replace(tiny.source, header=header)
     )
     axes = simulate(jobs).plot("usage").axes[1]
     days = pd.to_datetime(start, unit="s", utc=True).tz_convert("Europe/Stockholm")

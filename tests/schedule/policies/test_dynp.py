@@ -101,10 +101,7 @@ def test_predictions_come_true_where_estimates_do_and_no_job_follows():
         (lambda: DynP(()), "at least one candidate"),
         (lambda: DynP(("WFP3",)), "cannot be planned with"),
         (lambda: DynP(("SAFE",)), "SAF"),
-        (
-            lambda: SchedulerSettings("DYNP", event_semantics="pyss"),
-            "event_semantics 'batch'",
-        ),
+        (lambda: SchedulerSettings("DYNP", event_semantics="pyss"), "event_semantics 'batch'"),
         (lambda: SchedulerSettings("DYNP", backfill="conservative:compress=shift"), "plans with"),
         (lambda: SchedulerSettings("SAF", backfill_order="DYNP"), "chooses the primary order"),
     ],

@@ -172,10 +172,7 @@ def test_no_move_is_tried_once_the_time_is_spent():
         (lambda: SchedulerSettings("PLANNER", backfill_order="SMITH-HISTORY"), "users' records"),
         (lambda: SchedulerSettings("PLANNER", backfill_order="SMITH"), "users' records"),
         (lambda: SchedulerSettings("DYNP", backfill_order="SMITH-HISTORY"), "users' records"),
-        (
-            lambda: SchedulerSettings("PLANNER", event_semantics="pyss"),
-            "event_semantics 'batch'",
-        ),
+        (lambda: SchedulerSettings("PLANNER", event_semantics="pyss"), "event_semantics 'batch'"),
         (lambda: SchedulerSettings("PLANNER", backfill="conservative:compress=shift"), "plans"),
     ],
 )

@@ -244,11 +244,7 @@ def test_without_a_network_every_variant_schedules_as_a_machine_of_nodes_does(va
     run = engine.simulate(log.processors, jobs, platform, variant)
     nodes = tuple(NodeType(CLUSTER_HOSTS, cpus=1, group=f"c{k}") for k in range(CLUSTERS))
     on_nodes = Workload.from_arrays(
-        log.submit_time,
-        log.run_time,
-        log.requested_time,
-        log.processors,
-        machine=Machine(nodes),
+        log.submit_time, log.run_time, log.requested_time, log.processors, machine=Machine(nodes)
     )
     placement = "lowest" if variant == "basic" else variant.replace(" ", "-")
     schedule = simulate(on_nodes, backfill="conservative", placement=placement, kill_at_limit=False)

@@ -92,12 +92,7 @@ def test_claims_count_what_comes_out(rerun: run.Rerun) -> None:
 
 def test_page_shows_every_table(rerun: run.Rerun) -> None:
     text = page.page(rerun, "the command", 1.0)
-    for heading in (
-        "## The table",
-        "## Findings",
-        "## Trained under its rules",
-        "## Claims",
-    ):
+    for heading in ("## The table", "## Findings", "## Trained under its rules", "## Claims"):
         assert heading in text
     assert "the command" in text and "nan" not in text
     for name, table in page.beside(rerun).items():

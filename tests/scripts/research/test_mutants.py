@@ -85,9 +85,4 @@ def test_mutants_are_named_by_line_and_by_function() -> None:
 
 def test_statements_are_found_by_their_place_in_the_innermost_function() -> None:
     nested = b"def f():\n    def g():\n        return 1\n    return g\n"
-    assert statements_of(nested) == {
-        1: ("f", 0),
-        2: ("g", 0),
-        3: ("g", 1),
-        4: ("f", 3),
-    }
+    assert statements_of(nested) == {1: ("f", 0), 2: ("g", 0), 3: ("g", 1), 4: ("f", 3)}

@@ -54,9 +54,7 @@ def test_a_python_that_is_not_found_is_named_and_a_failure_is_the_exit_status(
         lambda *command: (2, "no such Python") if "3.99" in command else (0, "/a/python\n"),
     )
     monkeypatch.setattr(
-        versions,
-        "tested",
-        lambda uv, python, which: (f"{python} {which}", {"tests": tests[which]}),
+        versions, "tested", lambda uv, python, which: (f"{python} {which}", {"tests": tests[which]})
     )
     monkeypatch.setattr(versions, "write", lambda title, column: written.append(title))
     monkeypatch.setattr(sys, "argv", ["check_versions.py", "3.99", "3.11"])

@@ -16,14 +16,7 @@ from live_queues import waits
 
 from hpcgym.base.errors import LiveError
 from hpcgym.site.live import apply, journal
-from hpcgym.site.live.apply import (
-    Factors,
-    cycle,
-    plan_of,
-    read_factors,
-    refuse_unfit,
-    restore,
-)
+from hpcgym.site.live.apply import Factors, cycle, plan_of, read_factors, refuse_unfit, restore
 from hpcgym.site.live.changes import FLOOR, Bounds
 from hpcgym.site.live.journal import opened
 from hpcgym.site.live.readings import WaitingJob

@@ -6,13 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.site.live.days import (
-    SETTLING_H,
-    is_on,
-    pairs_of_days,
-    partner,
-    watched_days,
-)
+from hpcgym.site.live.days import SETTLING_H, is_on, pairs_of_days, partner, watched_days
 
 DAYS = [date(2026, 1, 1) + timedelta(day) for day in range(400)]
 

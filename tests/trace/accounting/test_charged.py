@@ -83,9 +83,7 @@ def read_asked(file: Path) -> list[int]:
     return [int(line.split("|")[at]) for line in file.read_text().splitlines()[1:]]
 
 
-def test_what_jobs_hold_is_said_by_imports_and_simulations(
-    drawn: tuple[Path, list[int]],
-) -> None:
+def test_what_jobs_hold_is_said_by_imports_and_simulations(drawn: tuple[Path, list[int]]) -> None:
     file, _ = drawn
     asked = np.array(read_asked(file))
     charged = np.array([charged_for(one) for one in asked.tolist()])

@@ -287,11 +287,7 @@ _OF_JOBS: dict[str, Any] = {
 
 PRESETS: dict[str, dict[str, Any]] = {
     "index": _FEW_NUMBERS
-    | {
-        "decide": Index.USUAL_DECIDE,
-        "n_slots": Index.USUAL_SLOTS,
-        "constants": len(Index.KNOWN),
-    },
+    | {"decide": Index.USUAL_DECIDE, "n_slots": Index.USUAL_SLOTS, "constants": len(Index.KNOWN)},
     "order": _OF_JOBS,
     "job": _OF_JOBS | {"n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},

@@ -146,11 +146,7 @@ class Trained:
                 "description": f"A network that {made}. On the weeks kept for "
                 f"validation it had {self.found}.{chosen}",
             },
-            {
-                "weights": f"{stem}.npz",
-                "steps": self.steps,
-                "settings": _settings_of(self),
-            },
+            {"weights": f"{stem}.npz", "steps": self.steps, "settings": _settings_of(self)},
             dict(config.env_keywords),
         )
 

@@ -321,12 +321,7 @@ def show_wider_jobs(
 
 @kernel
 def show_trials(
-    jobs: Jobs,
-    sim: Sim,
-    slot: Int,
-    shown_jobs: Single,
-    shown_cluster: Single,
-    shown: int,
+    jobs: Jobs, sim: Sim, slot: Int, shown_jobs: Single, shown_cluster: Single, shown: int
 ) -> None:
     """Write the fields about trials of the cluster, and of the jobs in the first `shown` slots."""
     n_fields = len(shown_jobs) // len(slot)
@@ -344,12 +339,7 @@ def show_trials(
 
 @kernel
 def observe(
-    jobs: Jobs,
-    sim: Sim,
-    slot: Int,
-    shown_jobs: Single,
-    shown_cluster: Single,
-    mask: Single,
+    jobs: Jobs, sim: Sim, slot: Int, shown_jobs: Single, shown_cluster: Single, mask: Single
 ) -> None:
     """Write an observation over the one before, or over zeros.
 

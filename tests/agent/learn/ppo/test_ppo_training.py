@@ -173,10 +173,7 @@ def test_networks_of_torch_and_of_numpy_agree(action: str, start: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_action_trains_from_saf_and_writes_a_card(
-    action: str,
-    training: list[Episodes],
-    validation: list[Episodes],
-    tmp_path: Path,
+    action: str, training: list[Episodes], validation: list[Episodes], tmp_path: Path
 ) -> None:
     config = ppo.preset(action, **SMALL)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
@@ -290,11 +287,7 @@ def test_tensorboard_is_told_of_schedules_and_of_a_rate_that_falls(tmp_path: Pat
     [("steps", "order"), ("minutes", "order"), ("steps", "job"), ("steps", "index")],
 )
 def test_a_training_ended_between_validations_goes_on_to_the_bit(
-    limit: str,
-    action: str,
-    training: list[Episodes],
-    validation: list[Episodes],
-    tmp_path: Path,
+    limit: str, action: str, training: list[Episodes], validation: list[Episodes], tmp_path: Path
 ) -> None:
     config = ppo.preset(action, **SMALL | {"steps": 640, "validate_every": 3})
 
@@ -520,9 +513,7 @@ def test_scenarios_are_dealt_out_to_groups_that_play_the_same_weeks(
     assert len(set(labels)) > 1
 
 
-def test_windows_grow_with_the_training_and_groups_stay_together(
-    training: list[Episodes],
-) -> None:
+def test_windows_grow_with_the_training_and_groups_stay_together(training: list[Episodes]) -> None:
     growing = AugmentedEpisodes(training[0], GROWING)
     config = ppo.preset("order", **SMALL)
     env = build.env_of(config, [growing])

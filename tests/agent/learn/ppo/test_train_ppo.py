@@ -153,11 +153,7 @@ def test_another_training_than_the_one_begun_is_refused(
     ],
 )
 def test_what_cannot_be_asked_for_is_refused_before_any_training_and_leaves_nothing(
-    options: dict[str, Any],
-    message: str,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ppo, "train", None)
     with pytest.raises(HpcgymError, match=message):
@@ -193,10 +189,7 @@ def test_help_says_what_limits_are_lifted(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(("script", "command"), [("train_ppo", "train"), ("tune_weights", "tune")])
 def test_the_script_is_the_command(
-    script: str,
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    script: str, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = Path(__file__).parents[4] / "scripts" / f"{script}.py"
     monkeypatch.setattr("sys.argv", [path.name, "--help"])
@@ -237,8 +230,7 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
     card = load_card(str(tmp_path / "trained.toml"))
     steps, (first, *_, last) = card.parameters["steps"], done.stdout.splitlines()
     told = re.fullmatch(
-        r"starts, of which it began at the first: (((\S+) (\S+), ).* (\S+)) times SAF",
-        first,
+        r"starts, of which it began at the first: (((\S+) (\S+), ).* (\S+)) times SAF", first
     )
     assert told is not None
     assert float(told[4]) < float(told[5])
