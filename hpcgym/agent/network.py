@@ -4,9 +4,8 @@ A network treats the visible jobs alike in every slot. A job's fields x and the
 cluster's fields c become h = relu(x A + c B + b), and after further layers a number f.
 
 - `order`, `job`: each job scores ln(1 / start) + bound tanh(f), where start is the job's area (SAF)
-  or its index of SMITH-HISTORY, SMITH-REG or SMITH-URGENT. An untrained network has f = 0
-  and orders as its start does. Training never moves a job by more than a factor exp(bound) of area
-  or index.
+  or its index of SMITH-HISTORY, SMITH-REG or SMITH-URGENT. An untrained network is its start.
+  Training never moves a job by more than a factor exp(bound) of area or index.
 - `index`, `weights`, `policy`, `controls`, `trials`, `price`: f is computed from the mean of h over
   the jobs, and the action is the start's plus bound tanh(f). An index starts at 0, so as SAF, and
   controls, trials and price do, so as the mode or the event they change and SMITH-URGENT. Of a

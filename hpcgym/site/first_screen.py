@@ -92,7 +92,7 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
     if is_known(trust.get("held_share")):
         facts.append(("Waiting of jobs held as recorded", share(trust["held_share"])))
     if n := trust.get("overfull_jobs"):
-        facts.append(("Start on a full machine, whole log", f"{number(n)} jobs"))
+        facts.append(("Start on a full machine, whole log", f"{number(n)} job{'s' * (n != 1)}"))
     listed = [
         tag("span", tag("span", name), tag("b", value), class_="fact") for name, value in facts
     ]

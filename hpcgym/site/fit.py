@@ -193,14 +193,15 @@ def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[C
     stated = told.on_clock(log.begin, jobs.time_offset)
     basis = replace(basis, events=stated)
     said = list(allowed(basis, *_told(told, jobs)))
-    for settings in dict.fromkeys([*said, *allowed(basis, *_plain(jobs))]):
+    every = [*said, *allowed(basis, *_plain(jobs))]
+    kept = {(setting_text(each), each.events): each for each in reversed(every)}
+    for settings in sorted(kept.values(), key=every.index):
         yield Candidate(settings, is_told=settings in said)
     orders = ["FCFS", "WFP3", "SAF", *(["fair-share"] if _has_users(jobs) else [])]
     for what, events in _as_recorded(log):
         together = [*stated, *as_events(events)]
-        for settings in allowed(
-            basis, *({"policy": order, "events": together} for order in orders)
-        ):
+        changes = ({"policy": order, "events": together} for order in orders)
+        for settings in allowed(basis, *changes):
             yield Candidate(settings, what)
 
 

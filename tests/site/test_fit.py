@@ -110,6 +110,12 @@ def test_what_is_told_is_tried_on_all_jobs_however_far_it_is(
     assert others.count(len(log.workload)) == fit.KEPT
 
 
+def test_no_setting_is_tried_twice(fcfs_log: Path) -> None:
+    log, basis = read_site_log(fcfs_log), SchedulerSettings(kill_at_limit=False)
+    every = [str(each) for each in fit.candidates(log, basis, Told("fair-share"))]
+    assert len(set(every)) == len(every) > 20
+
+
 def settings_in_time(log: SiteLog, fit_s: float | None, told: Told) -> fit.Fit:
     return fit.Fit(log, SchedulerSettings(kill_at_limit=False), told, None, fit_s)
 
