@@ -192,14 +192,14 @@ def in_words(forecasts: Forecasts) -> str:
     """Say where ranges come from, and how often they would have held; or why there are none."""
     instant, n_queues = forecasts.instant, len(np.unique(forecasts.instant))
     if n_queues < FEWEST:
-        return (
-            f"no ranges: the accounting shows {n_queues} past waits, and {FEWEST} like ones are "
-            "needed at least; give more of it"
-        )
+        return f"no ranges: the accounting shows {n_queues} past waits; give {FEWEST} or more"
     span = int(instant.max() - instant.min()) + 1
     half = [backtest(forecasts, is_new, span // 2, span // 20 + 1) for is_new in (False, True)]
     holds = np.concatenate([each.holds[each.has_range] for each in half])
     held = f"{holds.mean():.0%} of {len(holds):,} waits" if len(holds) else "none: too few"
+    tell = np.concatenate([each.holds[each.tells] for each in half])
+    if len(tell):
+        held += f"; {len(tell) / len(holds):.0%} tell a start, of which {tell.mean():.0%} held"
     return (
         f"ranges hold {HELD:.0%} of starts if the next are like the last; they are from {n_queues} "
         f"queues of the accounting. Those of its first half held in the second {held}"

@@ -125,5 +125,8 @@ def test_words_say_how_often_ranges_held_or_why_there_are_none():
     known = forecasts(expected, expected // 2)
     said, span = in_words(known), 59 * 100_000 + 1
     assert "from 60 queues of the accounting" in said
-    holds = backtest(known, False, span // 2, span // 20 + 1).holds
-    assert said.endswith(f"held in the second {holds.mean():.0%} of {len(holds)} waits")
+    found = backtest(known, False, span // 2, span // 20 + 1)
+    holds, told = found.holds, found.holds[found.tells]
+    assert f"held in the second {holds.mean():.0%} of {len(holds)} waits" in said
+    share = f"{len(told) / len(holds):.0%} tell a start, of which {told.mean():.0%} held"
+    assert said.endswith(share if len(told) else "waits")
