@@ -50,6 +50,7 @@ def of_readers() -> dict[str, str]:
         "waiting": listed(*waiting),
         "running": listed(*(state for state in slurm.NOT_YET if state not in waiting)),
         "suspended_s": f"{rows.SUSPENDED_S}",
+        "failed": listed(*slurm.FAILED),
         "exclusive": f"{lsf.EXCLUSIVE:#x}",
         "alone": listed(*limits.ALONE),
         "group": listed(*limits.GROUP),

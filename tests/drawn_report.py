@@ -110,7 +110,8 @@ def _trust():
         "correlation": 0.81,
         "same_class": 0.62,
         "fixed_share": 0.12,
-        "limited_share": 0.05,
+        "missed": ["median"],
+        "causes": [{"cause": "limits", "n": 90, "share": 0.05, "missing": 0.02}],
         "overfull_jobs": 12,
         "partitions": [{"name": name, "n": 47_000, **sides} for name in ("batch", "long", "gpu")],
         "classes": {

@@ -50,10 +50,7 @@ def workload_of(jobs: Sequence[Sequence[int]], processors: int) -> Workload:
 def jobs_of(workload: Workload) -> list[Job]:
     """Return a workload as rows of `reference.Job`."""
     columns = (
-        workload.submit_time,
-        workload.run_time,
-        workload.requested_time,
-        workload.processors,
+        *(workload.submit_time, workload.run_time, workload.requested_time, workload.processors),
         workload.user,
     )
     return [Job(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]

@@ -29,43 +29,25 @@ from strategies import (
 )
 
 RESERVING = (
-    "conservative",
-    "conservative:compress=shift",
-    "depth:k=1",
-    "depth:k=2",
-    "depth:k=5",
-    "depth:k=inf",
+    *("conservative", "conservative:compress=shift"),
+    *("depth:k=1", "depth:k=2", "depth:k=5", "depth:k=inf"),
 )
 
 MODES = (
     *RESERVING,
-    "look-ahead",
-    "look-ahead:window=1",
-    "look-ahead:window=3",
-    "look-ahead:window=inf",
-    "relaxed",
-    "relaxed:omega=0",
-    "relaxed:omega=0.3",
-    "relaxed:omega=inf",
-    "slack:c=0",
-    "slack:c=0.5",
-    "slack:c=1",
-    "slack:c=1000",
-    "multi-queue",
-    "multi-queue:bounds=3",
-    "multi-queue:bounds=1/3/5/20",
+    *("look-ahead", "look-ahead:window=1", "look-ahead:window=3", "look-ahead:window=inf"),
+    *("relaxed", "relaxed:omega=0", "relaxed:omega=0.3", "relaxed:omega=inf"),
+    *("slack:c=0", "slack:c=0.5", "slack:c=1", "slack:c=1000"),
+    *("multi-queue", "multi-queue:bounds=3", "multi-queue:bounds=1/3/5/20"),
     "multi-queue:bounds=2/10,delay=7,batch=3",
     "multi-queue:bounds=5,delay=20,batch=2,tolerance=0,delta1=printed",
     "multi-queue:bounds=1/2/3/4/5/10/11,delay=1,batch=1",
-    "easy:cap=0.4,long=10",
-    "cost-benefit:kappa=4,cap=0.6,long=11",
+    *("easy:cap=0.4,long=10", "cost-benefit:kappa=4,cap=0.6,long=11"),
     "cost-benefit:kappa=1,cap=0.4,long=10,overdue=open",
-    "slurm",
-    "slurm:resolution=1,interval=1",
+    *("slurm", "slurm:resolution=1,interval=1"),
     "slurm:max_job_test=2,window=1,resolution=7,interval=5",
     "slurm:max_job_user=1,resolution=3,interval=2",
-    "committed",
-    "committed:fill=before",
+    *("committed", "committed:fill=before"),
 )
 """All modes, with bounds and delays among the times that are drawn."""
 

@@ -35,10 +35,7 @@ class Capped(Simulation):
     day_start = 0
 
     run_time, rate, logs, weight = (
-        CostBenefit.run_time,
-        CostBenefit.rate,
-        CostBenefit.logs,
-        CostBenefit.weight,
+        *(CostBenefit.run_time, CostBenefit.rate, CostBenefit.logs, CostBenefit.weight),
     )
     user, look, urgent_score = Reader.user, Reader.look, UrgentReader.urgent_score
 

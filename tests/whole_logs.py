@@ -80,13 +80,8 @@ def check(log: str, settings: dict[str, Any]) -> tuple[int, str]:
 def digest() -> str:
     """Name the sources that results depend on."""
     references = (
-        "reference",
-        "reference_index",
-        "reference_capped",
-        "reference_nodes",
-        "reference_nodes_capped",
-        "reference_nodes_log",
-        "nodes_of_kernels",
+        *("reference", "reference_index", "reference_capped", "reference_nodes"),
+        *("reference_nodes_capped", "reference_nodes_log", "nodes_of_kernels"),
     )
     sources = [TESTS / f"{name}.py" for name in references]
     sources += sorted((TESTS.parent / "hpcgym" / "core").rglob("*.py"))

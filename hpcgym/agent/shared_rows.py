@@ -160,11 +160,7 @@ class SharedRowsPolicy(ActorCriticPolicy):
 
 
 def _read(shown: Any, chosen: Any) -> tuple[int, dict[str, slice]]:
-    """Return the slots, and where jobs, cluster and mask are in one array of all numbers.
-
-    Raises:
-        ScenarioError: The actions choose no job of the observation.
-    """
+    """Return the slots, and where jobs, cluster and mask are in one array of all numbers."""
     n_slots = int(chosen.n) if isinstance(chosen, spaces.Discrete) else 0
     parts = dict(shown.spaces) if isinstance(shown, spaces.Dict) else {}
     if n_slots and {"jobs", "cluster", "action_mask"} <= parts.keys():

@@ -160,11 +160,7 @@ def _show_all(advices: Sequence[Advice], name: str, top: int, how: Format) -> No
 
 
 def _order_of(policy: str) -> tuple[str, SchedulerSettings]:
-    """Return the name and the settings of an order, by a policy or by an agent that is one.
-
-    Raises:
-        HpcgymError: There is no such policy or agent, or it is more than an order.
-    """
+    """Return the name and the settings of an order, by a policy or by an agent that is one."""
     from hpcgym.agent import RuleAgent
     from hpcgym.agent.shelf import load_agent
     from hpcgym.core.setting_list import settings_of_rules
@@ -184,11 +180,7 @@ def _order_of(policy: str) -> tuple[str, SchedulerSettings]:
 
 
 def _read(files: dict[str, Path | None]) -> Reading:
-    """Read a queue by commands, or of files.
-
-    Raises:
-        HpcgymError: A file is missing beside others, or a reading is no answer.
-    """
+    """Read a queue by commands, or of files."""
     from hpcgym.site.live.readings import asked, read_queue, shell_line, text_of
 
     missing = [name for name, path in files.items() if path is None]

@@ -121,11 +121,7 @@ def _modules_of(command: str, parameters: Mapping[str, object]) -> Iterator[str]
 
 
 def _refuse_missing(parameters: Mapping[str, object]) -> None:
-    """Refuse files and logs that are not there, before any output is looked at.
-
-    Raises:
-        HpcgymError: One is not there.
-    """
+    """Refuse files and logs that are not there, before any output is looked at."""
     for name, given in _given(parameters):
         if name in OUTPUTS or str(given) == STDIN:
             continue

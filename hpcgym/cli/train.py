@@ -209,12 +209,7 @@ def train_one(given: TrainOptions, command: str) -> str:
 
 
 def _clear_results(weights: Path, asked: TrainingSettings) -> None:
-    """Remove the weights that a training wrote when it was killed before it wrote the card.
-
-    Raises:
-        HpcgymError: The card is there, too; or the training is another than `asked`.
-        OutputError: They cannot be removed.
-    """
+    """Remove the weights that a training wrote when it was killed before it wrote the card."""
     from hpcgym.agent.learn.ppo.checkpoint import CHECKPOINT, read_checkpoint
 
     folder = weights.parent

@@ -25,12 +25,7 @@ if TYPE_CHECKING:
     from hpcgym.trace.swf import SwfLog
 
 CSV_COLUMNS = (
-    "job_id",
-    "submit_time",
-    "start_time",
-    "run_time",
-    "requested_time",
-    "processors",
+    *("job_id", "submit_time", "start_time", "run_time", "requested_time", "processors"),
     "backfilled",
 )
 """Columns of the CSV file and of the Parquet file, unless all are asked for."""

@@ -18,6 +18,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store
 from hpcgym.schedule.recorded import overfull
 from hpcgym.schedule.simulate import simulate
+from hpcgym.site.causes import ineligible_share, missed, waiting_by_cause
 from hpcgym.site.fit import Fit, Trial
 from hpcgym.site.live.ranges import in_words
 from hpcgym.site.live.replay import Jobs, replay
@@ -128,20 +129,23 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
     recorded, simulated = fidelity.recorded.wait_h[judged], fidelity.simulated.wait_h[judged]
     misfit, mean = fidelity.misfit_h(judged), float(recorded.mean())
     classes = [np.searchsorted(CLASSES_H, waits, side="right") for waits in (recorded, simulated)]
+    both, plain = _both(recorded, simulated), _without_holds(log, fidelity)
+    is_held = fidelity.fit.without_holds is not fidelity.fit.nearest
     return {
         "verdict": verdict(misfit, mean),
         "told": [*log.told, *fidelity.fit.cut],
         "setting": str(fidelity.fit.nearest.candidate),
         "chosen_among": len(fidelity.fit.tried),
-        **_both(recorded, simulated),
+        **both,
         "misfit_h": misfit,
         "noise_h": float(np.abs(fidelity.noise_h[:, judged].mean(axis=1)).max()),
         "correlation": _correlation(log, fidelity.recorded, fidelity.simulated),
-        "without_holds": _without_holds(log, fidelity),
+        "without_holds": plain if is_held else None,
         "forecasts": _forecasts(log.workload),
         "same_class": float((classes[0] == classes[1]).mean()),
-        "fixed_share": log.ineligible_share,
-        "limited_share": log.limited_share,
+        "fixed_share": ineligible_share(log),
+        "missed": missed(both["recorded"], plain["simulated"], plain["correlation"]),
+        "causes": waiting_by_cause(log, fidelity.simulations[1].wait_h),
         "held_share": _held_share(log, fidelity),
         "overfull_jobs": overfull(simulate(log.workload, "recorded", kill_at_limit=False)).n_jobs,
         "partitions": [
@@ -193,11 +197,9 @@ def _held_share(log: SiteLog, fidelity: Fidelity) -> float | None:
     return float(held[judged].sum() / waited)
 
 
-def _without_holds(log: SiteLog, fidelity: Fidelity) -> dict[str, Any] | None:
-    """Return the nearest setting whose jobs are not held, where those of the nearest are."""
+def _without_holds(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
+    """Return the nearest setting whose jobs are not held."""
     plain = fidelity.fit.without_holds
-    if plain is fidelity.fit.nearest:
-        return None
     return {
         "setting": str(plain.candidate),
         "simulated": wait_summary(plain.outcome.wait_h[log.is_judged]),

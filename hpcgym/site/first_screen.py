@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hpcgym.site.causes import in_words
 from hpcgym.site.groups import group_text
 from hpcgym.site.markup import (
     Cell,
@@ -85,10 +86,8 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
         ("Same class of waits", share(trust.get("same_class"))),
         ("Noise of simulation", hours(trust.get("noise_h"))),
     ]
-    of_whole = {"fixed_share": "Waiting no order changes", "limited_share": "Waiting at limits"}
-    for key, title in of_whole.items():
-        value = share(trust[key]) if is_known(trust.get(key)) else "not known"
-        facts.append((f"{title}, whole log", value))
+    fixed = trust.get("fixed_share")
+    facts.append(("Waiting no order changes", share(fixed) if is_known(fixed) else "not known"))
     if is_known(trust.get("held_share")):
         facts.append(("Waiting of jobs held as recorded", share(trust["held_share"])))
     if n := trust.get("overfull_jobs"):
@@ -99,7 +98,7 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
     cells.append(_cell("Agreement", tag("span", *listed, class_="stack-facts")))
     foot = (
         f"Simulated with {trust.get('setting')}, the nearest of {trust.get('chosen_among')} "
-        f"settings on the first half of the log. {_plain(trust)}{_judged(log)} "
+        f"settings on the first half of the log. {_plain(trust)}{in_words(trust)}{_judged(log)} "
         + " ".join(f"{text[:1].upper()}{text[1:]}." for text in trust.get("told") or ())
     )
     return tag(

@@ -15,10 +15,10 @@ from hpcgym.base.errors import TraceError
 from hpcgym.core.columns import NODE_COLUMNS
 from hpcgym.core.workload import Workload
 from hpcgym.machine import Machine
-from hpcgym.trace.accounting import anonymise, read_accounting
+from hpcgym.trace.accounting import Accounting, anonymise, read_accounting
 from hpcgym.trace.accounting.as_log import as_log
 from hpcgym.trace.accounting.formats import SWF, TABLE, format_of, is_log
-from hpcgym.trace.accounting.rows import Source
+from hpcgym.trace.accounting.rows import UNKNOWN, Source
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import MissingRequest, clean
 from hpcgym.trace.swf import GUESSED_SIZE, SwfLog, read_swf
@@ -43,13 +43,13 @@ class SiteLog:
     told: tuple[str, ...]  # what of it bears on how far a simulation is to be trusted
     # Whether the machine's size is the fewest processors on which the log fits.
     machine_is_guess: bool
-    # Share of all waiting in which jobs were not eligible, None = not stated.
-    ineligible_share: float | None
-    # Share of all waiting that is of jobs which a limit held back, likewise.
-    limited_share: float | None
+    cause: IntArray  # what held each back, a number of `CAUSES`, below 1 = none of these
+    ineligible: IntArray  # seconds before each was eligible, below 0 = not stated
     # Share that each used of the memory it asked for, at most 1; NaN = not stated.
     memory_use: NDArray[np.float64]
     elsewhere: Workload | None = None  # the jobs on the machine of `Reading.machine2`
+    causes: tuple[str, ...] = ()  # as of `Accounting`
+    is_from_submit: bool = False  # whether recorded waits count the time of `ineligible`, too
 
     @property
     def split(self) -> int:
@@ -103,7 +103,7 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
     how = how or Reading()
     named = [files] if isinstance(files, str | Path) else files
     paths = [find_log(file) for file in named]
-    log, lines, told, shares = _read(paths, how)
+    log, lines, told, accounting = _read(paths, how)
     workload, report = clean(
         log,
         missing_request=cast(MissingRequest, how.missing_request),
@@ -124,6 +124,9 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
             f"instant; a report needs {FEWEST_JOBS} before those that it judges"
         )
     memory_use, why_none = _memory_use(log)
+    causes = np.full((2, len(jobs)), UNKNOWN, dtype=np.int64)
+    if accounting is not None:
+        causes = accounting.runs[["cause", "ineligible"]].to_numpy()[jobs.source_row].T
     read = [*lines, *(line.strip() for line in str(report).splitlines()[1:]), *why_none]
     if not known.all():
         read.append(f"without a recorded start, left out: {np.count_nonzero(~known)}")
@@ -135,9 +138,12 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
         tuple(read),
         told,
         GUESSED_SIZE in report.machine_source,
-        *shares,
+        causes[0],
+        causes[1],
         memory_use[jobs.source_row],
         None if how.machine2 is None else _elsewhere(paths, how, jobs),
+        () if accounting is None else accounting.causes,
+        how.counted_from == "submit",
     )
 
 
@@ -145,11 +151,7 @@ _OF_MACHINES = ("processors", "machine", "machine_processors", *NODE_COLUMNS)
 
 
 def _elsewhere(paths: Sequence[Path], how: Reading, jobs: Workload) -> Workload:
-    """Return jobs on the other machine, which must have room for all of them.
-
-    Raises:
-        TraceError: A job cannot run there.
-    """
+    """Return jobs on the other machine, which must have room for all of them."""
     log, lines, *_ = _read(paths, replace(how, machine=how.machine2))
     kind = cast(MissingRequest, how.missing_request)
     there, report = clean(log, missing_request=kind, machine=how.machine2)
@@ -210,10 +212,10 @@ _GROUPS = {"user": "user", "group": "account", "partition": "partition"}
 
 def _read(
     paths: Sequence[Path], how: Reading
-) -> tuple[SwfLog, list[str], tuple[str, ...], tuple[float | None, float | None]]:
-    """Return a log, what was read, what of it is told, and the shares that no order can change."""
+) -> tuple[SwfLog, list[str], tuple[str, ...], Accounting | None]:
+    """Return a log, what was read, what of it is told, and the accounting that it was made of."""
     if len(paths) == 1 and format_of(Source(paths[0])) is TABLE:
-        return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], (), (None, None)
+        return read_table(paths[0]), [f"{paths[0].name}: a table of jobs"], (), None
     for path in paths:
         source = Source(path)
         if format_of(source) is SWF and is_log(source):
@@ -225,8 +227,7 @@ def _read(
     text = str(accounting)
     for path in paths:  # folders may tell who somebody is
         text = text.replace(str(path), path.name)
-    shares = (accounting.ineligible_share, accounting.limited_share)
-    return log, text.splitlines(), tuple(accounting.ledger.important), shares
+    return log, text.splitlines(), tuple(accounting.ledger.important), accounting
 
 
 def _names(log: SwfLog, jobs: Workload, how: Reading) -> dict[str, NameArray]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hpcgym.site.causes import HEADS, beyond, cells
 from hpcgym.site.markup import hours
 
 
@@ -28,6 +29,7 @@ def markdown_of(report: Mapping[str, Any]) -> str:
         f"{hours(trusted['noise_h'])}.",
         *(f"{text[:1].upper()}{text[1:]}." for text in trusted["told"]),
         "",
+        *_causes(trusted),
         "| option | kind | mean wait | median | p90 | less wait | told |",
         "|---|---|---:|---:|---:|---:|---|",
     ]
@@ -39,6 +41,14 @@ def markdown_of(report: Mapping[str, Any]) -> str:
     lines += ["", f"Machine: {log['machine']}{guess}.", "", "```text"]
     lines += [*log["read"], *log["notes"], "```", "", "```bash", report["command"], "```", ""]
     return "\n".join(lines)
+
+
+def _causes(trusted: Mapping[str, Any]) -> list[str]:
+    """Return what is beyond the aim, and the waiting by cause; nothing where all is within it."""
+    if not trusted["missed"]:
+        return []
+    rows = [HEADS, ["---", "---:", "---:", "---:"], *cells(trusted["causes"])]
+    return [beyond(trusted).strip(), "", *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 
 def _signed(gain_h: float) -> str:

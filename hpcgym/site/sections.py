@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from hpcgym.site.causes import HEADS, cells
 from hpcgym.site.group_table import groups, heat_maps
 from hpcgym.site.markup import (
     Cell,
@@ -260,6 +261,12 @@ def _trust(report: Report) -> Markup | None:
         ]
     if trust.get("partitions"):
         parts += [tag("h3", "By partition"), _partitions(trust["partitions"])]
+    if trust.get("missed") and trust.get("causes"):
+        lines = [
+            [Cell(text, text, "n" if i else "name") for i, text in enumerate(row)]
+            for row in cells(trust["causes"])
+        ]
+        parts += [tag("h3", "Waiting by cause"), table("Waiting by cause", HEADS, [Rows(lines)])]
     if trust.get("candidates"):
         tried = _candidates(trust["candidates"])
         parts += [tag("h3", "The nearest settings that were tried"), tried]

@@ -30,24 +30,9 @@ if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
 
 FIELDS = (
-    "job_id",
-    "submit_time",
-    "wait_time",
-    "run_time",
-    "allocated_processors",
-    "average_cpu_time",
-    "used_memory",
-    "requested_processors",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
-    "think_time",
+    *("job_id", "submit_time", "wait_time", "run_time", "allocated_processors", "average_cpu_time"),
+    *("used_memory", "requested_processors", "requested_time", "requested_memory", "status"),
+    *("user", "group", "executable", "queue", "partition", "preceding_job", "think_time"),
 )
 """The 18 fields of the format, in order; -1 means unknown in each."""
 

@@ -79,11 +79,7 @@ def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
     others += ("SMITH-CAP", "SMITH-BENEFIT", "URGENT-CAP", "URGENT-BENEFIT")
     others += ("URGENT-OPEN",)
     others += (
-        "URGENT-TRIAL",
-        "URGENT-YOUNG",
-        "SMITH-TRIAL",
-        "SAF-CAP-TRIAL",
-        "SAF-CAP-YOUNG",
+        *("URGENT-TRIAL", "URGENT-YOUNG", "SMITH-TRIAL", "SAF-CAP-TRIAL", "SAF-CAP-YOUNG"),
         "SAF-TRIAL",
     )
     rules = [name for name, card in load_cards().items() if card.kind == "rule"]

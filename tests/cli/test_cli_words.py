@@ -352,14 +352,9 @@ ODD = (
 @pytest.mark.parametrize(
     "words",
     [
-        "simulate FILE",
-        "simulate FILE --dependencies start",
-        "plot FILE -o OUT.png",
-        "report FILE -o OUT.html",
-        "evaluate --log FILE -a FCFS",
-        "traces check FILE",
-        "traces statistics FILE",
-        "traces import FILE -o OUT.csv",
+        *("simulate FILE", "simulate FILE --dependencies start", "plot FILE -o OUT.png"),
+        *("report FILE -o OUT.html", "evaluate --log FILE -a FCFS", "traces check FILE"),
+        *("traces statistics FILE", "traces import FILE -o OUT.csv"),
     ],
 )
 def test_options_that_a_command_prints_are_its_own_or_named_with_theirs(

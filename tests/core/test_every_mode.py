@@ -22,17 +22,10 @@ from hpcgym.core.backfill import as_backfill
 from strategies import busy_workloads, indexes, policies, predicted, settings_for, workloads
 
 KINDS = (
-    "conservative",
-    "conservative:compress=shift",
-    "depth:k=2",
-    "look-ahead:window=3",
-    "relaxed:omega=0.3",
-    "slack:c=0.5",
-    "multi-queue:bounds=2/10,delay=7,batch=3",
-    "easy:cap=0.4,long=10",
-    "cost-benefit:kappa=1,cap=0.4,long=10,overdue=open",
-    "slurm:max_job_test=2,window=1,resolution=7,interval=5",
-    "committed:fill=before",
+    *("conservative", "conservative:compress=shift", "depth:k=2", "look-ahead:window=3"),
+    *("relaxed:omega=0.3", "slack:c=0.5", "multi-queue:bounds=2/10,delay=7,batch=3"),
+    *("easy:cap=0.4,long=10", "cost-benefit:kappa=1,cap=0.4,long=10,overdue=open"),
+    *("slurm:max_job_test=2,window=1,resolution=7,interval=5", "committed:fill=before"),
 )
 """A mode of each kind, with bounds and delays among the times that are drawn."""
 
@@ -56,12 +49,8 @@ def test_every_drawn_job_starts_as_the_reference_says(mode, data):
 @pytest.mark.parametrize(
     "mode",
     [
-        "depth:k=1",
-        "relaxed:omega=0",
-        "multi-queue:bounds=1000000",
-        "easy:cap=3,long=0",
-        "cost-benefit:kappa=0",
-        "cost-benefit:kappa=0,overdue=open",
+        *("depth:k=1", "relaxed:omega=0", "multi-queue:bounds=1000000", "easy:cap=3,long=0"),
+        *("cost-benefit:kappa=0", "cost-benefit:kappa=0,overdue=open"),
     ],
 )
 @given(data=st.data())

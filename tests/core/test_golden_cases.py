@@ -492,30 +492,13 @@ def test_one_by_one_a_job_holds_its_processors_until_it_ends(engine):
     assert starts(engine, 2, *jobs, **settings) == [0, 10]
 
 
-ORDERS = {
-    "FCFS": "ABCD",
-    "LCFS": "DCBA",
-    "SPF": "BDAC",
-    "LPF": "CADB",
-    "SQF": "CABD",
-    "LQF": "DBAC",
-    "SAF": "BCAD",
-    "LAF": "DACB",
-    "SRF": "BDAC",
-    "LRF": "CADB",
-    "SEXP": "CADB",
-    "LEXP": "BDAC",
-    "WFP3": "BDAC",
-    "UNICEF": "BCAD",
-    "F1": "CBAD",
-    "F2": "BCAD",
-    "F3": "BACD",
-    "F4": "BACD",
-    "MULTIFACTOR": "CABD",
-    "SMITH": "BACD",
-    "submit-as-wait:rule=WFP3": "CADB",
-    "submit-as-wait:rule=UNICEF": "DACB",
-}
+_ORDERS = """
+FCFS ABCD, LCFS DCBA, SPF BDAC, LPF CADB, SQF CABD, LQF DBAC, SAF BCAD, LAF DACB, SRF BDAC,
+LRF CADB, SEXP CADB, LEXP BDAC, WFP3 BDAC, UNICEF BCAD, F1 CBAD, F2 BCAD, F3 BACD, F4 BACD,
+MULTIFACTOR CABD, SMITH BACD, submit-as-wait:rule=WFP3 CADB,
+submit-as-wait:rule=UNICEF DACB
+"""
+ORDERS = dict(pair.split() for pair in _ORDERS.split(","))
 
 
 @pytest.mark.parametrize(("policy", "expected"), ORDERS.items(), ids=list(ORDERS))

@@ -231,14 +231,8 @@ def processors_as_one_node(case, schedule, simulate, random):
 RELATIONS = {
     each.__name__: each
     for each in (
-        jobs_long_after,
-        all_weeks_later,
-        the_clock_weeks_later,
-        other_numbers_of_users,
-        another_order_in_the_file,
-        an_outage_far_away,
-        limits_that_never_bind,
-        nobody_is_killed,
+        *(jobs_long_after, all_weeks_later, the_clock_weeks_later, other_numbers_of_users),
+        *(another_order_in_the_file, an_outage_far_away, limits_that_never_bind, nobody_is_killed),
         processors_as_one_node,
     )
 }

@@ -336,9 +336,5 @@ def test_machine_and_mode_come_from_the_files_of_a_slurm(tmp_path):
     rows = [(0, 100, 3, 0), (0, 100, 4, 0), (0, 10, 4, 1), (1, 20, 1, 0), (2, 10, 4, 1)]
     jobs = jobs_on(read_machine(shown).machine, *rows)
     assert hpcgym.simulate(jobs, backfill=f"slurm:{conf}").start_time.tolist() == [
-        0,
-        100,
-        0,
-        30,
-        10,
+        *(0, 100, 0, 30, 10)
     ]

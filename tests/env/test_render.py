@@ -67,10 +67,7 @@ def test_text_shows_past_future_reservation_and_queue():
     lines = ansi(small_frame()).splitlines()
     assert lines[0] == "made by hand, whole"
     assert lines[1].split("   ") == [
-        "day 0 00:00:50",
-        "busy 2 of 4 processors (50%)",
-        "running 1",
-        "waiting 2",
+        *("day 0 00:00:50", "busy 2 of 4 processors (50%)", "running 1", "waiting 2")
     ]
     rows = [line[7:] for line in lines[3:7]]
     assert all(row[46] == "|" for row in rows)

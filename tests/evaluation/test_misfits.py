@@ -13,14 +13,7 @@ from hpcgym.evaluation.runner import misfits
 
 SCENARIO = "hetero-64-weeks"
 COUNT_PROCESSORS = {
-    "DYNP",
-    "PLANNER",
-    "GANG",
-    "LOOK-AHEAD",
-    "RELAXED",
-    "SLACK",
-    "MULTI-QUEUE",
-    "MULTI-DELAY",
+    *("DYNP", "PLANNER", "GANG", "LOOK-AHEAD", "RELAXED", "SLACK", "MULTI-QUEUE", "MULTI-DELAY"),
     "PPO-TRIALS",
 }
 OF_THE_PRICE = {"PRICE-KAPPA", "PRICE-CAP", "PRICE-RANK", "PRICE-NET"}

@@ -185,12 +185,7 @@ def test_page_of_almost_nothing_says_what_is_not_known():
 
 NULLABLE = {
     "trust": (
-        "correlation",
-        "fixed_share",
-        "limited_share",
-        "same_class",
-        "noise_h",
-        "misfit_h",
+        *("correlation", "fixed_share", "missed", "causes", "same_class", "noise_h", "misfit_h"),
         "classes",
     ),
     "log": ("split", "n_judged", "users", "utilisation", "begin", "end"),

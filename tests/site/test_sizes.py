@@ -100,10 +100,7 @@ def test_a_size_on_which_a_job_of_a_partition_no_longer_fits_is_not_tried() -> N
     small = {"chunks": [1], "partition": [1]}
     jobs = Workload.from_arrays([0], [1], [1], [8], machine=machine, **small)
     assert sizes_of(jobs) == [
-        "288 processors",
-        "304 processors",
-        "336 processors",
-        "352 processors",
+        *("288 processors", "304 processors", "336 processors", "352 processors")
     ]
     wide = replace(jobs, processors=jobs.processors * 19, chunks=jobs.chunks * 19)
     assert sizes_of(wide) == ["304 processors", "336 processors", "352 processors"]

@@ -16,11 +16,7 @@ def test_what_a_log_has_lacks_and_would_lose_is_found(tmp_path):
     assert (found.header["MaxNodes"], found.header["MaxProcs"]) == ("8", None)
     starts = [text.split(":")[0] for text in found.lacks]
     assert starts == [
-        "wait times",
-        "requested times",
-        "requested processors",
-        "users",
-        "UnixStartTime",
+        *("wait times", "requested times", "requested processors", "users", "UnixStartTime"),
         "MaxRuntime",
     ]
     assert found.cleaning.count("no run time") == 1

@@ -168,24 +168,14 @@ def _write_cells(axes: Axes, means: style.FloatArray, counts: style.FloatArray) 
 
 
 def _short(value: float) -> str:
-    """Write a number in few letters.
-
-    Example:
-        >>> _short(1.254), _short(950.2), _short(28_476)
-        ('1.25', '950', '28k')
-    """
+    """Write a number in few letters."""
     if value >= 10_000:
         return f"{value / 1000:,.0f}k"
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def _size_names(largest: int) -> list[str]:
-    """Return the names of classes of processors.
-
-    Example:
-        >>> _size_names(1), _size_names(100)[-3:]
-        (['1'], ['17-32', '33-64', '65-100'])
-    """
+    """Return the names of classes of processors."""
     tops = [2**n for n in range((largest - 1).bit_length() + 1)]
     ends = [(top // 2 + 1, min(top, largest)) for top in tops]
     return [str(high) if low == high else f"{low}-{high}" for low, high in ends]

@@ -144,10 +144,5 @@ def _tail(values: style.FloatArray, least: float) -> tuple[style.FloatArray, sty
 
 
 def _share(value: float) -> str:
-    """Write a share in percent.
-
-    Example:
-        >>> _share(0.5), _share(0.0001)
-        ('50 %', '0.01 %')
-    """
+    """Write a share in percent."""
     return f"{100 * value:.3g} %"

@@ -159,12 +159,7 @@ def _mark_dates(axes: Axes, scale: TimeScale, calendar: Calendar) -> None:
 
 
 def _clock_text(seconds: int) -> str:
-    """Write an instant as a day, or as the time of a day.
-
-    Example:
-        >>> _clock_text(21 * 86_400), _clock_text(21 * 86_400 + 9_000)
-        ('day 21', '2:30')
-    """
+    """Write an instant as a day, or as the time of a day."""
     day, time = divmod(seconds, _DAY)
     hour, rest = divmod(time, _HOUR)
     minute, second = divmod(rest, _MINUTE)

@@ -165,11 +165,7 @@ def _refuse_twice(rows: Iterable[_Row]) -> None:
 
 
 def _spared(qualities: Sequence[_Row], associations: Sequence[_Row]) -> dict[str, dict[str, Any]]:
-    """Return which qualities of service take the place of limits of associations, by kind.
-
-    Raises:
-        MachineError: Both limit submitted jobs in the same way.
-    """
+    """Return which qualities of service take the place of limits of associations, by kind."""
     spared: dict[str, dict[str, Any]] = {}
     for kind, theirs in (("group", "group"), ("user", "alone")):
         names: dict[str, Any] = defaultdict(tuple)

@@ -28,28 +28,15 @@ READ = {
 """Parameters that are keys of the mode `slurm`."""
 
 WITHOUT_EFFECT = (
-    "batch_sched_delay",
-    "bf_continue",
-    "bf_max_time",
-    "bf_yield_interval",
-    "bf_yield_sleep",
-    "default_queue_depth",
-    "max_rpc_cnt",
-    "max_sched_time",
-    "sched_interval",
-    "sched_max_job_start",
-    "sched_min_interval",
+    *("batch_sched_delay", "bf_continue", "bf_max_time", "bf_yield_interval", "bf_yield_sleep"),
+    *("default_queue_depth", "max_rpc_cnt", "max_sched_time", "sched_interval"),
+    *("sched_max_job_start", "sched_min_interval"),
 )
 """Parameters of how long scheduling takes, and how much of it is done at once."""
 
 NO_LIMIT_AT_0 = (
-    "bf_job_part_count_reserve",
-    "bf_max_job_assoc",
-    "bf_max_job_start",
-    "bf_max_job_user_part",
-    "bf_min_age_reserve",
-    "bf_min_prio_reserve",
-    "partition_job_depth",
+    *("bf_job_part_count_reserve", "bf_max_job_assoc", "bf_max_job_start", "bf_max_job_user_part"),
+    *("bf_min_age_reserve", "bf_min_prio_reserve", "partition_job_depth"),
 )
 """Parameters that limit nothing where they are 0; other values are refused."""
 

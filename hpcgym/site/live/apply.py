@@ -330,9 +330,6 @@ def _tell(told: Mapping[int, int], gone: Iterable[int], journal: Journal, outcom
     """Tell one `scontrol` all site factors, and note in the journal what is 0 or has ended.
 
     Arrays come before their tasks, as their ids are lower.
-
-    Raises:
-        LiveError: It takes too long, or complains of more than jobs that have ended.
     """
     text = "".join(f"update JobId={job} SiteFactor={told[job]}\n" for job in sorted(told))
     ended, refused, complaints = _fed_to_scontrol(text, journal) if text else (set(), [], [])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.trace.accounting.rows import TIMES, UNKNOWN, Block, Ledger
+from hpcgym.trace.accounting.rows import CAUSES, TIMES, UNKNOWN, Block, Ledger
 
 LONG_AFTER_S = 86_400
 """A row that is submitted later than this after the end of the one before it is another job's."""
@@ -47,6 +47,8 @@ def find_attempts(table: Block, ledger: Ledger) -> None:
         table["first_row"][row] = table["first_row"][before]
         table["goes_on"][row] = table["resized"][before]
         table["attempt"][row] = table["attempt"][before] + (not table["resized"][before])
+        if table["failed"][before]:  # Slurm then states a begin time, which is its own delay
+            table["cause"][row] = CAUSES.index("failures")
         put_back = max(_end(table, before), table["submit"][row])
         if table["start"][row] == UNKNOWN or put_back <= table["start"][row]:
             table["submit"][row] = put_back
@@ -65,11 +67,7 @@ def find_attempts(table: Block, ledger: Ledger) -> None:
 
 
 def _is_of_one_job(table: Block, before: int, row: int) -> bool:
-    """Tell whether a row is of the job that an earlier row of this id is of.
-
-    That one was put back, was of the same user and account as far as both are stated, and ended no
-    long time before this one was submitted.
-    """
+    """Tell whether a row is of the job that an earlier row of this id is of: soon after it."""
     return bool(
         table["retried"][before]
         and all(
@@ -107,17 +105,3 @@ def _last_rows(table: Block) -> NDArray[np.int64]:
     first = table["first_row"][rows]
     last = np.sort(rows[np.append(first[1:] != first[:-1], True)[: len(rows)]])
     return np.asarray(last[table["start"][last] != UNKNOWN], dtype=np.int64)
-
-
-def limited_share(table: Block, counted_from: str) -> float | None:
-    """Return the share of all waiting of jobs that a limit held back; None without reasons."""
-    limited, waits = table["limited"][_last_rows(table)], job_waits(table, counted_from)
-    if not (limited != UNKNOWN).any():
-        return None
-    return float(waits[limited == 1].sum() / waits.sum()) if waits.sum() else 0.0
-
-
-def ineligible_share(table: Block) -> float:
-    """Return the share of all waiting since submission before jobs were eligible."""
-    waited, eligible = (job_waits(table, since).sum() for since in ("submit", "eligible"))
-    return float(1 - eligible / waited) if waited else 0.0

@@ -161,12 +161,7 @@ def _limit(text: str) -> int:
 
 
 def _span(text: str) -> int:
-    """Read seconds, MM:SS, HH:MM:SS, or D:HH:MM:SS as Torque has it.
-
-    Example:
-        >>> _span("90"), _span("1:30"), _span("1:00:00:30")
-        (90, 90, 86430)
-    """
+    """Read seconds, MM:SS, HH:MM:SS, or D:HH:MM:SS as Torque has it."""
     if text.isdecimal():
         return whole(text)
     has_days = text.count(":") > 2
@@ -232,12 +227,7 @@ def _asked(asked: dict[str, str]) -> dict[str, Any]:
 
 
 def _of_exec_host(keys: dict[str, str]) -> dict[str, Any] | None:
-    """Return the cpus on which a job ran, in a chunk for each node; None where nothing says it.
-
-    Example:
-        >>> _of_exec_host({"exec_host": "n1/0-3+n2/0*4"})["chunks"]
-        2
-    """
+    """Return the cpus on which a job ran, in a chunk for each node; None where nothing says it."""
     cpus: Counter[str] = Counter()
     if _VNODE.search(vnodes := keys.get("exec_vnode", "")):
         for part in vnodes.strip("()").replace(")+(", "+").split("+"):

@@ -32,6 +32,11 @@ PARTITION_LIMIT = -2  # a requested time that is the partition's limit, whatever
 PUT_BACK = "put back before its start"
 """Why a row was left out that still says when its job was first submitted."""
 
+UNTIL_ELIGIBLE = ("dependencies", "holds", "begin times")
+CAUSES = ("", "reservations", "limits", *UNTIL_ELIGIBLE, "nodes reserved or down", "failures")
+"""What may hold a job back beside priority and resources; the first says that none did."""
+UNSAID = "not eligible, for no stated reason"
+
 FIELDS: dict[str, Any] = {
     "line": 0,
     "job": "",  # as the site writes it, such as 92_4: rows of one job are its attempts
@@ -63,7 +68,8 @@ FIELDS: dict[str, Any] = {
     "array_limit": UNKNOWN,  # tasks of it that may run at once, below 1 = any number
     "after": UNKNOWN,  # number of the job before it
     "think_time": 0,  # seconds between the end of that one and it
-    "limited": UNKNOWN,  # 1: a limit of users or accounts held the job back once, 0: none did
+    "cause": UNKNOWN,  # what held the job back, a number of `CAUSES`; 0: none of these
+    "failed": False,  # a node failed while it ran
     "status": UNKNOWN,  # as SWF has it: 1 completed, 0 failed, 5 cancelled
     "retried": False,  # the job was put back, so another row of it may follow
     "resized": False,  # it went on with other processors, so the next row of it is no new attempt

@@ -17,19 +17,12 @@ from hpcgym.base.errors import TraceError
 from hpcgym.base.progress import steps
 from hpcgym.base.text_table import printable
 from hpcgym.machine import Machine
-from hpcgym.trace.accounting.attempts import (
-    OWNERS,
-    codes,
-    find_attempts,
-    ineligible_share,
-    job_waits,
-    limited_share,
-    repeats,
-)
+from hpcgym.trace.accounting.attempts import OWNERS, codes, find_attempts, job_waits, repeats
 from hpcgym.trace.accounting.cells import Clock
 from hpcgym.trace.accounting.charged import fewest_processors, find_exclusive, hold_charges
 from hpcgym.trace.accounting.formats import format_of
 from hpcgym.trace.accounting.rows import (
+    CAUSES,
     FIELDS,
     NAMES,
     PARTITION_LIMIT,
@@ -37,6 +30,8 @@ from hpcgym.trace.accounting.rows import (
     SUSPENDED_S,
     TIMES,
     UNKNOWN,
+    UNSAID,
+    UNTIL_ELIGIBLE,
     Block,
     Ledger,
     Source,
@@ -57,8 +52,9 @@ class Accounting:
 
     # A row for each run, by `submit_time`, with the columns of a table of jobs, `wait_time` among
     # them, `status` as in SWF, `charged`, the processors that were allocated to it,
-    # `asked_memory_kb` of the whole job, where that is no request of nodes, and whether it was
-    # `suspended`. Times are seconds since 1970; names are the site's.
+    # `asked_memory_kb` of the whole job, where that is no request of nodes, whether it was
+    # `suspended`, its `cause`, of `CAUSES`, and how many seconds it was `ineligible`, -1 = not
+    # stated. Times are seconds since 1970; names are the site's.
     runs: pd.DataFrame
     lines: NDArray[np.int64]  # the line of each run in its file, from 1
     formats: tuple[tuple[str, str], ...]  # each file with the name of its format
@@ -72,12 +68,7 @@ class Accounting:
     job_waits: NDArray[np.float64]
     zone: str  # where local times were, or "" if there were none
     counted_from: str  # what waits count from, "eligible" or "submit"
-    # Share of all waiting since submission in which jobs were not eligible; None where nothing says
-    # since when they were.
-    ineligible_share: float | None = None
-    # Share of all waiting that is of jobs which a limit of users or accounts held back at some
-    # time; None where no reasons are stated.
-    limited_share: float | None = None
+    causes: tuple[str, ...] = ()  # those of `CAUSES`, and `UNSAID`, that the rows can show
 
     @property
     def in_short(self) -> str:
@@ -169,12 +160,20 @@ def read_accounting(
     if not len(table["line"]):
         raise TraceError(f"{files[0]}: no row is an attempt: {_reasons(ledger)}")
     says_eligible = bool((table["eligible"] != UNKNOWN).any())
+    stated = {*table["cause"].tolist()} - {UNKNOWN}  # alone, the first is of names of reservations
+    causes = CAUSES[1:-1] if stated - {1} else CAUSES[1 : 1 + len(stated)]
     table = _settle(table, files, ledger)
+    causes += CAUSES[-1:] if (table["failed"] | (table["attempt"] > 0)).any() else ()
+    hidden = () if says_eligible else (*UNTIL_ELIGIBLE, UNSAID)
+    causes = tuple(name for name in (*causes, UNSAID) if name not in hidden)
     if machine is not None and machine.has_partitions:
         table = _in_partitions(table, machine, files, ledger)
     if not len(table["line"]):
         raise TraceError(f"{files[0]}: no row is an attempt: {_reasons(ledger)}")
     waits = job_waits(table, counted_from)
+    ineligible = np.minimum(table["eligible"], table["start"]) - table["submit"]
+    known = says_eligible & (table["start"] != UNKNOWN)
+    table["ineligible"] = np.where(known, np.maximum(ineligible, 0), UNKNOWN)
     _find_predecessors(table, ledger)
     _fill_limits(table, machine, ledger)
     find_exclusive(table, machine, ledger)
@@ -188,17 +187,7 @@ def read_accounting(
         size, is_guess = fewest_processors(runs), True
     zone = clock.name if clock.used else ""
     return Accounting(
-        runs,
-        lines,
-        tuple(formats),
-        ledger,
-        size,
-        is_guess,
-        waits,
-        zone,
-        counted_from,
-        ineligible_share(table) if says_eligible else None,
-        limited_share(table, counted_from),
+        runs, lines, tuple(formats), ledger, size, is_guess, waits, zone, counted_from, causes
     )
 
 
@@ -414,7 +403,7 @@ def _runs(table: pd.DataFrame, counted_from: str) -> tuple[pd.DataFrame, NDArray
     table = table.sort_values(["submit_time", "job_id", "file", "line"], ignore_index=True)
     shown = ["job_id", "submit_time", "wait_time", "run_time", "requested_time", "chunks", "cpus"]
     shown += ["gpus", "memory_mb", "spread", "exclusive", *NAMES, "used_memory_kb"]
-    shown += ["status", "charged", "asked_memory_kb", "suspended"]
+    shown += ["status", "charged", "asked_memory_kb", "suspended", "cause", "ineligible"]
     if (table["array"] != UNKNOWN).any():  # Slurm states the limit at one task, and 0 at the others
         arrays = table.groupby(["array", *OWNERS])["array_limit"]
         table["array_limit"] = arrays.transform("max")

@@ -30,6 +30,7 @@ PATHS = {
     "cluster": ("cluster",),
     "state": ("state.current", "job_state", "state"),
     "reason": ("state.reason", "state_reason"),
+    "reservation": ("reservation.name",),
     "submit": ("time.submission", "submit_time"),
     "eligible": ("time.eligible", "eligible_time"),
     "start": ("time.start", "start_time"),

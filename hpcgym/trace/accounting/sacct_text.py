@@ -43,7 +43,7 @@ SHAPES = {
     **dict.fromkeys(("submit", "eligible", "start", "end"), _MOMENT),
     **dict.fromkeys(("elapsed", "timelimit", "elapsedraw", "timelimitraw", "suspended"), _SPAN),
     **dict.fromkeys(("nnodes", "ncpus", "reqnodes", "reqcpus"), _COUNT),
-    **dict.fromkeys(("user", "group", "account", "qos", "cluster"), _NAME),
+    **dict.fromkeys(("user", "group", "account", "qos", "cluster", "reservation"), _NAME),
     "partition": r"[^\s|;]*",  # a job that waits may name several
     **dict.fromkeys(("reqtres", "alloctres"), _LIST),
     "state": _STATE,
@@ -230,11 +230,7 @@ def _one_of(
     source: Source,
     lines: Sequence[int],
 ) -> Sequence[str]:
-    """Return the values of a field, which stands in several columns that must not differ.
-
-    Raises:
-        TraceError: Two of them differ.
-    """
+    """Return the values of a field, which stands in several columns that must not differ."""
     values = texts[places[0]]
     for position in places[1:]:
         if texts[position] == values:
@@ -275,11 +271,7 @@ def _known(name: str, values: Sequence[str]) -> Sequence[str]:
 def _spelling(
     source: Source, split: _Splitter, columns: dict[str, list[int]], n: int
 ) -> Spelling | None:
-    """Return how times are written, as all of them tell where the first are not plain.
-
-    Raises:
-        TraceError: Times tell no date, or can be read in two ways.
-    """
+    """Return how times are written, as all of them tell where the first are not plain."""
     places = [places[0] for name, places in columns.items() if name in TIMES]
 
     def times(lines: Iterator[tuple[int, str]]) -> set[str]:

@@ -31,6 +31,7 @@ from hpcgym.trace.accounting.cells import (
     whole,
 )
 from hpcgym.trace.accounting.rows import (
+    CAUSES,
     PUT_BACK,
     TIMES,
     UNKNOWN,
@@ -43,43 +44,28 @@ from hpcgym.trace.swf import NEVER_HELD
 
 COMMAND = (
     "SLURM_TIME_FORMAT=%s sacct -a -X -P --duplicates -S 2026-01-01 -o JobID,JobIDRaw,User,Account,"
-    "Partition,QOS,State,Reason,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,"
-    "ReqNodes,ReqCPUS,ReqTRES,AllocTRES,JobName"
+    "Partition,QOS,State,Reason,Reservation,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,"
+    "NNodes,NCPUS,ReqNodes,ReqCPUS,ReqTRES,AllocTRES,JobName"
 )
 """Prints all that is used."""
 
 ALIASES = {"alloccpus": "ncpus", "allocnodes": "nnodes"}
 """Other names of fields, in lower case as all names here are."""
 
-NAMED = {
-    "partition": "partition",
-    "user": "user",
-    "group": "account",
-    "executable": "jobname",
-    "queue": "qos",
-}
+NAMED = {"partition": "partition", "user": "user", "group": "account"}
+NAMED |= {"executable": "jobname", "queue": "qos"}
 """Where each name of a job is found."""
 
 USED = {
-    *(
-        "jobid",
-        "jobidraw",
-        "cluster",
-        "state",
-        "submit",
-        "eligible",
-        "start",
-        "end",
-        "elapsed",
-        "elapsedraw",
-    ),
+    *("jobid", "jobidraw", "cluster", "state", "submit", "eligible", "start", "end", "elapsed"),
     *("timelimit", "timelimitraw", "nnodes", "ncpus", "reqnodes", "reqcpus", "reqmem", "reqtres"),
-    *("alloctres", "reason", *NAMED.values(), *used_memory.FIELDS, "ntasks"),
+    *("alloctres", "reason", "reservation", *NAMED.values(), *used_memory.FIELDS, "ntasks"),
     *("elapsedraw", "suspended"),
 }
 
 REQUEUED = ("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT")
-BROKEN_OFF = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED")
+FAILED = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED")
+BROKEN_OFF = ("PREEMPTED", *FAILED)
 RESIZING, REVOKED = "RESIZING", "REVOKED"
 RETRIED = {*REQUEUED, *BROKEN_OFF, RESIZING}  # states after which another row of the job may follow
 
@@ -100,8 +86,16 @@ NOT_YET = {
 }
 STATES = {*RAN, *NOT_YET}
 
-LIMITS = re.compile(r"(Assoc|QOS|Max|User)\w*(Limit|Max|Min|Per)|JobArrayTaskLimit", re.ASCII)
-"""Reasons of waiting that are limits of users, accounts and arrays, such as QOSMaxJobsPerUserLimit.
+REASONS = {
+    "reservations": "Reservation",
+    "limits": r"(Assoc|QOS|Max|User)\w*(Limit|Max|Min|Per)|JobArrayTaskLimit",
+    "dependencies": "Dependency",
+    "holds": r"JobH[eo]ld|\w+_requeued_held",
+    "begin times": "BeginTime",
+    "nodes reserved or down": "ReqNodeNotAvail",
+    "failures": "NodeDown|PartitionDown|PartitionInactive|FrontEndDown|DownNodes",
+}
+"""How reasons of waiting begin, by cause; limits are of users, accounts and arrays.
 
 Of a job that has ended, Slurm keeps the last reason that was neither priority nor resources.
 """
@@ -168,8 +162,11 @@ def block_of(cells: Block, path: Path, clock: Clock, ledger: Ledger) -> Block:
     read["by_slurm"] = np.ones(n, dtype=bool)
     if not cells.keys().isdisjoint(stood):
         read["suspended"] = np.maximum(_first_of(cells, stood, fault), 0)
-    if "reason" in cells:
-        read["limited"] = read_distinct(cells["reason"], _is_limit)[0]
+    read["failed"] = [state in FAILED for state in states]
+    read["cause"] = read_distinct(cells.get("reason", [""] * n), _cause)[0]
+    for row, name in enumerate(cells.get("reservation", ())):
+        if read["cause"][row] < 1 and name.strip() not in ("", "0", "None"):
+            read["cause"][row] = CAUSES.index("reservations")
     parts = (text.partition("_") for text in read["job"])
     read["array"] = [int(first) if parted else UNKNOWN for first, parted, _ in parts]
     if "arraylimit" in cells:
@@ -268,8 +265,10 @@ def _state(text: str) -> str:
     return states[0] if len(states) == 1 else begin
 
 
-def _is_limit(reason: str) -> int:
-    return int(LIMITS.match(reason.strip()) is not None)
+def _cause(reason: str) -> int:
+    """Return the number of what a reason says held a job back, of `CAUSES`."""
+    begun = (cause for cause, begin in REASONS.items() if re.match(begin, reason.strip()))
+    return CAUSES.index(next(begun, "")) if reason.strip() else UNKNOWN
 
 
 def _not_finished(state: str) -> str:

@@ -24,6 +24,7 @@ SUFFIXES = (".csv", ".csv.gz", ".swf", ".swf.gz", ".parquet")
 HASHED = ("user", "group", "executable")
 """Names that may tell who somebody is; those of partitions and queues stay."""
 
+NOT_WRITTEN = ("status", "charged", "asked_memory_kb", "suspended", "cause", "ineligible")
 _DIGITS = 12
 
 
@@ -52,7 +53,7 @@ def write_accounting(path: str | Path, accounting: Accounting, *, force: bool = 
     if ".swf" in path.suffixes[-2:]:
         write_swf(path, as_log(accounting, path), force=force)
         return
-    table = accounting.runs.drop(columns=["status", "charged", "asked_memory_kb", "suspended"])
+    table = accounting.runs.drop(columns=[*NOT_WRITTEN])
     if path.suffix == ".parquet":
         with writing(path, force=force) as target:
             table.to_parquet(target, index=False)

@@ -181,13 +181,10 @@ def is_whole(part: Workload) -> bool:
 @pytest.mark.parametrize(
     "episode",
     [
-        'kind = "week"',
-        'kind = "week"\nwarm_history = false',
-        'kind = "window"\nn_jobs = 30',
+        *('kind = "week"', 'kind = "week"\nwarm_history = false', 'kind = "window"\nn_jobs = 30'),
         'kind = "random_window"\nn_jobs = 30\nepisodes = 2\nseed = 1',
         'kind = "resampled"\nepisodes = 2\nseed = 1',
-        'kind = "resampled"\nepisodes = 2\nseed = 1\npart = "week"',
-        'kind = "whole"',
+        *('kind = "resampled"\nepisodes = 2\nseed = 1\npart = "week"', 'kind = "whole"'),
     ],
 )
 def test_every_kind_of_episode_is_on_the_machine(episode: str, folder: Path):

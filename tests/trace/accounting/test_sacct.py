@@ -16,8 +16,9 @@ from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.schedule.simulate import simulate
 from hpcgym.trace import load_workload, read_log
 from hpcgym.trace.accounting import read_accounting, write_accounting
+from hpcgym.trace.accounting.rows import CAUSES, UNSAID
 from hpcgym.trace.accounting.sacct_text import AMBIGUOUS
-from hpcgym.trace.accounting.slurm import COMMAND, LIMITS
+from hpcgym.trace.accounting.slurm import COMMAND, _cause
 from reference_accounting import as_job, as_text, run_of
 
 SLURM = Path(__file__).parents[2] / "data" / "slurm"
@@ -82,7 +83,7 @@ def row_of_sacct(draw: st.DrawFn, job: int, *, steps: bool) -> dict[str, str]:
         "ReqCPUS": str(cpus),
         "ReqTRES": wanted,
         "AllocTRES": f"billing={charged},cpu={charged},node={nodes}{given_mem}" if given else "",
-        "Reason": "None",
+        **dict.fromkeys(("Reason", "Reservation"), ""),
     }
 
 
@@ -382,11 +383,7 @@ ODD = [
         "0001-01-01T00:00:00",
     ),
     *(
-        "9999-12-31T23:59:59",
-        "2026-99-99T11:22:45",
-        "UNLIMITED",
-        "5-",
-        "1-00:00:00",
+        *("9999-12-31T23:59:59", "2026-99-99T11:22:45", "UNLIMITED", "5-", "1-00:00:00"),
         "gres/gpu=1.5",
     ),
     *("cpu=9999999999999999,mem=9E", "16K", "999999999999999M", "1_2", "1+0", "1_[1-999999999999]"),
@@ -413,31 +410,38 @@ def test_whatever_stands_in_a_row_it_is_a_run_or_counted(
 
 
 @pytest.mark.parametrize("name", ["sacct-allocations.txt", "sacct.json.gz"])
-def test_waiting_of_jobs_that_a_limit_held_back_is_told(name: str) -> None:
+def test_waiting_is_of_the_cause_that_its_reason_names(name: str) -> None:
     rows = [line.split("|") for line in (SLURM / "sacct-allocations.txt").read_text().splitlines()]
     at = {field: column - len(rows[0]) for column, field in enumerate(rows[0])}  # names hold "|"
-    waits = {"JobArrayTaskLimit": 0.0, "": 0.0}
+    causes = {"JobArrayTaskLimit": "limits", "Dependency": "dependencies", "JobHeldUser": "holds"}
+    causes |= {"BeginTime": "begin times", "ReqNodeNotAvail": "nodes reserved or down"}
+    waits: Counter[str] = Counter()
     for row in rows[1:]:
         begun, submitted = (row[at[field]] for field in ("Start", "Submit"))
         if "Unknown" in (begun, submitted) or row[at["AllocTRES"]] == "":
             continue
         waited = datetime.fromisoformat(begun) - datetime.fromisoformat(submitted)
-        reason = row[at["Reason"]]
-        waits[reason if reason in waits else ""] += max(waited.total_seconds(), 0)
+        cause = causes.get(row[at["Reason"]], "")
+        waits[cause] += max(int(waited.total_seconds()), 0)
     found = read_accounting(SLURM / name, timezone="UTC", counted_from="submit")
-    share = waits["JobArrayTaskLimit"] / sum(waits.values())
-    assert share > 0 and found.limited_share == pytest.approx(share, rel=1e-9)
+    sums = found.runs.groupby("cause")["wait_time"].sum()
+    assert {CAUSES[cause]: seconds for cause, seconds in sums.items()} == waits
+    assert len(waits) == 6 and found.causes == (*CAUSES[1:-1], UNSAID)
 
 
-def test_reasons_of_limits_are_told_from_others() -> None:
+def test_reasons_are_told_apart_by_what_holds_a_job_back() -> None:
     limits = "AssocGrpCpuLimit QOSMaxJobsPerUserLimit AssociationJobLimit AssocMaxJobsLimit"
-    assert all(map(LIMITS.match, limits.split()))
-    others = "None Priority Resources Dependency BeginTime JobHeldUser ReqNodeNotAvail Licenses"
-    assert not any(map(LIMITS.match, others.split()))
-
-
-def test_accounting_without_reasons_tells_of_no_limit() -> None:
-    assert read_accounting(SLURM / "sacct-minimal.txt", timezone="UTC").limited_share is None
+    found = {
+        **dict.fromkeys(limits.split(), "limits"),
+        **dict.fromkeys(("None", "Priority", "Licenses", "PartitionTimeLimit"), ""),
+        **dict.fromkeys(
+            ("JobHeldUser", "JobHoldMaxRequeue", "launch_failed_requeued_held"), "holds"
+        ),
+    }
+    found |= {"Dependency": "dependencies", "BeginTime": "begin times", "NodeDown": "failures"}
+    found |= {"Reservation": "reservations", "ReqNodeNotAvail": "nodes reserved or down"}
+    assert {reason: CAUSES[_cause(reason)] for reason in found} == found
+    assert read_accounting(SLURM / "sacct-minimal.txt", timezone="UTC").causes == ()
 
 
 @pytest.mark.parametrize(

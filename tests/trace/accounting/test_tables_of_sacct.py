@@ -173,23 +173,11 @@ def test_a_bar_in_a_name_is_told_beside_all_fields_of_sacct(read) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        "%Y-%m-%d %H:%M:%S",
-        "%Y/%m/%d %H:%M:%S",
-        "%Y%m%d-%H%M%S",
-        "%Y%m%d%H%M%S",
-        "%Y%m%dT%H%M%S",
-        "%Y-%m-%dT%H:%M:%S+0000",
-        "%Y-%m-%d %H:%M:%S UTC",
-        "%d/%m/%Y %H:%M:%S",
-        "%m/%d/%Y %H:%M:%S",
-        "%d.%m.%Y %H:%M:%S",
-        "%a %b %d %H:%M:%S %Y",
-        "%A, %d %B %Y %H:%M:%S",
-        "%a %d/%m/%Y %H:%M:%S",
-        "%d-%b-%Y %I:%M:%S %p",
-        "%H:%M:%S %d/%m/%Y",
-        "%b %d, %Y %I:%M:%S%p",
-        "%m/%d/%y %H:%M:%S",
+        *("%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y%m%d-%H%M%S", "%Y%m%d%H%M%S"),
+        *("%Y%m%dT%H%M%S", "%Y-%m-%dT%H:%M:%S+0000", "%Y-%m-%d %H:%M:%S UTC", "%d/%m/%Y %H:%M:%S"),
+        *("%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%a %b %d %H:%M:%S %Y"),
+        *("%A, %d %B %Y %H:%M:%S", "%a %d/%m/%Y %H:%M:%S", "%d-%b-%Y %I:%M:%S %p"),
+        *("%H:%M:%S %d/%m/%Y", "%b %d, %Y %I:%M:%S%p", "%m/%d/%y %H:%M:%S"),
     ],
 )
 def test_times_in_a_format_of_the_site_are_read_where_they_can_be_told(read, plain, form) -> None:

@@ -52,7 +52,8 @@ def test_a_real_slurm_says_what_its_jobs_held() -> None:
 
 def test_text_and_json_of_a_real_slurm_say_the_same_of_memory() -> None:
     text, jobs = (read_accounting(SLURM / f"sacct-memory.{end}") for end in ("txt", "json.gz"))
-    assert text.runs.equals(jobs.runs)
+    one, other = (found.runs.drop(columns="cause") for found in (text, jobs))  # text has no Reason
+    assert one.equals(other)
     assert text.ledger.notes[BY_TOTAL] == jobs.ledger.notes[BY_TOTAL] == 10
 
 
