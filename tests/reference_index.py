@@ -192,13 +192,8 @@ def regressors(job: reference.Job, e: int, user: User, day_start: int) -> list[f
     angle = 2 * math.pi * ((day_start + job.submit_time) % DAY_S) / DAY_S
     share, speed = by_records(job, e, user)
     return [
-        1.0,
-        (math.log(bounded(e)) - math.log(HOUR_S)) / 5,
-        math.log(job.processors) / 5,
-        share / 5,
-        speed / 5,
-        math.sin(angle),
-        math.cos(angle),
+        *(1.0, (math.log(bounded(e)) - math.log(HOUR_S)) / 5, math.log(job.processors) / 5),
+        *(share / 5, speed / 5, math.sin(angle), math.cos(angle)),
         math.log(1 + min(user.completed, LARGEST_COUNT)) / 7,
     ]
 

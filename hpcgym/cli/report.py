@@ -24,7 +24,7 @@ _TOLD: dict[str, tuple[Any, str, str]] = {
     "outages": (
         Path,
         "FILE",
-        "What scontrol show reservation or show node prints, or a table: "
+        "What scontrol show reservation, show node or sinfo prints, or a table: "
         "from, to, processors or nodes, announced.",
     ),
 }

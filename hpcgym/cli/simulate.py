@@ -224,10 +224,7 @@ def _say_overfull(schedule: Schedule, how: str) -> None:
 
 
 def _outage_of(text: str) -> Event:
-    """Read an outage from "FROM,TO,COUNT", perhaps with ",ANNOUNCED" behind.
-
-    On a machine of nodes "nodes=" and their names are in the place of the count.
-    """
+    """Read "FROM,TO,COUNT[,ANNOUNCED]"; on nodes "nodes=" and names stand for the count."""
     from hpcgym.core.events import as_event
 
     keys = ["from", "to", "processors", "announced"]

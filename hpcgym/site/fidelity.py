@@ -216,10 +216,7 @@ def _forecasts(jobs: Workload) -> str:
 
 
 def _correlation(log: SiteLog, *outcomes: Outcome) -> float | None:
-    """Return how queue lengths of the judged half go together, by the hour or in a hundred steps.
-
-    None: one is constant.
-    """
+    """Return how queue lengths go together, by the hour or in 100 steps; None: one is constant."""
     end = int(log.workload.submit_time[-1]) + 1
     instants = np.arange(log.split, end, min(HOUR_S, max(1, (end - log.split) // STEPS)))
     lengths = [queue_lengths(made, instants) for made in outcomes]

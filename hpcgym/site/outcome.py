@@ -97,10 +97,7 @@ class Outcome:
         }
 
     def _use(self, jobs: BoolArray) -> tuple[float, float]:
-        """Return the shares of capacity that were busy, and idle while a job waited.
-
-        Between the first and the last submission of `jobs`; all jobs use the machine.
-        """
+        """Return what of the capacity was busy, and idle while a job waited, while `jobs` came."""
         submitted = self.workload.submit_time[jobs]
         begin, end = int(submitted[0]), int(submitted[-1])
         if end == begin:

@@ -127,14 +127,8 @@ def test_users_of_equal_accounts_are_compared_as_siblings():
     """Accounts a and b, and z beside them, have used twice their shares; y has used nothing."""
     tree = Accounts.of(
         [
-            ("a", "", 1),
-            ("b", "", 1),
-            ("root", "z", 1, 40),
-            ("root", "y", 1),
-            ("a", "p", 1, 10),
-            ("a", "q", 1, 30),
-            ("b", "r", 1, 20),
-            ("b", "s", 1, 20),
+            *(("a", "", 1), ("b", "", 1), ("root", "z", 1, 40), ("root", "y", 1)),
+            *(("a", "p", 1, 10), ("a", "q", 1, 30), ("b", "r", 1, 20), ("b", "s", 1, 20)),
         ]
     )
     factor = {name: each for (_, name), each in factors_of(tree).items()}

@@ -205,16 +205,10 @@ def test_many_cells_give_the_figures_of_single_simulations(data):
     """Cells with records, with networks and with neither, one after the other on one row."""
     network, other = (network_of(data.draw(st.integers(0, 99))) for _ in range(2))
     names = [
-        index_policy([1, 2, 0, 0, 1, -1], network, name="BY-NETWORK"),
-        "SAF",
-        "SMITH-HISTORY",
+        *(index_policy([1, 2, 0, 0, 1, -1], network, name="BY-NETWORK"), "SAF", "SMITH-HISTORY"),
         index_policy([0, 1, 0.5, 0, 0.5, 0], network, name="BY-BOTH"),
-        index_policy([1, 2, 0, 0, 1, -1], other, name="BY-ANOTHER"),
-        "SMITH-REG",
-        "SMITH-RECENT",
-        "SMITH",
-        "SPF-HISTORY",
-        "WFP3",
+        *(index_policy([1, 2, 0, 0, 1, -1], other, name="BY-ANOTHER"), "SMITH-REG", "SMITH-RECENT"),
+        *("SMITH", "SPF-HISTORY", "WFP3"),
     ]
     logs = [data.draw(users), data.draw(users)]
     order = data.draw(st.permutations(names))

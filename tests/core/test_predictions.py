@@ -38,13 +38,8 @@ def test_recent_is_the_mean_of_the_users_last_two_ended_jobs_within_the_request(
     of 90 s runs and is not known: 2 again, cut to the request of 1 s at the last.
     """
     jobs = [
-        (0, 10, 100, 1, 7),
-        (20, 5, 100, 1, 7),
-        (50, 0, 100, 1, 7),
-        (60, 90, 100, 1, 7),
-        (70, 1, 100, 1, 7),
-        (72, 1, 1, 1, 7),
-        (73, 1, 30, 1, 8),
+        *((0, 10, 100, 1, 7), (20, 5, 100, 1, 7), (50, 0, 100, 1, 7), (60, 90, 100, 1, 7)),
+        *((70, 1, 100, 1, 7), (72, 1, 1, 1, 7), (73, 1, 30, 1, 8)),
     ]
     assert predicted(jobs, estimates="recent") == [100, 100, 7, 2, 2, 1, 30]
 

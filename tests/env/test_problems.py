@@ -185,17 +185,9 @@ def test_vectors_of_a_problem_play_it_as_single_environments_do(name: str) -> No
 @pytest.mark.parametrize(
     "fixed",
     [
-        {"scenario": "tiny"},
-        {"action": "job"},
-        {"decide": 60},
-        {"reward": "bsld"},
-        {"baseline": "SAF"},
-        {"n_slots": 4},
-        {"observation": "dict"},
-        {"backfill": "easy"},
-        {"weeks": "test"},
-        {"invalid": "error"},
-        {"expectations": "records"},
+        *({"scenario": "tiny"}, {"action": "job"}, {"decide": 60}, {"reward": "bsld"}),
+        *({"baseline": "SAF"}, {"n_slots": 4}, {"observation": "dict"}, {"backfill": "easy"}),
+        *({"weeks": "test"}, {"invalid": "error"}, {"expectations": "records"}),
     ],
     ids=lambda fixed: next(iter(fixed)),
 )

@@ -364,11 +364,8 @@ def test_trainer_begins_each_fold_without_memory_of_the_last(marked_weeks: Episo
 @pytest.mark.parametrize(
     ("estimates", "kind"),
     [
-        (None, "achievable"),
-        ("requested", "achievable"),
-        ("doubled", "achievable"),
-        ("recent", "achievable"),
-        ("Exact", "clairvoyant"),
+        *((None, "achievable"), ("requested", "achievable"), ("doubled", "achievable")),
+        *(("recent", "achievable"), ("Exact", "clairvoyant")),
         ("f-model:f=3,seed=1", "clairvoyant"),
     ],
 )

@@ -216,20 +216,7 @@ def test_a_file_with_an_error_is_refused_by_place_and_what_is_allowed(
 def test_no_damage_to_a_file_ends_in_another_error(text: str, tmp_path: Path) -> None:
     draw = random.Random(1)
     pieces = [
-        "",
-        "\0",
-        "\ud7ff",
-        "{",
-        "[",
-        "]",
-        "=",
-        "-1",
-        "9" * 30,
-        "null",
-        "gpu:",
-        "\n",
-        '"',
-        ",",
+        *("", "\0", "\ud7ff", "{", "[", "]", "=", "-1", "9" * 30, "null", "gpu:", "\n", '"', ",")
     ]
     for _ in range(300):
         begin = draw.randrange(len(text))

@@ -70,3 +70,69 @@ def test_a_table_of_outages_is_read_and_what_is_over_is_left_out(tmp_path: Path)
     file.write_text("from,to,processors\nsoon,200,4\n")
     with pytest.raises(MachineError, match=r"outages.csv:2: from is 'soon'; allowed: whole"):
         read_told(outages=file)
+
+
+SINCE = 1_796_042_031  # 2026-11-30 12:33:51 UTC
+PRINTS = {  # of a real Slurm 22.05 with n2 drained, but that n1 stands below two nodes
+    "-N -o": "NODELIST|STATE|CPUS|TIMESTAMP|REASON\nn1|idle|16|Unknown|none\n"
+    "n2|drained|16|2026-11-30T12:33:51|disk | bad, soon\nn2|drained|16|2026-11-30T12:33:51|disk\n",
+    "-o": "NODELIST|CPUS|STATE|TIMESTAMP\nn2|16|drained*|2026-11-30T12:33:51\nn1|16|idle|Unknown\n",
+    "-R": "REASON               USER      TIMESTAMP           NODELIST\n"
+    "disk @ 3, is bad     root      2026-11-30T12:33:51 n2\n",
+    "-R -l": "Mon Nov 30 12:33:51 2026\n"
+    "REASON               USER         TIMESTAMP           STATE  NODELIST\n"
+    "disk @ 3, is bad     root(0)      1796042031          drain  n2\n",
+}
+WITHOUT_TIME = """Mon Nov 30 12:33:51 2026
+NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON
+n2             1    batch*     drained 16     16:1:1  64000        0      1   (null) disk @ 3
+"""
+
+
+@pytest.mark.parametrize("how", PRINTS)
+def test_nodes_that_sinfo_lists_as_away_are_outages_since_its_timestamp(
+    tmp_path: Path, how: str
+) -> None:
+    file = tmp_path / "sinfo.txt"
+    file.write_text(PRINTS[how])
+    on_nodes = read_told(outages=file, node_names=("n1", "n2"), timezone="UTC").events
+    assert [(each.nodes, each.from_, each.announced) for each in on_nodes] == [  # type: ignore[attr-defined]
+        (("1",), SINCE, SINCE)
+    ]
+    if "CPUS" in PRINTS[how]:
+        (event,) = read_told(outages=file, timezone="UTC").events
+        assert event.processors == 16  # type: ignore[attr-defined]
+        return
+    with pytest.raises(
+        MachineError, match=r"their cpus, nor --machine the nodes; print it by: sinfo"
+    ):
+        read_told(outages=file)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            WITHOUT_TIME,
+            r"did not print since when nodes are down; print it by: sinfo -N -o '%N %T %c",
+        ),
+        (PRINTS["-o"] + "n3|16|down|x|y\n", r"sinfo.txt:4: 5 values below 4 names: sinfo -N"),
+        (PRINTS["-o"] + "n3|16+|down|Unknown\n", r"sinfo.txt:4: CPUS is '16\+'; allowed: a whole"),
+        (PRINTS["-o"] + "n3|16|down|soon\n", r"sinfo.txt:4: TIMESTAMP is 'soon'; allowed: whole"),
+    ],
+)
+def test_prints_of_sinfo_that_lack_something_say_which_command_prints_it(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "sinfo.txt").write_text(text)
+    with pytest.raises(MachineError, match=said):
+        read_told(outages=tmp_path / "sinfo.txt", timezone="UTC")
+
+
+def test_several_nodes_of_a_line_and_states_cut_short_are_read(tmp_path: Path) -> None:
+    states = ("drng", "down", "fail", "maint", "idle~", "idle%", "drain$")
+    lines = [f"{state} a{n}[1-2],b{n} 4 Unknown" for n, state in enumerate(states)]
+    lines += [f"{state} c{state} 4 Unknown" for state in ("idle", "mix", "alloc*", "resv", "comp")]
+    (tmp_path / "sinfo.txt").write_text("\n".join(["STATE NODELIST CPUS TIMESTAMP", *lines]))
+    told = read_told(outages=tmp_path / "sinfo.txt")
+    assert [(event.from_, event.processors) for event in told.events] == [(0, 12)] * len(states)  # type: ignore[attr-defined]

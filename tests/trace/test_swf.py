@@ -39,16 +39,10 @@ def test_fields_stand_in_the_order_of_the_format(log_file):
 @pytest.mark.parametrize(
     "text",
     [
-        GOOD + "\n",
-        GOOD,
-        "   " + GOOD.replace(" ", "   ") + "   \n",
-        GOOD.replace(" ", "\t") + "\n",
-        GOOD + "\r\n",
-        "\n \n" + GOOD + "\n\n",
-        "\xef\xbb\xbf" + GOOD + "\n",
-        GOOD + " ; a remark\n",
-        GOOD.replace(" 10 ", " 10.00 ") + "\n",
-        GOOD.replace(" 10 ", " +10 ") + "\n",
+        *(GOOD + "\n", GOOD, "   " + GOOD.replace(" ", "   ") + "   \n"),
+        *(GOOD.replace(" ", "\t") + "\n", GOOD + "\r\n", "\n \n" + GOOD + "\n\n"),
+        *("\xef\xbb\xbf" + GOOD + "\n", GOOD + " ; a remark\n"),
+        *(GOOD.replace(" 10 ", " 10.00 ") + "\n", GOOD.replace(" 10 ", " +10 ") + "\n"),
         GOOD.replace(" 10 ", " 1e1 ") + "\n",
     ],
 )

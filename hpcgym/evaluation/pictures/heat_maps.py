@@ -105,10 +105,7 @@ def hours_of(workload: Workload, time: IntArray) -> Hours:
 
 
 def _panels(n: int, title: str, size_in: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    """Return a figure of n panels, two beside each other, and the panels.
-
-    Of an odd number the first is as wide as two, so that no place is empty.
-    """
+    """Return a figure of n panels, two beside each other, the first as wide as two if n is odd."""
     columns, n_wide = min(n, 2), n % 2 if n > 1 else 0
     rows = (n + n_wide) // columns
     figure = style.blank_figure(style.WIDTH_IN if n > 1 else 8.0, rows * size_in[1] + 0.7)

@@ -136,10 +136,7 @@ def draw_occupation(
 def _draw_downtimes(
     axes: Axes, schedule: Schedule, order: node_metrics.IntArray, scale: style.TimeScale
 ) -> bool:
-    """Draw the times at which nodes were down, hatched in their rows; tell whether there are any.
-
-    `order` lists the nodes by row.
-    """
+    """Draw, hatched, when nodes were down, in the rows of `order`; tell whether any were."""
     jobs, start, run, _, outage = schedule.on_nodes()
     node, begin, end = node_metrics.downtimes(jobs, start, run, outage)
     if not len(node):

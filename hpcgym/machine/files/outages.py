@@ -1,7 +1,7 @@
 """Outages that a site's files state, in Unix time: reservations, states of nodes, a table.
 
-They are in what `scontrol show reservation` and `scontrol show node` print, and in a CSV file with
-columns from, to, processors or nodes, and perhaps announced. A file's content says what it has.
+They are in what `scontrol show reservation`, `scontrol show node` and `sinfo` print, and in a CSV
+file with columns from, to, processors or nodes, and perhaps announced. Its content says which.
 
 Source: Specification, section 15, "Outages".
 """
@@ -12,7 +12,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from hpcgym.base.errors import LARGEST_WHOLE, MachineError
 from hpcgym.base.ranges import number_ranges
@@ -20,11 +20,17 @@ from hpcgym.machine.files.priorities import read_cell
 from hpcgym.machine.files.records import AWAY, count_of, hosts_of, text_of
 
 COLUMNS = ("from", "to", "processors", "nodes", "announced")
-COMMAND = "scontrol show reservation; scontrol show node"
+SINFO = "sinfo -N -o '%N %T %c %H %E'"
+COMMAND = f"scontrol show reservation; scontrol show node; {SINFO}"
 
+_HEADS = re.compile(r"\A(?:.*\n)?(?=.*\b(NODELIST|HOSTNAMES)\b)([A-Z_][^a-z\n]*)\n", re.ASCII)
+_SHORT = re.compile(r"drng|futr|pow_dn|.*[~%]", re.I)  # how sinfo marks what no word of `AWAY` does
 _RECORD = re.compile(r"^(?:Reservation|Node)Name=", re.MULTILINE)
 _PAIR = re.compile(r"(?:^|\s)([A-Z]\w*)=(.*?)(?=\s+[A-Z]\w*=|\s*$)", re.DOTALL)
 _SINCE = re.compile(r"\[[^\[\]@]*@([^\[\]]+)\]\s*$")
+
+
+ReadTime: TypeAlias = Callable[[str], int]
 
 
 class StatedOutage(NamedTuple):
@@ -43,7 +49,7 @@ class StatedOutage(NamedTuple):
 
 
 def read_outages(
-    path: str | Path, node_names: tuple[str, ...], read_time: Callable[[str], int]
+    path: str | Path, node_names: tuple[str, ...], read_time: ReadTime
 ) -> tuple[list[StatedOutage], list[str]]:
     """Read outages, and what is to be said of them.
 
@@ -59,6 +65,8 @@ def read_outages(
     ids = {name: number for number, name in enumerate(node_names)}
     if _RECORD.search(text):
         return _records(text, str(path), ids, read_time)
+    if heads := _HEADS.match(text):
+        return list(_sinfo(text, heads, str(path), ids, read_time)), []
     rows = list(csv.DictReader(text.splitlines()))
     named = [name.strip() for name in rows[0]] if rows else []
     if not {"from", "to"} <= set(named) <= set(COLUMNS):
@@ -69,7 +77,7 @@ def read_outages(
     return [_row(row, f"{path}:{line}", read_time) for line, row in enumerate(rows, start=2)], []
 
 
-def _row(row: Mapping[str, str], where: str, read_time: Callable[[str], int]) -> StatedOutage:
+def _row(row: Mapping[str, str], where: str, read_time: ReadTime) -> StatedOutage:
     cells = {name.strip(): (cell or "").strip() for name, cell in row.items()}
     times = [
         _instant(cells[name], f"{where}: {name}", read_time) if cells.get(name) else 0
@@ -80,7 +88,7 @@ def _row(row: Mapping[str, str], where: str, read_time: Callable[[str], int]) ->
 
 
 def _records(
-    text: str, path: str, ids: Mapping[str, int], read_time: Callable[[str], int]
+    text: str, path: str, ids: Mapping[str, int], read_time: ReadTime
 ) -> tuple[list[StatedOutage], list[str]]:
     made: list[StatedOutage] = []
     for_some = 0
@@ -105,6 +113,42 @@ def _records(
     return made, [said] if for_some else []
 
 
+def _sinfo(
+    text: str, heads: re.Match[str], path: str, ids: Mapping[str, int], read_time: ReadTime
+) -> Iterator[StatedOutage]:
+    """Yield an outage of what each line of `sinfo` lists as away; partitions list a node again."""
+    mark = next(iter(re.findall(r"[|,;\t]", heads[2])), None)
+    lines = [[cell.strip() for cell in line.split(mark)] for line in text.splitlines()]
+    names = lines[(first := text.count("\n", 0, heads.end())) - 1]
+    asked = {
+        "TIMESTAMP": "since when nodes are down",
+        "CPUS": "their cpus, nor --machine the nodes",
+    }
+    for name in asked if not ids else ["TIMESTAMP"]:
+        if name not in names:
+            raise MachineError(f"{path}: sinfo did not print {asked[name]}; print it by: {SINFO}")
+    at, seen = names.index("REASON") if "REASON" in names else len(names), set[str]()
+    for number, cells in enumerate(lines[first:], start=first + 1):
+        where = f"{path}:{number}"
+        more = len(cells) - len(names)
+        if not any(cells):
+            continue
+        if more < 0 or (more and at == len(names)):
+            raise MachineError(f"{where}: {len(cells)} values below {len(names)} names: {SINFO}")
+        reason = " ".join(cells[at : at + more + 1])  # which may hold anything
+        row = dict(zip(names, [*cells[:at], reason, *cells[at + more + 1 :]], strict=False))
+        state = row.get("STATE", "" if reason == "none" else AWAY[0])
+        hosts = [host for host in hosts_of(row[heads[1]], where) if host not in seen]
+        is_away = any(word in state.upper() for word in AWAY) or _SHORT.match(state)
+        if hosts and is_away:
+            seen.update(hosts)
+            since, each = row["TIMESTAMP"], row.get("CPUS", "0")
+            begin = 0 if since == "Unknown" else _instant(since, f"{where}: TIMESTAMP", read_time)
+            cpus = len(hosts) * read_cell(count_of, each, f"{where}: CPUS")
+            down = _of(begin, LARGEST_WHOLE, ",".join(hosts), str(cpus), where, ids)
+            yield down._replace(announced=begin)
+
+
 def _of(
     begin: int, end: int, hosts: str, cpus: str, where: str, ids: Mapping[str, int]
 ) -> StatedOutage:
@@ -124,7 +168,7 @@ def _pairs(text: str) -> Iterator[dict[str, str]]:
         yield {key: value.strip() for key, value in _PAIR.findall(text[begin:end])}
 
 
-def _instant(text: str, where: str, read_time: Callable[[str], int]) -> int:
+def _instant(text: str, where: str, read_time: ReadTime) -> int:
     try:
         return read_time(text)
     except ValueError:

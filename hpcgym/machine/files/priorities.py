@@ -174,10 +174,7 @@ def accounts_of_tree(text: str, path: str) -> Iterator[tuple[int, dict[str, str]
 
 
 def _accounts(text: str, path: str) -> Accounts:
-    """Read a tree of accounts: accounts are indented below their parents, or name them.
-
-    Those below an account with shares "parent" are below the account above it.
-    """
+    """Read a tree of accounts, indented or by names, past those with shares "parent"."""
     made: list[Association] = []
     passed: dict[str, str] = {}  # the account above each account with such shares
     for number, cells, account, user, parent in accounts_of_tree(text, path):

@@ -80,10 +80,7 @@ def read(text: str, path: str) -> Records:
 def _lines(
     text: str, path: str, cluster: Keys, within: tuple[Path, ...] = ()
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the place and the pairs of each line, and of files that are included in their place.
-
-    A line that ends in a backslash goes on. `within` are the files that include this one.
-    """
+    """Yield place and pairs of each line, joined at backslashes, and of files included `within`."""
     begun, where = "", ""
     for number, part in enumerate([*text.split("\n"), ""], start=1):
         line = begun + _COMMENT.sub("", part)

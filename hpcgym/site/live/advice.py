@@ -21,6 +21,9 @@ from hpcgym.site.live.stage import BACKFILL, Stage
 IntArray = NDArray[np.int64]
 
 
+_OF_JOBS = ("user", "account", "partition", "cpus", "limit_s", "tasks", "submit_time", "priority")
+
+
 @dataclass(frozen=True)
 class AdvisedJob:
     """A waiting job, or the waiting tasks of an array."""
@@ -41,18 +44,8 @@ class AdvisedJob:
         job = self.job
         return {
             "job": job.array_id,
-            "user": job.user,
-            "account": job.account,
-            "partition": job.partition,
-            "cpus": job.cpus,
-            "limit_s": job.limit_s,
-            "tasks": job.tasks,
-            "submit_time": job.submit_time,
-            "priority": job.priority,
-            "rank_now": self.rank_now,
-            "rank": self.rank,
-            "start_now": self.start_now,
-            "start": self.start,
+            **{name: getattr(job, name) for name in _OF_JOBS},
+            **{name: getattr(self, name) for name in ("rank_now", "rank", "start_now", "start")},
             "slurm_start": job.start_time,
             **range_columns(self.range_now, now),
             "why": self.why,

@@ -327,10 +327,7 @@ def _told_again(
 
 
 def _tell(told: Mapping[int, int], gone: Iterable[int], journal: Journal, outcome: Outcome) -> None:
-    """Tell one `scontrol` all site factors, and note in the journal what is 0 or has ended.
-
-    Arrays come before their tasks, as their ids are lower.
-    """
+    """Tell one `scontrol` all site factors, arrays before tasks; journal what is 0 or has ended."""
     text = "".join(f"update JobId={job} SiteFactor={told[job]}\n" for job in sorted(told))
     ended, refused, complaints = _fed_to_scontrol(text, journal) if text else (set(), [], [])
     outcome.told.update(told)

@@ -122,10 +122,7 @@ def boot_clock() -> tuple[str, float]:
 
 
 def _entries(text: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a journal.
-
-    Lines that are none are passed over, as of a full disk: Slurm was not told of those.
-    """
+    """Yield the entries of a journal, but for broken lines: of those Slurm was never told."""
     for line in filter(None, text.split(b"\n")):
         try:
             entry = json.loads(line)

@@ -48,10 +48,7 @@ def blocks(source: Source, clock: Clock, ledger: Ledger) -> Iterator[Block]:
 
 
 def _rows(source: Source, clock: Clock, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    """Yield what each record of type E states, and each of type R: a run after which others follow.
-
-    Of a record R that states nothing, as Torque writes it, the record S before it says the rest.
-    """
+    """Yield what records E and R state, R of runs before others; a bare R's S says the rest."""
     suspended = set(_SUSPENSION.findall(source.text))
     for number, line in source.lines():
         ledger.rows += 1

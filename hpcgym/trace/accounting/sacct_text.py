@@ -103,10 +103,7 @@ def _header(line: str, below: str) -> _Header | None:
 
 
 class _Splitter:
-    """Splits lines at a delimiter; values may stand in quotes where programs write such.
-
-    Where the header ends in the delimiter (`-p`), so does every row.
-    """
+    """Splits lines at a delimiter, which ends all or none (`-p`); values may be in quotes."""
 
     def __init__(self, delimiter: str, header: str) -> None:
         self.delimiter = delimiter.strip(" ") or " "
@@ -309,10 +306,7 @@ _STEP = "step of a job"
 
 
 class _Layout:
-    """Which values of a row that is too long may belong to which field.
-
-    `unnamed` counts rows that were read but for their names.
-    """
+    """Which values of too long a row may be of which field; `unnamed` rows lack only names."""
 
     def __init__(
         self, header: Sequence[str], delimiter: str, columns: dict[str, list[int]]
@@ -385,10 +379,7 @@ class _Layout:
         known: dict[tuple[int, int], list[list[str]]],
         used: set[int],
     ) -> list[list[str]]:
-        """Return up to two ways to read the fields from one on, where some values are left over.
-
-        Ways that differ in fields that are not used count as one.
-        """
+        """Return up to two ways to read fields from one on, that differ in fields that are used."""
         if field == len(self._shapes):
             return [[]] if extra == 0 else []
         if (field, extra) in known:

@@ -45,13 +45,8 @@ E_RECORD = {
     ("asked", "chunks", "cpus", "gpus", "memory_mb", "spread", "exclusive"),
     [
         (
-            {"select": "2:ncpus=16:ngpus=1:mem=64gb", "place": "scatter:excl"},
-            2,
-            16,
-            1,
-            65_536,
-            1,
-            1,
+            *({"select": "2:ncpus=16:ngpus=1:mem=64gb", "place": "scatter:excl"}, 2, 16, 1, 65_536),
+            *(1, 1),
         ),
         ({"select": "3:ncpus=2:mpiprocs=2:mem=1500kb", "place": "free"}, 3, 2, 0, 2, 0, 0),
         ({"select": "1:ncpus=4+2:ncpus=8:ngpus=2"}, 4, 5, 1, 0, 0, 0),
