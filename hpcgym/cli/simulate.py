@@ -244,10 +244,7 @@ def _outage_of(text: str) -> Event:
 def _show(
     schedule: Schedule, how: str, names: tuple[str, str, str], by: str | None, top: int | None
 ) -> None:
-    """Print the metrics of a schedule, and by group; for a program the last of them only.
-
-    `names` are those of the log, the policy and the backfilling.
-    """
+    """Print metrics, and by group; for a program the last alone. `names`: log, policy, mode."""
     import pandas as pd
 
     from hpcgym.base.progress import steps

@@ -217,10 +217,7 @@ def _work(
     process: str,
     folders: list[str],
 ) -> dict[int, Any]:
-    """Do tasks in a worker until so many seconds are over, the first in any case.
-
-    Returns what each has made, or the error that it ended in, by position.
-    """
+    """Do tasks for so many seconds, one at least; return what each made, or its error."""
     until = time.monotonic() + seconds
     if process != _PROCESS:
         keep_to_threads(1)

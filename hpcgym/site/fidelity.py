@@ -39,7 +39,7 @@ from hpcgym.trace.resample import jitter
 JITTER_S = 60
 COPIES = 4  # how far submissions are moved for the noise floor, and how often
 
-SHOWN = 20  # settings that were tried, the nearest
+SHOWN = 20  # settings that were tried, the nearest; those that the site told are, however far
 STEPS = 100  # of the queue, at the least, where its length is compared
 
 CLASSES_H = (1 / 60, 1 / 6, 1.0, 8.0)
@@ -133,7 +133,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
     is_held = fidelity.fit.without_holds is not fidelity.fit.nearest
     return {
         "verdict": verdict(misfit, mean),
-        "told": [*log.told, *fidelity.fit.cut],
+        "told": [*log.told, *fidelity.fit.of_told, *fidelity.fit.cut],
         "setting": str(fidelity.fit.nearest.candidate),
         "chosen_among": len(fidelity.fit.tried),
         **both,
@@ -170,8 +170,10 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
                 "apart": trial.apart,
                 "n_jobs": len(trial.outcome.workload),
                 "chosen": trial is fidelity.fit.nearest,
+                "told": trial.candidate.is_told,
             }
-            for trial in fidelity.fit.tried[:SHOWN]
+            for at, trial in enumerate(fidelity.fit.tried)
+            if at < SHOWN or trial.candidate.is_told
         ],
     }
 

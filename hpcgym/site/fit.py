@@ -131,6 +131,16 @@ class Fit:
         )
         return [said] * self.is_cut
 
+    @property
+    def of_told(self) -> list[str]:
+        """What there is to say of the setting that the site told."""
+        said = [
+            f"told was {trial.candidate}: {trial.apart:.0%} apart, place {at} of {len(self.tried)}"
+            for at, trial in enumerate(self.tried, start=1)
+            if trial.candidate.is_told
+        ]
+        return said[:1]
+
     def _search(self, staying: Sequence[Candidate], jobs: Workload) -> None:
         """Try candidates on the first jobs of a long log, and those that stay on all jobs."""
         kept: list[Trial] = []

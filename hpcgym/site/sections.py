@@ -306,6 +306,7 @@ def _candidates(rows: Sequence[Report]) -> Markup:
     bars = [
         (
             f"{row['setting']}{' (chosen)' if row.get('chosen') else ''}"
+            + (" (told)" if row.get("told") else "")
             + (f" (first {number(n)} jobs)" if (n := row.get("n_jobs") or n_jobs) < n_jobs else ""),
             row.get("apart"),
             share(row.get("apart")),

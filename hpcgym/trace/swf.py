@@ -400,11 +400,7 @@ def _parse(content: bytes) -> pd.DataFrame | None:
 
 
 def _sort_out(content: bytes) -> tuple[list[str], tuple[BadLine, ...], int]:
-    """Separate good lines from malformed ones, line by line: slow, for files that have some.
-
-    Where no line has 18 fields, nor 36 or more, those with more are good, and the number of fields
-    says so.
-    """
+    """Separate good lines from malformed: longer ones are good if none has 18 fields, or 36."""
     lines = content.decode("latin-1").split("\n")
     rows = [(number, line.partition(";")[0].split()) for number, line in enumerate(lines, start=1)]
     lengths = {len(fields) for _, fields in rows if len(fields) >= len(FIELDS)}

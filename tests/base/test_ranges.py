@@ -11,11 +11,8 @@ from hpcgym.base.ranges import number_ranges, parse_numbers
 @pytest.mark.parametrize(
     ("text", "chosen"),
     [
-        ("3", (3,)),
-        ("65-67", (65, 66, 67)),
-        ("1,3,5-7", (1, 3, 5, 6, 7)),
-        (" 7 , 1 - 2 ", (1, 2, 7)),
-        ("2,2,1-2", (1, 2)),
+        *(("3", (3,)), ("65-67", (65, 66, 67)), ("1,3,5-7", (1, 3, 5, 6, 7))),
+        *((" 7 , 1 - 2 ", (1, 2, 7)), ("2,2,1-2", (1, 2))),
     ],
 )
 def test_a_selection_is_ascending_and_counts_each_number_once(text, chosen):

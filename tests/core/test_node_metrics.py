@@ -161,11 +161,8 @@ def test_metrics_of_nodes_need_nodes() -> None:
     never = np.zeros(1, dtype=bool)
     counted = Schedule(jobs, np.zeros(1, dtype=np.int64), jobs.run_time, never, never)
     for ask in (
-        lambda: counted.metrics("partition"),
-        lambda: counted.metrics("resource"),
-        counted.placement_metrics,
-        counted.fragmentation,
-        counted.usage,
+        *(lambda: counted.metrics("partition"), lambda: counted.metrics("resource")),
+        *(counted.placement_metrics, counted.fragmentation, counted.usage),
     ):
         with pytest.raises(HpcgymError, match=r"counted: .* need a machine of nodes"):
             ask()

@@ -16,7 +16,7 @@ from hpcgym.core.events import as_events
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.site import fit, outcome
-from hpcgym.site.fidelity import find_setting, trust
+from hpcgym.site.fidelity import SHOWN, find_setting, trust
 from hpcgym.site.log import SiteLog, read_site_log
 from hpcgym.site.told import Told
 
@@ -163,7 +163,14 @@ def test_a_search_ends_when_its_time_is_over_and_says_how_many_it_tried(
         f"the search for today's setting ended after {fit_s} s: of {n_of} settings it tried "
         f"{len(found.tried)}, and {len(whole)} of them on the whole log"
     )
-    assert trust(log, fidelity)["told"][-1] == said
+    trusted = trust(log, fidelity)
+    assert trusted["told"][-1] == said
+    ((at, trial),) = (each for each in enumerate(found.tried) if each[1].candidate.is_told)
+    shown = [row["apart"] for row in trusted["candidates"] if row["told"]]
+    assert shown == [trial.apart]
+    place = f"{trial.apart:.0%} apart, place {at + 1} of {len(found.tried)}"
+    assert trusted["told"][-2] == f"told was {trial.candidate}: {place}"
+    assert len(trusted["candidates"]) <= SHOWN + (at >= SHOWN)
 
 
 def test_what_is_told_is_tried_first_and_limits_are_in_every_candidate(

@@ -125,10 +125,7 @@ def _between(
 
 
 def _bound(wanted: Sequence[MovableJob], sites: list[int], bounds: Bounds) -> None:
-    """Hold site factors within what users and the cycle may have; raises of the best jobs first.
-
-    Writes `sites`.
-    """
+    """Hold `sites`, in place, within what users and the cycle may have, the best of jobs first."""
     for sign, positions in ((1, range(len(sites))), (-1, range(len(sites))[::-1])):
         of_user: dict[str, int] = defaultdict(lambda: bounds.user)
         left = bounds.cycle

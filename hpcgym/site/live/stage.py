@@ -144,10 +144,7 @@ class Stage:
         )
 
     def _after(self, first: int) -> list[int] | None:
-        """Return the row that each row waits for: of an array, so many tasks run at once.
-
-        None where no row does; `first` is the row of the first waiting task.
-        """
+        """Return the row each row waits for, so many tasks at once; None where none does."""
         after = [-1] * (first + len(self.tasks))
         for at, job in enumerate(self.snapshot.waiting):
             if job.at_once is None:
