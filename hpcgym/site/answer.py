@@ -121,7 +121,7 @@ def _settings(today: str, how: Reading, told: Told) -> dict[str, str]:
     return {
         "today's scheduler": today,
         "told of the scheduler": ", ".join([*told.files, *told.notes]) or "nothing",
-        "jobs": "each attempt is one: what was put back and started anew is several",
+        "jobs": "each start is one: an id that was put back and started anew is several",
         "run times": "as recorded, also beyond the limit",
         "waits count from": how.counted_from,
         "time zone": how.timezone or "as the machine that read it",

@@ -178,11 +178,7 @@ def _keys(jobs: Workload) -> list[tuple[int, int]]:
 
 
 def _memory_use(log: SwfLog) -> tuple[NDArray[np.float64], list[str]]:
-    """Return which share of its memory each record used, NaN where one of the two is not stated.
-
-    What was not measured is not taken, and a line says so: one number for all records, or what was
-    asked for once more.
-    """
+    """Return the share of its memory that each record used, NaN = unknown, and why it is."""
     records, requests = log.records, log.requests
     asked_for, held = records["requested_processors"], records["allocated_processors"]
     used_kb, asked_kb = records["used_memory"], records["requested_memory"]
@@ -227,7 +223,14 @@ def _read(
     text = str(accounting)
     for path in paths:  # folders may tell who somebody is
         text = text.replace(str(path), path.name)
-    return log, text.splitlines(), tuple(accounting.ledger.important), accounting
+    told = tuple(map(_of_jobs, accounting.ledger.important))
+    return log, [_of_jobs(line) for line in text.splitlines()], told, accounting
+
+
+def _of_jobs(line: str) -> str:
+    """Return what is said of attempts and their jobs as the report says it: of jobs and ids."""
+    line = re.sub(r"^(waits +\d+) jobs|(further attempts of) jobs", r"\1\2 ids", line)
+    return line.replace("is an attempt", "is a job").replace("attempts", "jobs")
 
 
 def _names(log: SwfLog, jobs: Workload, how: Reading) -> dict[str, NameArray]:

@@ -26,7 +26,8 @@ def markdown_of(report: Mapping[str, Any]) -> str:
         f"The simulation is {trusted['verdict']}: its waits miss the recorded ones by "
         f"{hours(trusted['misfit_h'])}, the correlation of hourly queue lengths is {told}, and "
         f"{trusted['same_class']:.0%} of jobs are in the same class of waits. Its noise is "
-        f"{hours(trusted['noise_h'])}.",
+        f"{hours(trusted['noise_h'])}. Its setting is the nearest of {trusted['chosen_among']}. "
+        f"{trusted['overfull_jobs']:,} jobs of the whole log start on a full machine.",
         *(f"{text[:1].upper()}{text[1:]}." for text in trusted["told"]),
         "",
         *_causes(trusted),

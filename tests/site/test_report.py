@@ -203,7 +203,7 @@ def test_that_jobs_hold_more_than_they_asked_for_is_told_first(tmp_path: Path) -
     file = tmp_path / "sacct.txt"
     file.write_text("\n".join(lines) + "\n")
     report = report_on(file)
-    line = "40 attempts hold what they were charged, not what they asked for, 2.00 times as many"
+    line = "40 jobs hold what they were charged, not what they asked for, 2.00 times as many"
     assert report["trust"]["told"][0].startswith(line)
     assert line in markdown_of(report) and line in page_html(report)
 
