@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.site.log import SiteLog
 from hpcgym.site.markup import share
 from hpcgym.site.outcome import HOUR_S, FloatArray, IntArray
@@ -60,14 +61,15 @@ def ineligible_share(log: SiteLog) -> float | None:
 def missed(
     recorded: Mapping[str, float], simulated: Mapping[str, float], correlation: float | None
 ) -> list[str]:
-    """Return what is beyond the aim: waits a quarter apart, queues that hardly go together.
+    """Return what is beyond the aim: waits of 10 s at the least a quarter apart, a low correlation.
 
     Example:
         >>> missed({"mean": 4, "median": 1, "p90": 9}, {"mean": 5, "median": 2, "p90": 9}, 0.6)
         ['median', 'correlation']
     """
-    keys = ("mean", "median", "p90")
-    far = [key for key in keys if abs(simulated[key] - recorded[key]) > APART * recorded[key]]
+    keys, least = ("mean", "median", "p90"), BSLD_BOUND_S / HOUR_S
+    both = [(key, max(recorded[key], least), max(simulated[key], least)) for key in keys]
+    far = [key for key, was, made in both if abs(made - was) > APART * was]
     return far + ["correlation"] * (correlation is None or correlation <= LEAST)
 
 

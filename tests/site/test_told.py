@@ -36,7 +36,7 @@ def test_configuration_shares_and_limits_of_a_real_slurm_are_the_setting_of_its_
     assert trust["setting"].startswith("multifactor:age=1000,fairshare=100000,")
     assert "backfill slurm:max_job_test=5,resolution=1,interval=1" in trust["setting"]
     assert trust["simulated"]["mean"] == pytest.approx(trust["recorded"]["mean"], rel=0.25)
-    assert trust["correlation"] > 0.6
+    assert trust["correlation"] > 0.6 and trust["missed"] == ["median"]  # 46 s for 72
     assert report["settings"]["told of the scheduler"] == "config.txt, tree.txt, tree.txt, qos.txt"
 
 
