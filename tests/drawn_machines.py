@@ -28,8 +28,7 @@ from strategies import REQUESTED_TIMES_S, RUN_TIMES_S, THRESHOLDS_S, WEIGHTS
 GAPS_S = (0, 0, 0, 0, 1, 1, 2, 3, 5)
 
 ORDERS = ("FCFS", "FCFS", "SAF", "SPF", "LEXP", "LCFS", "WFP3", "F1", "MULTIFACTOR")
-STILL_ORDERS = ("FCFS", "SAF", "SPF", "LCFS", "LQF", "F1")
-"""Orders that do not depend on the time."""
+STILL_ORDERS = ("FCFS", "SAF", "SPF", "LCFS", "LQF", "F1")  # orders that do not depend on the time
 
 
 class Case(NamedTuple):

@@ -283,8 +283,7 @@ class Simulation(Planner):
 class EnvTwin:
     """The environment: `reset`, `step`, `info`, and `end_info` for an episode that is over."""
 
-    WIDTH = 18
-    """Fields of a visible job."""
+    WIDTH = 18  # fields of a visible job
 
     SIMULATION: type[Simulation] = Simulation
     PLANNER: type[reference.Machine] = Planner

@@ -30,8 +30,7 @@ from reference import Job, Policy, Start
 from reference_nodes import ComponentPass, Hold, Machine, Placement, free_at, room
 
 MOST_PARTITIONS_SHOWN = 8
-DECIDED = "as decided"
-"""The order of the agent, in place of a policy."""
+DECIDED = "as decided"  # the order of the agent, in place of a policy
 
 
 def scheduler_of(rules: Rules) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from strategies import one_of
 
-LONG = 10**9
-"""A period in which the order of time 0 holds for ever."""
+LONG = 10**9  # A period in which the order of time 0 holds for ever
 
 
 def with_names(workload, **names):

@@ -44,11 +44,9 @@ class Start(NamedTuple):
     thresholded: bool
 
 
-Policy = str | Sequence[float]
-"""A name, or the six weights of the mixed rule."""
+Policy = str | Sequence[float]  # A name, or the six weights of the mixed rule
 
-Completed = tuple[int, int]
-"""The executed run time and the request of a job that has ended."""
+Completed = tuple[int, int]  # the executed run time and the request of a job that has ended
 
 
 # --- How jobs are ordered: lowest score first, ties by j ------------------------------------------

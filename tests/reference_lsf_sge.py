@@ -6,8 +6,7 @@ A job is a mapping; times are seconds since 1970.
 
 from typing import Any
 
-T = 1_700_000_000
-"""When the jobs are."""
+T = 1_700_000_000  # when the jobs are
 
 LSF_JOB: dict[str, Any] = {
     "version": "10.108",

@@ -101,8 +101,7 @@ class Job(NamedTuple):
         return self.chunks * self.cpus
 
 
-Placement = dict[int, int]
-"""The chunks that each node takes."""
+Placement = dict[int, int]  # the chunks that each node takes
 
 
 class Hold(NamedTuple):

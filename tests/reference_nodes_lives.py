@@ -62,8 +62,7 @@ class LivesOnNodes(Capped):
     """A machine of nodes whose jobs may be tried, killed and tried again."""
 
     requeue: Collection[int] | None = None  # jobs that may be killed; None = all
-    behind: list[int] | None = None
-    """Guaranteed jobs that a pass has found behind its first misfit."""
+    behind: list[int] | None = None  # guaranteed jobs that a pass has found behind its first misfit
 
     def __init__(self, machine: Machine, jobs: Sequence[Job], *given: Any, **more: Any) -> None:
         """Read the rules behind the mode, and begin with no job on trial."""

@@ -32,8 +32,7 @@ class Attempt(NamedTuple):
     reason: str
 
 
-Booked = tuple[int, int, int]
-"""From when until when so many processors are reserved."""
+Booked = tuple[int, int, int]  # from when until when so many processors are reserved
 
 
 class WithOutages(Machine):

@@ -524,8 +524,7 @@ def test_scripts_are_thin_and_never_import_each_other():
         assert len(path.read_text().splitlines()) <= SCRIPT_LINES, label(path)
 
 
-MOST_ARGUMENTS = 12
-"""More go into a settings object: a dataclass, which says what each means."""
+MOST_ARGUMENTS = 12  # more go into a settings object: a dataclass, which says what each means
 
 STATES_THE_KEYWORDS = {"simulate_many", "SchedulingEnv.__init__"}
 """What may state each keyword of the scheduler or the environment, as these are passed one by one.
@@ -797,8 +796,7 @@ def identifiers(path):
 
 QUOTED = re.compile(r"`([^`]+)`")
 NAMED = re.compile(r"(?<![\w\"])[a-zA-Z_]\w+")
-VALUES = {"pyss"}
-"""What kernels quote that is no name."""
+VALUES = {"pyss"}  # what kernels quote that is no name
 
 
 def test_kernels_quote_names_that_exist():

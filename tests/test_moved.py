@@ -38,8 +38,7 @@ BEFORE = {
 """What pages imported of the package before it had rooms."""
 
 ROOMS = {"agent.ppo.config": "agent/learn", "live": "site/live", "site": "site"}
-ROOMS["suite"] = "evaluation/suite"
-"""Folders that may be deleted."""
+ROOMS["suite"] = "evaluation/suite"  # folders that may be deleted
 
 
 def imported(program):

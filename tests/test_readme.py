@@ -35,8 +35,7 @@ QUICKSTART = "python3 scripts/quickstart.py\n"
 TUTORIAL = "docs/tutorials/first_schedule.md"
 FENCE = re.compile(r"^ *```(\w+)[ \t]*(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 MARKS = ("", "logs", "long", "network", "record", "train")
-MOST_WORDS = 45_400
-"""Of all pages together: a new page takes the place of words elsewhere."""
+MOST_WORDS = 45_400  # of all pages together: a new page takes the place of words elsewhere
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 

@@ -15,8 +15,7 @@ agent = importlib.util.module_from_spec(spec)
 sys.modules["recipe_agent"] = agent
 spec.loader.exec_module(agent)
 
-LONG = "7|R|trial|5:00|0|1|"
-"""A job whose trial has lasted for the limit."""
+LONG = "7|R|trial|5:00|0|1|"  # A job whose trial has lasted for the limit
 
 
 class Site:

@@ -19,57 +19,39 @@ FILE = "results.csv"  # name of the table in a folder of cards
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Metrics of one agent on one scenario, to the digits its command prints.
-
-    Attributes:
-        n_weeks: Weeks it was run on.
-        replicas: Jittered copies of each week, besides the original.
-        mean_bsld: Mean over the weeks of the mean over a week's replicas; `sum_bsld` is their sum.
-        ratio_to_saf: The sum over SAF's.
-        ratio_low, ratio_high: Its 95 % interval over weeks; None where there is one week.
-        mean_log_ratio: Mean natural log of the paired ratio to SAF.
-        mean_pp_bsld: Mean bounded slowdown per processor.
-        p99_bsld: Mean over the weeks of the 99th percentile.
-        max_wait_time: Longest wait of any job, s.
-        utilisation: Mean over the weeks.
-        contest: See `hpcgym.agent.contest`.
-        p999_wait_time: The wait that one job in 1000 exceeds, s; see `hpcgym.evaluation.waits`.
-        p999_wait_ratio: Its ratio to SAF's; None where SAF has none, as the other ratios below.
-        max_wait_ratio: Ratio of the longest waits.
-        share_beyond_threshold: Share of jobs that wait longer than the threshold; None without one.
-        share_beyond_ratio: Its ratio to SAF's.
-        to_mean: Ratio of sums to its own mean action, held, and the ends of its interval; None of
-            agents that are rules, as what follows. See `hpcgym.evaluation.looks`.
-        to_shuffled: Likewise to its own actions, shuffled in time.
-        command: What printed them.
-    """
+    """Metrics of one agent on one scenario, to the digits its command prints."""
 
     scenario: str
-    n_weeks: int
-    replicas: int
+    n_weeks: int  # weeks it was run on
+    replicas: int  # jittered copies of each week, besides the original
+    # Mean over the weeks of the mean over a week's replicas; `sum_bsld` is their sum.
     mean_bsld: float
     sum_bsld: float
-    ratio_to_saf: float
-    ratio_low: float | None
+    ratio_to_saf: float  # the sum over SAF's
+    ratio_low: float | None  # its 95 % interval over weeks; None where there is one week
     ratio_high: float | None
-    mean_log_ratio: float
-    mean_pp_bsld: float
-    p99_bsld: float
-    max_wait_time: int
-    utilisation: float
-    contest: str
-    p999_wait_time: int
+    mean_log_ratio: float  # mean natural log of the paired ratio to SAF
+    mean_pp_bsld: float  # mean bounded slowdown per processor
+    p99_bsld: float  # mean over the weeks of the 99th percentile
+    max_wait_time: int  # longest wait of any job, s
+    utilisation: float  # mean over the weeks
+    contest: str  # see `hpcgym.agent.contest`
+    p999_wait_time: int  # the wait that one job in 1000 exceeds, s; see `hpcgym.evaluation.waits`
+    # Its ratio to SAF's; None where SAF has none, as the other ratios below.
     p999_wait_ratio: float | None
-    max_wait_ratio: float | None
+    max_wait_ratio: float | None  # ratio of the longest waits
+    # Share of jobs that wait longer than the threshold; None without one.
     share_beyond_threshold: float | None
-    share_beyond_ratio: float | None
+    share_beyond_ratio: float | None  # its ratio to SAF's
+    # Ratio of sums to its own mean action, held, and the ends of its interval; None of agents that
+    # are rules, as what follows. See `hpcgym.evaluation.looks`.
     to_mean: float | None = None
     to_mean_low: float | None = None
     to_mean_high: float | None = None
-    to_shuffled: float | None = None
+    to_shuffled: float | None = None  # likewise to its own actions, shuffled in time
     to_shuffled_low: float | None = None
     to_shuffled_high: float | None = None
-    command: str = ""
+    command: str = ""  # what printed them
 
     @property
     def looks(self) -> bool | None:

@@ -59,8 +59,7 @@ KAPPA = 0.01
 """Weight of the penalty norm + 1 / norm, which holds the L1 norm of a vector near 1; SAF's value
 is 1."""
 
-OPEN = f"{CONTROLLED},overdue=open"
-"""As `CONTROLLED`, with the bound of long jobs left open."""
+OPEN = f"{CONTROLLED},overdue=open"  # as `CONTROLLED`, with the bound of long jobs left open
 
 FIRST_OF_RUN_TIME_RATIO = N_NETWORK - 2 * (N_LAST + 1)
 """Where in a network's parameters those begin that make the run-time ratio of its last layer."""

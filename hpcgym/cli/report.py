@@ -34,7 +34,9 @@ TOLD: dict[str, tuple[Any, Any]] = {
 }
 """What a site says of its scheduler: type and default of each option."""
 
-_LONGEST = "Of the search for today's setting; default 20, longer beyond 50,000 jobs."
+_LONGEST = (
+    "Of the search for today's setting, then of all else; default 20, more beyond 50,000 jobs."
+)
 _SEARCH = {"fit_seconds": (Annotated[float | None, typer.Option(min=0, help=_LONGEST)], None)}
 
 

@@ -74,6 +74,8 @@ class Simulator(Simulated):
         array([ 0, 10,  0])
     """
 
+    is_stopped = False
+
     def __init__(
         self,
         workload: Workload,
@@ -118,6 +120,8 @@ class Simulator(Simulated):
         """
         while True:
             status = entry_points.run(self._jobs.address, self._sim.address)
+            if self.is_stopped:
+                return False
             if status == s.STATUS_STUCK:
                 raise PolicyError("jobs wait that fit no more, and no event is to come")
             if status < 0:
@@ -148,6 +152,11 @@ class Simulator(Simulated):
                     self.order_by_keys(chosen)
             for which, formula in formulas:
                 self._order(which, formula)
+
+    def stop(self) -> None:
+        """Have `run`, on another thread, return at the next event; what it simulates is over."""
+        self.is_stopped = True
+        self.state.n_jobs[0] = 0  # the clock goes on while there are jobs to start
 
     def order_by(self, policy: str | Policy | Sequence[float]) -> None:
         """Decide this pass's primary order by a policy with a compiled rule.

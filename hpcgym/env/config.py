@@ -255,11 +255,7 @@ class EnvConfig:
         )
 
     def _usage(self) -> list[Event]:
-        """Return what keeps usage for the base order or for fields, unless a backfill order does.
-
-        Raises:
-            ScenarioError: Fields of usage beside trials.
-        """
+        """Return what keeps usage for the base order or fields, unless a backfill order does."""
         asked = [field.keeps for field in self.own_fields if field.keeps is not None]
         kept = self.settings.kept or tuple(asked[:1])
         if kept and as_backfill(self.settings.backfill).requeues:

@@ -41,13 +41,9 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """What scores 0 and what scores 1 on the test weeks of a problem.
+    """What scores 0 and what scores 1 on the test weeks of a problem."""
 
-    Attributes:
-        scenario, action: The problem's.
-    """
-
-    scenario: str
+    scenario: str  # the problem's
     action: str
     # The backfilling mode that the problem states, "" = the kind of action's usual one.
     backfill: str

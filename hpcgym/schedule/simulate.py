@@ -1,5 +1,7 @@
 """A whole workload scheduled at once."""
 
+import math
+from threading import Timer
 from typing import Unpack
 
 import numpy as np
@@ -52,13 +54,19 @@ def simulate(
             f"a Workload is needed, got {workload!r}; hpcgym.load_workload reads a log"
         )
     refuse_unknown("setting", settings, SETTINGS)
-    chosen = SchedulerSettings(policy, **settings)
+    return simulate_under(workload, SchedulerSettings(policy, **settings))
+
+
+def simulate_under(
+    workload: Workload, chosen: SchedulerSettings, seconds: float = math.inf
+) -> Schedule:
+    """Return what `simulate` does; after so many seconds it is a TimeoutError."""
     mode = as_mode(chosen.backfill)
     if isinstance(mode, OwnSimulator):
         schedule: Schedule = mode.simulate(workload, chosen)
         return schedule
     simulator = Simulator(workload, chosen)
-    run_to_end(simulator)
+    run_to_end(simulator, seconds)
     return Schedule(
         workload,
         simulator.start_time,
@@ -75,12 +83,20 @@ def simulate(
     )
 
 
-def run_to_end(simulator: Simulator) -> None:
-    """Run a simulation to its end, and say meanwhile how many jobs have started."""
+def run_to_end(simulator: Simulator, seconds: float = math.inf) -> None:
+    """Run a simulation to its end, in time, and say meanwhile how many jobs have started."""
 
     def n_started() -> float:
         return float(np.count_nonzero(simulator.start_time >= 0))
 
     n_jobs = len(simulator.workload)
     with steps(n_jobs, f"scheduling {simulator.workload.name}", "jobs", count=n_started):
-        simulator.run()
+        timer = Timer(seconds, simulator.stop)
+        if seconds < math.inf:
+            timer.start()
+        try:
+            simulator.run()
+        finally:
+            timer.cancel()
+    if simulator.is_stopped:
+        raise TimeoutError(f"{simulator.workload.name}: no end within {seconds:g} s")

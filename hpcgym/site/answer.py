@@ -52,8 +52,9 @@ def report_on(
         command: What makes the report again.
         resume: A file that keeps each simulation when it has ended, `hpcgym.evaluation.store`; a
             second call with it goes on from there. None keeps nothing.
-        fit_seconds: How long the search for today's setting may take; default 20, in proportion
-            longer beyond 50,000 jobs. What a search that is cut off finds may differ next time.
+        fit_seconds: How long the search for today's setting may take, and noise and options again;
+            default 20, in proportion longer beyond 50,000 jobs. What is cut off may differ next
+            time.
 
     Raises:
         TraceError: As of `hpcgym.site.log.read_site_log`.
@@ -67,6 +68,7 @@ def report_on(
     best = comparison.best(simulated_only=False)
     named = [files] if isinstance(files, str | Path) else list(files)
     trusted = trust(log, fidelity)
+    trusted["told"] += comparison.cut
     return {
         "schema": SCHEMA,
         "version": hpcgym.__version__,
@@ -146,7 +148,7 @@ def sentences(
     )
     row = most_helpful(rows) or by_id.get(best or "")
     if row is None:
-        return ["No other order could be simulated.", "", happened]
+        return ["No other order was simulated.", "", happened]
     orders = [each["told"] for each in rows if each["group"] == "order"]
     helps = "" if "better" in orders else "No order is told to help. "
     first = helps + _of_best(row, today, trusted)

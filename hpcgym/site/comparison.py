@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 from hpcgym.base.progress import steps
 from hpcgym.evaluation.statistics import weekly_interval
 from hpcgym.evaluation.store import Store
-from hpcgym.site.fidelity import Fidelity, verdict
+from hpcgym.site.fidelity import COPIES, Fidelity, verdict
 from hpcgym.site.groups import Grouping, groupings_of
 from hpcgym.site.log import SiteLog
-from hpcgym.site.options import Option, options_beside, setting_text
+from hpcgym.site.options import Group, Option, is_dear, options_beside, setting_text
 from hpcgym.site.outcome import BoolArray, FloatArray, Outcome, outcomes
 from hpcgym.site.rules import rules_beside
 
@@ -39,10 +40,22 @@ class Comparison:
     outcomes: dict[str, Outcome]
     options: dict[str, Option]
     left_out: tuple[str, ...]  # options that cannot be simulated, and why
+    untried: tuple[str, ...] = ()  # options that did not end in time
 
     def gain_h(self, option: str, jobs: BoolArray) -> float:
         """Return how much less some jobs wait than today, in the mean, h."""
         return float((self.outcomes[TODAY].wait_h - self.outcomes[option].wait_h)[jobs].mean())
+
+    @property
+    def cut(self) -> list[str]:
+        """What there is to say of noise and options that did not end in time."""
+        n, n_noise = len(self.options), len(self.fidelity.noise_h)
+        said = (
+            f"noise and options ended after {self.fidelity.fit.fit_s:g} s: of {COPIES} copies for "
+            f"the noise {n_noise} were simulated, and of {n + len(self.untried)} options {n}; left "
+            f"out: {', '.join(self.untried) or 'none'}"
+        )
+        return [said] * (bool(self.untried) or n_noise < COPIES)
 
     @cached_property
     def is_far(self) -> bool:
@@ -91,24 +104,33 @@ def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Com
     """Simulate every option."""
     is_known, held = not log.machine_is_guess, fidelity.simulated.workload
     every: list[Option | str] = [
-        *options_beside(fidelity.settings, held, is_machine_known=is_known),
         *rules_beside(fidelity.settings, log),
+        *options_beside(fidelity.settings, held, is_machine_known=is_known),
     ]
-    tried = [option for option in every if isinstance(option, Option)]
+    tried = sorted((each for each in every if isinstance(each, Option)), key=_usefulness)
     left_out = [said for said in every if isinstance(said, str)]
     known = {RECORDED: fidelity.recorded, TODAY: fidelity.simulated}
-    options = {}
+    options, untried = {}, []
     changed = (held if option.change is None else option.change(held) for option in tried)
     settings = (option.settings for option in tried)
     with steps(len(tried), "trying what might be", "options") as progress:
-        made = outcomes(zip(changed, settings, strict=True), store)
+        tries = zip(changed, settings, strict=True)
+        made = outcomes(tries, store, lambda at: fidelity.until - time.monotonic())
         for option, outcome in zip(tried, made, strict=True):
             if isinstance(outcome, Outcome):
                 known[option.id], options[option.id] = outcome, option
+            elif outcome is None:
+                untried.append(option.name)
             else:
                 left_out.append(f"{option.name}: {outcome}")
             progress.advance()
-    return Comparison(log, fidelity, known, options, tuple(left_out))
+    return Comparison(log, fidelity, known, options, tuple(left_out), tuple(untried))
+
+
+def _usefulness(option: Option) -> tuple[bool, bool, int]:
+    """Return by what options are sorted: as asked for, of the site, by kind; dear ones last."""
+    kind = get_args(Group).index(option.group)
+    return option.id != "machine2", is_dear(option.settings), kind
 
 
 def option_rows(comparison: Comparison) -> list[dict[str, Any]]:

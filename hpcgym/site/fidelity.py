@@ -6,7 +6,9 @@ ones on the first half of the log's time. What is said of it is said of the seco
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,7 @@ from hpcgym.trace.resample import jitter
 
 JITTER_S = 60
 COPIES = 4  # how far submissions are moved for the noise floor, and how often
+NOISE_SHARE = 0.4  # of the time of noise and options
 
 SHOWN = 20  # settings that were tried, the nearest; those that the site told are, however far
 STEPS = 100  # of the queue, at the least, where its length is compared
@@ -56,8 +59,9 @@ class Fidelity:
     recorded: Outcome  # what the log says
     fit: Fit  # the search for the scheduler that is nearest to the site's
     # By job, how far its wait moves at most when submissions move by a minute, one row for each
-    # copy, shape (COPIES, n_jobs), as differences to `simulated`, h.
+    # copy that ended in time, shape (n_copies, n_jobs), as differences to `simulated`, h.
     noise_h: FloatArray
+    until: float = inf  # when options are to end, s of `time.monotonic`
 
     @property
     def settings(self) -> SchedulerSettings:
@@ -95,7 +99,10 @@ def find_setting(
     """
     recorded = Outcome.recorded(log.workload)
     fit = Fit(log, basis, told or Told(), store, fit_s)
-    return Fidelity(recorded, fit, _noise(fit.nearest, store))
+    assert fit.fit_s is not None  # it sets it
+    begin = time.monotonic()
+    noise = _noise(fit.nearest, store, begin + NOISE_SHARE * fit.fit_s)
+    return Fidelity(recorded, fit, noise, begin + fit.fit_s)
 
 
 def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
@@ -105,22 +112,28 @@ def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
     return {str(names[at]): among & (log.names["partition"] == names[at]) for at in order}
 
 
-def _noise(nearest: Trial, store: Store | None) -> FloatArray:
-    """Return how much longer each job waits in copies with moved submissions, h."""
+def _noise(nearest: Trial, store: Store | None, until: float) -> FloatArray:
+    """Return how much longer each job waits in copies with moved submissions, h.
+
+    Copies but the first end at an instant, and are left out.
+    """
     outcome, settings = nearest.outcome, nearest.candidate.settings
     numbered = replace(outcome.workload, source_row=np.arange(len(outcome.workload)))
     copies = [jitter(numbered, np.random.default_rng(copy), JITTER_S) for copy in range(COPIES)]
-    noise = np.empty((COPIES, len(numbered)))
+    noise: list[FloatArray] = []
     with steps(COPIES, "measuring the noise", "simulations") as progress:
-        made = outcomes(((moved, settings) for moved in copies), store)
-        for waits, moved, again in zip(noise, copies, made, strict=True):
+        tries = ((moved, settings) for moved in copies)
+        made = outcomes(tries, store, lambda at: until - time.monotonic() if at else inf)
+        for moved, again in zip(copies, made, strict=True):
             if isinstance(again, HpcgymError):
                 raise again
-            assert again is not None and moved.source_row is not None  # stated above
-            waits[moved.source_row] = again.wait_h
-            waits -= outcome.wait_h
+            if again is not None:
+                assert moved.source_row is not None  # stated above
+                waits = np.empty(len(numbered))
+                waits[moved.source_row] = again.wait_h
+                noise.append(waits - outcome.wait_h)
             progress.advance()
-    return noise
+    return np.stack(noise)
 
 
 def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:

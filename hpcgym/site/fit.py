@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import compress, zip_longest
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,16 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store
 from hpcgym.site.log import FEWEST_JOBS, SiteLog
-from hpcgym.site.options import GUARD_S, allowed, conservative_on, setting_text
+from hpcgym.site.options import GUARD_S, allowed, conservative_on, is_dear, setting_text
 from hpcgym.site.outcome import HOUR_S, BoolArray, IntArray, Outcome, outcomes, share_apart
 from hpcgym.site.told import Told
 from hpcgym.trace.split import WEEK_S
 
-MOST = 10_000  # jobs of the first stretch
+FEW, MOST = 2_500, 10_000  # jobs of the first stretches, the first on nodes only
 FIT_S, JOBS = 20.0, 50_000  # how long a search may take, s, at up to so many jobs; longer with more
-KEPT = 16  # candidates that stay after it
+# By which shares of it few jobs, more, all jobs, and the same with holds are to end.
+SHARES = (0.3, 0.5, 0.75, 0.8, 0.9, 1.0)
+KEPT = 16  # candidates that stay after each
 ENOUGH = 0.1  # a setting that is no further apart needs no holds
 WEIGHTS = (100, 300, 1_000, 3_000, 10_000)  # of size, beside 1,000 of age
 MOST_PARTITIONS = 16  # more have no limits of their own
@@ -68,7 +71,8 @@ class Trial:
 class Fit:
     """The search on one log.
 
-    It may take `fit_s`, once kernels are compiled: then only what is told is begun, and something.
+    It may take `fit_s`, once kernels are compiled. Then simulations end, but for what is told, and
+    one on all jobs.
 
     Raises:
         HpcgymError: No candidate can be simulated; the message has the first reason.
@@ -82,23 +86,24 @@ class Fit:
     fit_s: float | None = None  # default `FIT_S`, longer with more jobs than `JOBS`
     tried: list[Trial] = field(default_factory=list)  # nearest first
     left_out: list[str] = field(default_factory=list)  # what this machine refuses, and why
-    n_untried: int = 0  # settings that were not begun in time
+    n_untried: int = 0  # settings that did not end in time
     is_cut: bool = False  # whether there was no time for one, on all jobs or at all
 
     def __post_init__(self) -> None:
         every = list(candidates(self.log, self.basis, self.told))
         n_jobs = len(self.log.workload)
         if self.fit_s is None:
-            self.fit_s = FIT_S * max(1.0, n_jobs / JOBS)
+            self.fit_s = time_for(n_jobs)
         _compile(every, self.log.workload.select(np.arange(FEWEST_JOBS)))
-        self._end = time.monotonic() + self.fit_s
+        begin = time.monotonic()
+        ends = [begin + share * self.fit_s for share in SHARES]
         with steps(
             2 * len(every), "looking for the site's setting", "simulations"
         ) as self._progress:
-            self._search(every, self.log.workload)
+            self._search(every, ends[:3])
             self.without_holds = self.nearest
             if self.nearest.apart > ENOUGH:
-                self._search([replace(each, is_held=True) for each in every], self._held(NEVER))
+                self._search([replace(each, is_held=True) for each in every], ends[3:])
 
     @property
     def nearest(self) -> Trial:
@@ -141,42 +146,54 @@ class Fit:
         ]
         return said[:1]
 
-    def _search(self, staying: Sequence[Candidate], jobs: Workload) -> None:
-        """Try candidates on the first jobs of a long log, and those that stay on all jobs."""
-        kept: list[Trial] = []
-        if np.count_nonzero(~self.log.is_judged) > MOST:
-            end = int(jobs.submit_time[MOST])
-            whole = self._held(end) if staying[0].is_held else jobs
-            first = self._trials(staying, whole.select(np.arange(MOST)), end)
-            stay = [at < KEPT or trial.candidate.is_told for at, trial in enumerate(first)]
-            kept = list(compress(first, stay))
-            self.tried += [trial for trial, stays in zip(first, stay, strict=True) if not stays]
+    def _search(self, staying: Sequence[Candidate], ends: Sequence[float]) -> None:
+        """Try candidates on the first jobs of a long log, and those that stay on more, then all."""
+        jobs, is_held, kept = self.log.workload, staying[0].is_held, list[Trial]()
+        n_early = np.count_nonzero(~self.log.is_judged)
+        for n, until in zip((FEW, MOST), ends, strict=False):
+            if n >= n_early or (n == FEW and jobs.machine is None):
+                continue
+            end = int(jobs.submit_time[n])
+            first = (self._held(end) if is_held else jobs).select(np.arange(n))
+            made = self._trials(staying, first, end, until, *kept)
+            stay = [at < KEPT or trial.candidate.is_told for at, trial in enumerate(made)]
+            kept = list(compress(made, stay))
+            self.tried += [trial for trial, stays in zip(made, stay, strict=True) if not stays]
             self._progress.total -= len(staying) - len(kept)
             staying = [trial.candidate for trial in kept]
-        self.tried += self._trials(staying, jobs, NEVER, *kept)
+        whole = self._held(NEVER) if is_held else jobs
+        self.tried += self._trials(staying, whole, NEVER, ends[-1], *kept)
         self.tried.sort(key=lambda trial: trial.apart)
 
     def _trials(
-        self, candidates: Sequence[Candidate], jobs: Workload, end: int, *before: Trial
+        self,
+        candidates: Sequence[Candidate],
+        jobs: Workload,
+        end: int,
+        until: float,
+        *before: Trial,
     ) -> list[Trial]:
-        """Simulate jobs, and return candidates by the waits of the earliest, nearest first.
+        """Simulate jobs until an instant, and return candidates by early waits, nearest first.
 
-        Waits count until an instant, at which a further job is submitted that might change them. A
-        candidate that is not begun in time stays with its trial of before, if it has one.
+        Waits count until `end`, at which a further job is submitted that might change them. A
+        candidate that does not end in time stays with its trial of before, if it has one. One is
+        needed: that which took least before.
         """
+        least = min(range(len(before)), key=lambda at: before[at].outcome.took_s, default=-1)
         early = jobs.submit_time < self.log.split
         longest = (end - jobs.submit_time[early]) / HOUR_S
         recorded = np.minimum(jobs.wait_time[early] / HOUR_S, longest)
         made: list[Trial] = []
 
-        def begins(at: int) -> bool:
-            candidate = candidates[at]
-            is_needed = not candidate.is_held and (candidate.is_told or not made)
-            if is_begun := is_needed or time.monotonic() < self._end:
+        def seconds(at: int) -> float:
+            candidate, is_first = candidates[at], at == least if before else not made
+            is_needed = not candidate.is_held and (candidate.is_told or is_first)
+            left = inf if is_needed else until - time.monotonic()
+            if left > 0:
                 self._progress.name = f"trying {candidate}"
-            return is_begun
+            return left
 
-        tries = outcomes([(jobs, each.settings) for each in candidates], self.store, begins)
+        tries = outcomes([(jobs, each.settings) for each in candidates], self.store, seconds)
         for candidate, outcome, trial in zip_longest(candidates, tries, before):
             if isinstance(outcome, Outcome):
                 waits = np.minimum(outcome.wait_h[early], longest)
@@ -190,6 +207,11 @@ class Fit:
         return sorted(made, key=lambda trial: trial.apart)
 
 
+def time_for(n_jobs: int) -> float:
+    """Return how long the search may take, and noise and options together, s."""
+    return FIT_S * max(1.0, n_jobs / JOBS)
+
+
 def _compile(every: Sequence[Candidate], jobs: Workload) -> None:
     """Simulate few jobs under each, so that no kernel is compiled later."""
     for candidate in every:
@@ -198,21 +220,25 @@ def _compile(every: Sequence[Candidate], jobs: Workload) -> None:
 
 
 def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[Candidate]:
-    """Yield what is tried: as told, plain settings, weights, cycles, limits, weeks."""
+    """Yield what is tried: as told, plain settings, weights, limits, weeks; dear ones last."""
     jobs = log.workload
     stated = told.on_clock(log.begin, jobs.time_offset)
     basis = replace(basis, events=stated)
     said = list(allowed(basis, *_told(told, jobs)))
     every = [*said, *allowed(basis, *_plain(jobs))]
     kept = {(setting_text(each), each.events): each for each in reversed(every)}
-    for settings in sorted(kept.values(), key=every.index):
-        yield Candidate(settings, is_told=settings in said)
+    plain = sorted(kept.values(), key=every.index)
+    dear = [each for each in plain if is_dear(each) and each not in said]
+    for settings in plain:
+        if settings not in dear:
+            yield Candidate(settings, is_told=settings in said)
     orders = ["FCFS", "WFP3", "SAF", *(["fair-share"] if _has_users(jobs) else [])]
     for what, events in _as_recorded(log):
         together = [*stated, *as_events(events)]
         changes = ({"policy": order, "events": together} for order in orders)
         for settings in allowed(basis, *changes):
             yield Candidate(settings, what)
+    yield from map(Candidate, dear)
 
 
 def _told(told: Told, jobs: Workload) -> Iterator[dict[str, Any]]:

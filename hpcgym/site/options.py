@@ -49,23 +49,14 @@ SLACK = 1.2  # limits to try, as multiples of what the job used
 
 @dataclass(frozen=True)
 class Option:
-    """A change of what a site has.
+    """A change of what a site has."""
 
-    Attributes:
-        id: What files call it.
-        name: What tables call it.
-        group: What kind of change it is.
-        what: What it means, in a few words.
-        settings: The scheduler.
-        change: Makes the jobs of it from the site's.
-    """
-
-    id: str
-    name: str
-    group: Group
-    what: str
-    settings: SchedulerSettings
-    change: Callable[[Workload], Workload] | None = None
+    id: str  # what files call it
+    name: str  # what tables call it
+    group: Group  # what kind of change it is
+    what: str  # what it means, in a few words
+    settings: SchedulerSettings  # the scheduler
+    change: Callable[[Workload], Workload] | None = None  # makes the jobs of it from the site's
 
 
 def options_beside(
@@ -190,6 +181,11 @@ def with_close_limits(workload: Workload) -> Workload:
 def conservative_on(workload: Workload) -> str:
     """Return conservative backfilling; on nodes a plan of all that wait would cost too much."""
     return "conservative" if workload.machine is None else "conservative:planned=100"
+
+
+def is_dear(settings: SchedulerSettings) -> bool:
+    """Tell whether each pass plans for many jobs, which may take hours on nodes."""
+    return str(settings.backfill).startswith(("conservative", "depth"))
 
 
 def order_of(settings: SchedulerSettings) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,12 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.core import metrics
-from hpcgym.core.setting_list import SETTINGS
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store, digest
 from hpcgym.schedule.schedule import Schedule
-from hpcgym.schedule.simulate import simulate
+from hpcgym.schedule.simulate import simulate, simulate_under
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -41,6 +42,7 @@ class Outcome:
     run_time: IntArray  # how long each ran, s
     backfilled: BoolArray  # whether each started ahead of one before it
     wasted: float = 0.0  # share of the machine's time that attempts in vain took
+    took_s: float = 0.0  # how long it was simulated; 0 = a store kept it
 
     @classmethod
     def recorded(cls, workload: Workload) -> Outcome:
@@ -56,18 +58,23 @@ class Outcome:
 
     @classmethod
     def under(
-        cls, workload: Workload, settings: SchedulerSettings, store: Store | None = None
+        cls,
+        workload: Workload,
+        settings: SchedulerSettings,
+        store: Store | None = None,
+        seconds: float = inf,
     ) -> Outcome:
-        """Return what settings make of jobs; what a store keeps of that is not simulated again."""
+        """Return what settings make of jobs, in time; what a store keeps is not simulated again."""
         if store is None:
-            stated = {name: getattr(settings, name) for name in SETTINGS if name != "policy"}
-            return cls.simulated(simulate(workload, settings.policy, **stated))
+            begin = time.monotonic()
+            made = cls.simulated(simulate_under(workload, settings, seconds))
+            return replace(made, took_s=time.monotonic() - begin)
         key = digest(workload, settings)
         if rows := store.find(key):
             (row,) = rows
             start, run = (np.array(row[name], dtype=np.int64) for name in _KEPT[:2])
             return cls(workload, start, run, np.array(row[_KEPT[2]], dtype=bool), row["wasted"])
-        made = cls.under(workload, settings)
+        made = cls.under(workload, settings, None, seconds)
         columns = {name: getattr(made, name).tolist() for name in _KEPT}
         store.keep(key, [columns | {"wasted": float(made.wasted)}])
         return made
@@ -120,16 +127,19 @@ class Outcome:
 def outcomes(
     tries: Iterable[tuple[Workload, SchedulerSettings]],
     store: Store | None,
-    begins: Callable[[int], bool] = lambda at: True,
+    seconds: Callable[[int], float] = lambda at: inf,
 ) -> Iterator[Outcome | HpcgymError | None]:
     """Yield what settings make of jobs, or why they make nothing, in order, on a thread per core.
 
-    It is None where `begins` refuses the number of a try as its turn comes.
+    It is None where a try does not end in the seconds that its number gets as its turn comes.
     """
 
     def run(at: int, jobs: Workload, settings: SchedulerSettings) -> Outcome | HpcgymError | None:
         try:
-            return Outcome.under(jobs, settings, store) if begins(at) else None
+            left = seconds(at)
+            return Outcome.under(jobs, settings, store, left) if left > 0 else None
+        except TimeoutError:
+            return None
         except OutputError:
             raise
         except HpcgymError as error:

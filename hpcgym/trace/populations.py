@@ -50,9 +50,6 @@ class Populations:
     """Logs by number from 0, each of 200 users who work in sessions.
 
     A log depends on its number and the parameters only, so more of them change none.
-
-    Attributes:
-        wide, session_jobs: As of `hpcgym.trace.sessions.session_workload`.
     """
 
     name: str  # what the logs are called
@@ -60,7 +57,7 @@ class Populations:
     weeks: int  # weeks of each that are whole and have a week before them
     load: float  # usual share of the machine that a week's jobs need
     processors: int  # processors of the machine
-    wide: float = 0.0
+    wide: float = 0.0  # as of `hpcgym.trace.sessions.session_workload`
     session_jobs: float = 4.0
     # The digest of logs by number, as `digest_of_jobs` returns it.
     on_record: Mapping[int, str] = field(default_factory=dict)

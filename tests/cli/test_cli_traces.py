@@ -15,11 +15,9 @@ from hpcgym.trace.catalogue import catalogue, find_trace
 
 Command = Callable[..., str]
 
-UNVERIFIED = "KTH-SP2-1996-2"
-"""A log of which the catalogue holds no digest."""
+UNVERIFIED = "KTH-SP2-1996-2"  # A log of which the catalogue holds no digest
 
-VERIFIED = "KTH-SP2-1996-2.1-cln"
-"""A log of which it does."""
+VERIFIED = "KTH-SP2-1996-2.1-cln"  # A log of which it does
 
 LOG = """\
 ; MaxNodes: 4 (and two spares)

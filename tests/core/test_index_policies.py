@@ -24,8 +24,7 @@ from research.benchmark import saturated
 from strategies import indexes, network_of, policies, settings_for, workloads
 
 BY_NAME = tuple(reference_index.RULES)
-STRETCH = 30
-"""Drawn times are short; so stretched, most run times are above the bound of 10 s."""
+STRETCH = 30  # drawn times are short; so stretched, most run times are above the bound of 10 s
 
 
 def stretched(workload):

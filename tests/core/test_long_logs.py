@@ -23,8 +23,7 @@ from hpcgym.trace.synthetic import synthetic_workload
 from research import benchmark
 
 UNTOUCHED = -77
-PER_JOB = ("start_time", "flag")
-"""The schedule: what a state may hold of each job of the log."""
+PER_JOB = ("start_time", "flag")  # the schedule: what a state may hold of each job of the log
 
 RINGS = ("history_job", "history_log_bound")
 """What is remembered of each user's last jobs, up to a bound."""

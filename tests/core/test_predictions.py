@@ -109,8 +109,7 @@ def test_f_model_of_zero_is_exact_and_its_noise_is_even_seeded_and_the_jobs_own(
 
 # --- What a prediction is good for, and what it is not --------------------------------------------
 
-HISTORY = [(0, 10, 10, 1, 1), (0, 10, 10, 1, 1)]
-"""Two jobs of 10 s, known from 10 s on."""
+HISTORY = [(0, 10, 10, 1, 1), (0, 10, 10, 1, 1)]  # two jobs of 10 s, known from 10 s on
 
 
 def starts(jobs, processors, **settings):

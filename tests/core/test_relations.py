@@ -28,8 +28,7 @@ from hpcgym.core.parts.trials import Trial
 from hpcgym.core.workload import WEEK_S, Workload
 from hpcgym.machine import Machine
 
-WEEKS = 35 * WEEK_S
-"""Whole weeks, which every grid of the drawn modes divides."""
+WEEKS = 35 * WEEK_S  # whole weeks, which every grid of the drawn modes divides
 
 FAR = 10**8
 

@@ -35,8 +35,7 @@ from reference_controls import Controlled
 from strategies import busy_workloads
 
 OPEN = f"{CONTROLLED},overdue=open"
-SHORT = "cost-benefit:kappa=0.5,cap=0.6,long=60"
-"""A cap that drawn workloads reach."""
+SHORT = "cost-benefit:kappa=0.5,cap=0.6,long=60"  # A cap that drawn workloads reach
 
 MODES = (SHORT, f"{SHORT},overdue=open", "easy:cap=0.5,long=30", "cost-benefit:kappa=1")
 VALUES = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.1, 0.7, 1.0)

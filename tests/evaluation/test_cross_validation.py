@@ -31,8 +31,7 @@ from stores import keys_in
 pytestmark = pytest.mark.long
 
 WEEK_S = 604_800
-FIRST_REQUEST = 5_000_000
-"""As of the log in conftest.py: job i asks for so many seconds and i more."""
+FIRST_REQUEST = 5_000_000  # as of the log in conftest.py: job i asks for so many seconds and i more
 
 RULES = ("FCFS", "SPF", "LPF", "SQF")
 

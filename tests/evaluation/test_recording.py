@@ -22,8 +22,7 @@ from hpcgym.evaluation import chunks, record, recording  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 BUSY = "synthetic-busy-weeks"
-LIGHT = "11"
-"""A week with few decisions."""
+LIGHT = "11"  # A week with few decisions
 
 
 def read(made):

@@ -12,8 +12,7 @@ from hpcgym.schedule.moldable import Shape, choose_shape, simulate_moldable
 from strategies import workloads
 
 MINUTE_S = 60
-OPTIONS = [(1, 60), (2, 40), (8, 25), (16, 20)]
-"""Processors and minutes, as on the slide."""
+OPTIONS = [(1, 60), (2, 40), (8, 25), (16, 20)]  # processors and minutes, as on the slide
 
 PROCESSORS = [q for q, _ in OPTIONS]
 DURATIONS = [minutes * MINUTE_S for _, minutes in OPTIONS]

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hpcgym
 from hpcgym.core.events import as_events
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
+from hpcgym.schedule.simulate import simulate_under
 from hpcgym.site import fit, outcome
+from hpcgym.site.comparison import compare
 from hpcgym.site.fidelity import SHOWN, find_setting, trust
 from hpcgym.site.log import SiteLog, read_site_log
 from hpcgym.site.told import Told
@@ -81,23 +84,7 @@ def test_what_users_held_at_most_and_what_a_week_had_is_counted_second_by_second
     }
 
 
-def test_of_a_long_log_only_the_nearest_are_tried_on_all_jobs(
-    fcfs_log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fit, "MOST", 800)
-    log = read_site_log(fcfs_log)
-    found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), Told(), None)
-    lengths = [len(trial.outcome.workload) for trial in found.tried]
-    assert lengths.count(len(log.workload)) == fit.KEPT
-    assert lengths.count(800) == len(lengths) - fit.KEPT > 20
-    assert (str(found.nearest.candidate), found.nearest.apart) == (
-        "FCFS, backfill easy, no threshold",
-        0,
-    )
-    assert found.nearest is found.without_holds
-
-
-def test_what_is_told_is_tried_on_all_jobs_however_far_it_is(
+def test_of_a_long_log_only_the_nearest_and_what_is_told_are_tried_on_all_jobs(
     fcfs_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fit, "MOST", 800)
@@ -105,15 +92,27 @@ def test_what_is_told_is_tried_on_all_jobs_however_far_it_is(
     found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), Told("LPF", "none"), None)
     (told,) = (trial for trial in found.tried if trial.candidate.is_told)
     assert told.candidate.settings.policy == "LPF"
+    lengths = [len(trial.outcome.workload) for trial in found.tried]
     assert len(told.outcome.workload) == len(log.workload)
-    others = [len(trial.outcome.workload) for trial in found.tried if trial is not told]
-    assert others.count(len(log.workload)) == fit.KEPT
+    assert lengths.count(len(log.workload)) == fit.KEPT + 1
+    assert lengths.count(800) == len(lengths) - fit.KEPT - 1 > 20
+    nearest = str(found.nearest.candidate), found.nearest.apart
+    assert nearest == ("FCFS, backfill easy, no threshold", 0)
+    assert found.nearest is found.without_holds
 
 
 def test_no_setting_is_tried_twice(fcfs_log: Path) -> None:
     log, basis = read_site_log(fcfs_log), SchedulerSettings(kill_at_limit=False)
     every = [str(each) for each in fit.candidates(log, basis, Told("fair-share"))]
     assert len(set(every)) == len(every) > 20
+
+
+def test_a_simulation_ends_when_its_time_is_over() -> None:
+    jobs, settings = hpcgym.load_workload("tiny"), SchedulerSettings("SAF")
+    in_time = simulate_under(jobs, settings, 60.0)
+    assert (in_time.start_time == hpcgym.simulate(jobs, "SAF").start_time).all()
+    with pytest.raises(TimeoutError, match="tiny: no end within 0 s"):
+        simulate_under(jobs, settings, 0.0)
 
 
 def settings_in_time(log: SiteLog, fit_s: float | None, told: Told) -> fit.Fit:
@@ -156,7 +155,12 @@ def test_a_search_ends_when_its_time_is_over_and_says_how_many_it_tried(
     assert found.nearest in whole and len(whole) < fit.KEPT
     assert len({str(trial.candidate) for trial in found.tried}) == len(found.tried)
     if fit_s < n_all:
-        assert fit_s <= len(found.tried) < fit_s + 10
+        assert fit_s / 2 <= len(found.tried) < fit_s + 10
+    if fit_s == 0:
+        compared = compare(log, fidelity)
+        assert len(fidelity.noise_h) == 1 and not compared.options
+        said = "of 4 copies for the noise 1 were simulated, and of 16 options 0; left out: SQF, SPF"
+        assert compared.cut[0].startswith(f"noise and options ended after 0 s: {said}")
     n_of = len(found.tried) + found.n_untried
     assert n_of in (n_all, 2 * n_all)  # with holds, where time is over before they are tried
     said = (

@@ -228,8 +228,7 @@ INKS = {"ink": "paper", "soft": "paper", "faint": "paper", "link": "paper", "wor
 INKS |= {"better": "better-wash", "soft ": "card"}
 ON_COLOURS = {"on-low": ("h0", "h1", "h2", "h3", "h4", "k0", "k1"), "on-k2": ("k2",)}
 ON_COLOURS |= {"on-high": ("h6", "h7", "h8", "k3", "k4")}
-LEAST_CONTRAST = 4.5
-"""Of WCAG 2.2, level AA."""
+LEAST_CONTRAST = 4.5  # of WCAG 2.2, level AA
 
 
 def luminance(colour):

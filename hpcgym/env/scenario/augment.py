@@ -23,14 +23,11 @@ from hpcgym.trace.resample import jitter, join_weeks, resample_week, scale_load
 from hpcgym.trace.split import WEEK_S, Past
 from hpcgym.trace.synthetic import synthetic_workload
 
-Maker: TypeAlias = Callable[[np.random.Generator], Workload]
-"""Makes a random week of jobs."""
+Maker: TypeAlias = Callable[[np.random.Generator], Workload]  # makes a random week of jobs
 
-REDRAWS = 20
-"""Attempts to draw an episode that the filter accepts, before the last one is used."""
+REDRAWS = 20  # attempts to draw an episode that the filter accepts, before the last one is used
 
-KEPT_DRAWS = 128
-"""Draws kept for other environments with the same seed."""
+KEPT_DRAWS = 128  # draws kept for other environments with the same seed
 
 SAMPLE_JOBS = 20_000
 """Jobs of the workload model whose mean area determines how many make a week's load."""

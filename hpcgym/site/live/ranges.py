@@ -23,8 +23,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-HELD = 0.8
-"""How often a range is to hold the start."""
+HELD = 0.8  # how often a range is to hold the start
 
 CLASSES_S = (1, 600, 3_600, 6 * 3_600, 24 * 3_600)
 """Waits that part forecasts into classes of like ones; below the first one the start is now."""
@@ -66,8 +65,8 @@ def ranges(
     ratio = (came + SOFTENED_S) / (usable.expected + SOFTENED_S)
     class_of = _class_of(usable.expected)
     quantiles: dict[int, tuple[float, ...] | None] = {}
-    for wait in expected:
-        kind = int(_class_of(wait))
+    waits = list(expected)
+    for wait, kind in zip(waits, _class_of(waits).tolist(), strict=True):
         if kind not in quantiles:
             like = class_of == kind
             apart = n_apart(usable.instant[like], came[like])

@@ -76,19 +76,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Reading:
-    """A queue at one instant.
+    """A queue at one instant."""
 
-    Attributes:
-        now: When it was read by Slurm's clock, Unix s; 0 where the queue is empty.
-        waiting: Waiting jobs, as `squeue` lists them.
-        running: Jobs that hold cpus.
-        nodes: Nodes, once for each partition that they are in.
-    """
-
-    now: int
-    waiting: tuple[WaitingJob, ...]
-    running: tuple[QueuedJob, ...]
-    nodes: tuple[Node, ...]
+    now: int  # when it was read by Slurm's clock, Unix s; 0 where the queue is empty
+    waiting: tuple[WaitingJob, ...]  # waiting jobs, as `squeue` lists them
+    running: tuple[QueuedJob, ...]  # jobs that hold cpus
+    nodes: tuple[Node, ...]  # nodes, once for each partition that they are in
 
     @property
     def held(self) -> int:

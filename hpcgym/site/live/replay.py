@@ -6,12 +6,14 @@ of submission: the order of its day is not in the accounting.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.base.progress import steps
+from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.schedule.simulate import simulate
 from hpcgym.site.live.readings import UNLIMITED_S
@@ -22,11 +24,9 @@ from hpcgym.site.live.stage import BACKFILL, Stage
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-INSTANTS = 500
-"""Queues that are put together, at most."""
+INSTANTS = 500  # queues that are put together, at most
 
-NEVER = 2**62
-"""The start or the end of what has not started or ended, s."""
+NEVER = 2**62  # the start or the end of what has not started or ended, s
 
 _WORK = 2e8  # squares of queue lengths, summed over all instants, at most
 UNKNOWN_S = NEVER // 2  # waits beyond it have not ended
@@ -94,22 +94,28 @@ def replay(jobs: Jobs, processors: int, most: int = INSTANTS) -> Forecasts:
     later ones. A job that started at an instant counts only where it was submitted then: a queue is
     read after what fits has started.
     """
-    instants = _instants(jobs, most)
-    made: list[IntArray] = []
-    with steps(len(instants), "replaying the accounting", "queues") as progress:
-        for row in instants:
-            now = jobs.submit_time[row]
-            runs, waits = _queue_at(jobs, row)
+    instants, made = _instants(jobs, most), [np.zeros((0, 4), np.int64)]
+
+    def at(row: int) -> IntArray:
+        now = jobs.submit_time[row]
+        runs, waits = _queue_at(jobs, row)
+        if not len(waits):  # the job itself took no time
+            return made[0]
+        starts = _starts(jobs, processors, now, runs, waits)
+        came = jobs.start_time[waits] - now
+        is_new = waits == row
+        columns = (np.full(len(waits), now), is_new, starts, came)
+        counted: IntArray = np.column_stack(columns)[is_new | (came > 0)]
+        return counted
+
+    with (
+        steps(len(instants), "replaying the accounting", "queues") as progress,
+        ThreadPoolExecutor(checked_threads(None)) as pool,
+    ):
+        for each in pool.map(at, instants.tolist()):
+            made.append(each)
             progress.advance()
-            if not len(waits):  # the job itself took no time
-                continue
-            starts = _starts(jobs, processors, now, runs, waits)
-            came = jobs.start_time[waits] - now
-            is_new = waits == row
-            counts = is_new | (came > 0)
-            columns = (np.full(len(waits), now), is_new, starts, came)
-            made.append(np.column_stack(columns)[counts])
-    instant, is_new, expected, came = np.concatenate([np.zeros((0, 4), np.int64), *made]).T
+    instant, is_new, expected, came = np.concatenate(made).T
     return Forecasts(instant, is_new == 1, expected, came)
 
 

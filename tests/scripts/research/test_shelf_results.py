@@ -14,8 +14,7 @@ BUNDLED = "synthetic-256-weeks"
 
 
 PARTS = 8
-EVERYDAY = 4
-"""This part has an order, a mode, a network and urgency."""
+EVERYDAY = 4  # this part has an order, a mode, a network and urgency
 
 
 @pytest.mark.long

@@ -21,8 +21,7 @@ from research.value_of_information import (
     prediction_quality,
 )
 
-NOTHING = np.zeros(N_NETWORK)
-"""A network that says that every job runs to its request."""
+NOTHING = np.zeros(N_NETWORK)  # A network that says that every job runs to its request
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from hpcgym.site.live.stage import Stage
 WIDE = waits(1, 16, 600, priority=3)
 SHORT = waits(2, 4, 300, priority=2)
 LONG = waits(3, 4, 1200, priority=1)
-HOLDS = runs(9, 12, 700, 100)
-"""Of 16 cpus four are idle, and the others are free in 600 s."""
+HOLDS = runs(9, 12, 700, 100)  # of 16 cpus four are idle, and the others are free in 600 s
 
 
 def advice_on(*waiting, policy="SAF", backfill="conservative"):

@@ -20,8 +20,7 @@ from research.toy_slurm import SleepingJob, n_in_queue, printed, recorded_json, 
 
 TOY_CLUSTER = Path(__file__).parents[4] / "shared" / "slurm" / "toy-cluster"
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
-LATE_S = 2
-"""How much longer than its sleep a job may run, and how late it may be seen."""
+LATE_S = 2  # how much longer than its sleep a job may run, and how late it may be seen
 PATIENCE_S = 120
 ODD_NAME = "a | b, c"
 ELSEWHERE = ("-D", "/")

@@ -28,111 +28,81 @@ Device = Literal["auto", "cpu", "cuda"]  # what a training may compute on
 class PPOConfig:
     """The settings of a training, without its episodes and its seed.
 
-    Attributes:
-        action: What the agent chooses: "index", "order", "job", "policy", "weights", "controls",
-            "trials" or "price".
-        hidden: Width of a layer.
-        layers: Layers before the output.
-        start: "saf", "smith-history", "smith-reg" or "smith-urgent", which decides what
-            observations expect run times by; by records at "saf". Of several the best on the weeks
-            of validation.
-        bound: How far the network may move the scores of its start, in natural logarithms, or the
-            start's 1 in `weights` and `policy`.
-        residual: Whether the network corrects its start and begins there.
-        temperature: What scores of jobs are divided by before they are sampled.
-        n_ranked: First ranks of an `order` that are drawn, and count in its likelihood; the jobs
-            behind them follow by their scores. 0 = all.
-        log_std: Logarithm of the standard deviation of a vector of numbers, at the start.
-        policies: What `policy` chooses among, the start being one of them.
-        n_slots: Visible jobs.
-        backfill: Backfilling mode; "" = the scenario's, or the environment's for `controls`.
-        decide: When the agent decides: "contested", "event", or every so many seconds.
-        reward: As of `hpcgym.env.scheduling.SchedulingEnv`.
-        baseline: Policy that the reward is paired with; "start" = the one that the network begins
-            at, so that a difference is what training has changed; "" = none.
-        steps: Decisions of all environments together after which the training ends.
-        minutes: Time after which it ends at any number of steps; 0 = none. With a limit, a seed
-            gives another network on a slower machine.
-        n_envs: Environments that step together.
-        group_size: Environments of a group, which play the same episodes and are each other's
-            baseline; divides `n_envs`. 1 = no groups.
-        by_decision: Whether that baseline is of the decisions at the same place of the episode, for
-            decisions that come at fixed times, rather than of whole episodes.
-        n_steps: Decisions per environment and rollout.
-        batch_size: Decisions per step of the optimiser.
-        n_epochs: How often each decision of a rollout is used.
-        learning_rate: Of Adam, at the start.
-        falls_to: Share of it at the end of the training, towards which it falls evenly.
-        gamma: Discount per decision; 1 leaves the sum of rewards as it is.
-        gae_lambda: How far an advantage trusts rewards rather than the value network.
-        clip_range: How far the likelihood ratio of an action may move from 1 in one update.
-        target_kl: Divergence at which the updates of a rollout stop early; 0 = never.
-        ent_coef: Weight of the entropy.
-        vf_coef: Weight of the error of the value network; the lower, the less of `max_grad_norm` it
-            takes from the other network.
-        max_grad_norm: Largest norm of a gradient.
-        averaging: Weight that the average network keeps when a rollout's network is added; that
-            average is validated and given. 0 = no averaging.
-        gives: Which average a training gives: the "best" by validation, or the "last".
-        constants: Constant actions that a search tries on the training weeks, for the network to
-            begin at; it takes a third of the minutes at most. 0 = none; nor are any tried where the
-            network does not begin at its start.
-        validate_every: Rollouts between validations.
-        patience: Validations without a better ratio to SAF after which the training ends; 0 =
-            never.
-        validation_share: Share of the training weeks, the last, that `PPOTrainer` keeps for
-            validation.
-        validation_copies: Jittered copies of each validation week, besides the original.
-        threads: Threads of torch, and those that step environments.
-        device: Of torch: "cpu", "cuda", or "auto" for a GPU if there is one.
-
     Raises:
         HpcgymError: A name that is not known or a number out of range.
 
     Source: Schulman et al. 2017 (PPO); specification, section 10, "Learnability kit".
     """
 
+    # What the agent chooses: "index", "order", "job", "policy", "weights", "controls", "trials" or
+    # "price".
     action: str = "order"
-    hidden: int = 32
-    layers: int = 2
+    hidden: int = 32  # width of a layer
+    layers: int = 2  # layers before the output
+    # "saf", "smith-history", "smith-reg" or "smith-urgent", which decides what observations expect
+    # run times by; by records at "saf". Of several the best on the weeks of validation.
     start: str | tuple[str, ...] = "saf"
+    # How far the network may move the scores of its start, in natural logarithms, or the start's 1
+    # in `weights` and `policy`.
     bound: float = 1.0
-    residual: bool = True
-    temperature: float = 0.2
+    residual: bool = True  # whether the network corrects its start and begins there
+    temperature: float = 0.2  # what scores of jobs are divided by before they are sampled
+    # First ranks of an `order` that are drawn, and count in its likelihood; the jobs behind them
+    # follow by their scores. 0 = all.
     n_ranked: int = 8
+    # Logarithm of the standard deviation of a vector of numbers, at the start.
     log_std: float = -3.0
-    policies: tuple[str, ...] = ()
-    n_slots: int = 64
-    backfill: str = ""
+    policies: tuple[str, ...] = ()  # what `policy` chooses among, the start being one of them
+    n_slots: int = 64  # visible jobs
+    backfill: str = ""  # backfilling mode; "" = the scenario's, or the environment's for `controls`
+    # When the agent decides: "contested", "event", or every so many seconds.
     decide: str | int = "contested"
-    reward: str = "ratio"
+    reward: str = "ratio"  # as of `hpcgym.env.scheduling.SchedulingEnv`
+    # Policy that the reward is paired with; "start" = the one that the network begins at, so that a
+    # difference is what training has changed; "" = none.
     baseline: str = "SAF"
-    steps: int = 1_500_000
+    steps: int = 1_500_000  # decisions of all environments together after which the training ends
+    # Time after which it ends at any number of steps; 0 = none. With a limit, a seed gives another
+    # network on a slower machine.
     minutes: float = 9.0
-    n_envs: int = 120
+    n_envs: int = 120  # environments that step together
+    # Environments of a group, which play the same episodes and are each other's baseline; divides
+    # `n_envs`. 1 = no groups.
     group_size: int = 8
+    # Whether that baseline is of the decisions at the same place of the episode, for decisions that
+    # come at fixed times, rather than of whole episodes.
     by_decision: bool = False
-    n_steps: int = 128
-    batch_size: int = 3072
-    n_epochs: int = 3
-    learning_rate: float = 3e-4
-    falls_to: float = 1.0
-    gamma: float = 1.0
-    gae_lambda: float = 0.97
+    n_steps: int = 128  # decisions per environment and rollout
+    batch_size: int = 3072  # decisions per step of the optimiser
+    n_epochs: int = 3  # how often each decision of a rollout is used
+    learning_rate: float = 3e-4  # of Adam, at the start
+    falls_to: float = 1.0  # share of it at the end of the training, towards which it falls evenly
+    gamma: float = 1.0  # discount per decision; 1 leaves the sum of rewards as it is
+    gae_lambda: float = 0.97  # how far an advantage trusts rewards rather than the value network
+    # How far the likelihood ratio of an action may move from 1 in one update.
     clip_range: float = 0.2
-    target_kl: float = 0.05
-    ent_coef: float = 0.0
+    target_kl: float = 0.05  # divergence at which the updates of a rollout stop early; 0 = never
+    ent_coef: float = 0.0  # weight of the entropy
+    # Weight of the error of the value network; the lower, the less of `max_grad_norm` it takes from
+    # the other network.
     vf_coef: float = 0.02
-    max_grad_norm: float = 0.5
+    max_grad_norm: float = 0.5  # largest norm of a gradient
+    # Weight that the average network keeps when a rollout's network is added; that average is
+    # validated and given. 0 = no averaging.
     averaging: float = 0.95
-    gives: str = "best"
+    gives: str = "best"  # which average a training gives: the "best" by validation, or the "last"
+    # Constant actions that a search tries on the training weeks, for the network to begin at; it
+    # takes a third of the minutes at most. 0 = none; nor are any tried where the network does not
+    # begin at its start.
     constants: int = 0
-    validate_every: int = 25
+    validate_every: int = 25  # rollouts between validations
+    # Validations without a better ratio to SAF after which the training ends; 0 = never.
     patience: int = 2
+    # Share of the training weeks, the last, that `PPOTrainer` keeps for validation.
     validation_share: float = 0.2
-    validation_copies: int = 1
-    threads: int = 1
-    device: str = "auto"
+    validation_copies: int = 1  # jittered copies of each validation week, besides the original
+    threads: int = 1  # threads of torch, and those that step environments
+    device: str = "auto"  # of torch: "cpu", "cuda", or "auto" for a GPU if there is one
 
     def __post_init__(self) -> None:
         if not isinstance(self.start, str):
