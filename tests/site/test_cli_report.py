@@ -46,26 +46,18 @@ def test_names_are_shown_where_they_are_asked_for(run: Command, tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_page_and_markdown_say_how_many_settings_a_search_without_time_tried(
+def test_page_and_markdown_say_what_a_report_without_time_tried(
     run: Command, tmp_path: Path
 ) -> None:
     page = tmp_path / "site.html"
-    run(
-        "report",
-        SLURM / "sacct-allocations.txt",
-        "--timezone",
-        "UTC",
-        "--fit-seconds",
-        0,
-        "-o",
-        page,
-    )
-    said = json.loads((tmp_path / "site.json").read_text())["trust"]["told"][-1]
-    assert re.match(
-        r"the search for today's setting ended after 0 s: of \d+ settings it tried", said
-    )
-    assert said[1:] in (tmp_path / "site.md").read_text()
-    assert said.partition(":")[2] in page.read_text()
+    words = ("--timezone", "UTC", "--fit-seconds", 0, "-o", page)
+    run("report", SLURM / "sacct-allocations.txt", *words)
+    *_, search, others = json.loads((tmp_path / "site.json").read_text())["trust"]["told"]
+    assert re.match(r"the search .* ended after 0 s: of \d+ settings it tried", search)
+    assert re.match(r"noise .* after 0 s: of 4 copies .* 1 .* of \d+ options 0; .*SQF", others)
+    for said in (search, others):
+        assert said[1:] in (tmp_path / "site.md").read_text()
+        assert said.partition(":")[2] in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +113,7 @@ def test_a_report_that_was_cut_off_goes_on_and_is_the_same(
     words = ("report", SLURM / "sacct-allocations.txt", "--timezone", "UTC", "--names", "-o")
     whole, page = tmp_path / "whole.html", tmp_path / "site.html"
     kept = tmp_path / "site.unfinished.sqlite"
-    simulate, n_calls, last = outcome.simulate, 0, 1_000
+    simulate, n_calls, last = outcome.simulate_under, 0, 1_000
 
     def counted(*given: Any, **settings: Any) -> Any:
         nonlocal n_calls
@@ -130,7 +122,7 @@ def test_a_report_that_was_cut_off_goes_on_and_is_the_same(
             raise KeyboardInterrupt
         return simulate(*given, **settings)
 
-    monkeypatch.setattr(outcome, "simulate", counted)
+    monkeypatch.setattr(outcome, "simulate_under", counted)
     run(*words, whole)
     n_of_whole, n_calls, last = n_calls, 0, 24
     cut = CliRunner().invoke(app, [*map(str, words), str(page)])
