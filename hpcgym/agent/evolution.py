@@ -24,13 +24,6 @@ class XNES:
         generator: Source of the random numbers.
         candidates: Candidates per generation, >= 2; default 4 + floor(3 ln dimension).
 
-    Attributes:
-        mean: Mean of the distribution (mu), shape (dimension,).
-        step_size: Its scale (sigma).
-        shape: Its shape, a matrix of determinant 1 (B), shape (dimension, dimension).
-        best: The best candidate told so far, or None.
-        best_value: Its value.
-
     Raises:
         HpcgymError: A mean that is no vector, a step size not above 0, fewer than 2 candidates.
 
@@ -45,13 +38,15 @@ class XNES:
         *,
         candidates: int | None = None,
     ) -> None:
+        # Mean of the distribution (mu), shape (dimension,).
         self.mean = _beginning(mean, step_size, candidates)
         dimension = len(self.mean)
         n = 4 + int(3 * np.log(dimension)) if candidates is None else candidates
-        self.step_size = float(step_size)
+        self.step_size = float(step_size)  # its scale (sigma)
+        # Its shape, a matrix of determinant 1 (B), shape (dimension, dimension).
         self.shape = np.eye(dimension)
-        self.best: FloatArray | None = None
-        self.best_value = np.inf
+        self.best: FloatArray | None = None  # the best candidate told so far, or None
+        self.best_value = np.inf  # its value
         self._generator = generator
         self._rate = (9 + 3 * np.log(dimension)) / (5 * dimension * np.sqrt(dimension))
         weight = np.maximum(0.0, np.log(n / 2 + 1) - np.log(np.arange(1, n + 1)))

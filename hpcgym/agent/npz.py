@@ -33,9 +33,6 @@ _SEAL_BYTES = len(_SEAL) + 64
 class NpzFile:
     """The named arrays of a file; an array is unpacked when it is asked for.
 
-    Attributes:
-        names: Names of the arrays.
-
     Raises:
         CardError: The file cannot be read, is too large, is no archive of arrays, or its content is
             not what was written.
@@ -61,7 +58,7 @@ class NpzFile:
         self._members = {
             entry.filename.removesuffix(".npy"): entry for entry in self._archive.infolist()
         }
-        self.names = tuple(self._members)
+        self.names = tuple(self._members)  # names of the arrays
 
     def array(self, name: str, most_bytes: int = 0) -> NDArray[Any]:
         """Unpack an array.

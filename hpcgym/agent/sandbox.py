@@ -121,11 +121,7 @@ def load_sandboxed(text: str) -> NamedAgent:
 
 
 class _Process:
-    """The other process; it ends with this object, and with this process.
-
-    Attributes:
-        said: What it said of the agent once that was loaded.
-    """
+    """The other process; it ends with this object, and with this process."""
 
     def __init__(self, given: str) -> None:
         if sys.platform != "linux":
@@ -147,6 +143,7 @@ class _Process:
         )
         theirs.close()
         hidden = [str(folder.resolve()) for folder in log_folders()]
+        # What it said of the agent once that was loaded.
         self.said = self.answer((given, installed, hidden))
 
     def __del__(self) -> None:

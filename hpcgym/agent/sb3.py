@@ -36,9 +36,6 @@ class HPCBatchVecEnv(VecEnv):
 
     Arguments are those of `hpcgym.env.vector.SchedulingVectorEnv`.
 
-    Attributes:
-        envs: The vector environment.
-
     Raises:
         HpcgymError: An unknown or contradictory keyword; on import, no Stable-Baselines3.
 
@@ -62,6 +59,7 @@ class HPCBatchVecEnv(VecEnv):
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
+        # The vector environment.
         self.envs = SchedulingVectorEnv(
             scenario,
             num_envs=num_envs,
@@ -167,9 +165,6 @@ class Progress(BaseCallback):
         best: File for the model that was best by the mean log ratio, such as "best.zip".
         share: Largest share of the time that validation takes.
 
-    Attributes:
-        history: Of each validation the decisions so far and the score.
-
     Example:
         >>> from stable_baselines3 import PPO
         >>> model = PPO("MultiInputPolicy", HPCBatchVecEnv("tiny"), n_steps=8, batch_size=32)
@@ -185,6 +180,7 @@ class Progress(BaseCallback):
         share: float = 0.1,
     ) -> None:
         super().__init__()
+        # Of each validation the decisions so far and the score.
         self.history: list[tuple[int, Score]] = []
         self._weeks, self._best, self._share = weeks, best, share
         self._spent, self._begun = 0.0, time.perf_counter()

@@ -71,9 +71,6 @@ class Validation:
         copies: Jittered copies of each week, besides the original; none of `ENOUGH` weeks and more.
         metric: The key of infos that is compared: "mean_bsld", or J, "priced".
 
-    Attributes:
-        n_weeks: Weeks, without copies.
-
     Raises:
         HpcgymError: No weeks.
 
@@ -92,7 +89,7 @@ class Validation:
         if not episodes or not all(len(of_scenario) for of_scenario in episodes):
             raise HpcgymError("a validation needs at least one week of each scenario")
         self._n_weeks = [*map(len, episodes)]
-        self.n_weeks = sum(self._n_weeks)
+        self.n_weeks = sum(self._n_weeks)  # weeks, without copies
         self._workloads = [_weeks_of(of_scenario, copies) for of_scenario in episodes]
         self._envs = [
             SchedulingVectorEnv(

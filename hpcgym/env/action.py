@@ -25,21 +25,18 @@ _NO_VALUES = np.zeros(0, dtype=np.float32)
 class ActionReader:
     """The actions of an environment: their space, and how they are read.
 
-    Attributes:
-        space: The action space.
-        n_values: Length of an action that is a vector, 0 for numbers.
-        n_choices: Actions that are numbers lie below this, 1 for vectors.
-        masks: `Action.masks`.
-
     Source: Specification, section 10, "Action semantics".
     """
 
     def __init__(self, action: Action) -> None:
+        # masks: `Action.masks`.
         self.kind, self._is_vector, self.masks = action.NAME, action.IS_VECTOR, action.masks
-        self.space: spaces.Space[Any] = spaces.Discrete(action.size)
+        self.space: spaces.Space[Any] = spaces.Discrete(action.size)  # the action space
         if self._is_vector:
             self.space = spaces.Box(-1.0, 1.0, (action.size,), np.float32)
         self._shape = self.space.shape or ()
+        # n_choices: Actions that are numbers lie below this, 1 for vectors.
+        # n_values: Length of an action that is a vector, 0 for numbers.
         self.n_values, self.n_choices = sum(self._shape), 1 if self._is_vector else action.size
 
     def read(self, action: Any) -> tuple[int, NDArray[np.float32]]:

@@ -27,9 +27,6 @@ class KeptValues:
         path: A store; created if it is not there.
         episodes: Training weeks of each log.
 
-    Attributes:
-        seconds: What the kept values took that this search did not compute, s.
-
     Raises:
         EvaluationError: The file is no store, is damaged, or keeps another search.
         OutputError: It cannot be read or written.
@@ -38,7 +35,7 @@ class KeptValues:
     def __init__(
         self, path: Path, trainer: SearchTrainer, episodes: Sequence[Episodes], seed: int
     ) -> None:
-        self.seconds = 0.0
+        self.seconds = 0.0  # what the kept values took that this search did not compute, s
         self._store = Store(path)
         weeks = [digest_of_weeks(log) for log in episodes]
         self._search = digest(episodes[0].workload(0), weeks, trainer, seed)

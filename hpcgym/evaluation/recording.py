@@ -197,9 +197,6 @@ class _Kept:
     Args:
         key: Digest of all that decides the recording.
 
-    Attributes:
-        rows: A row about each finished episode.
-
     Raises:
         EvaluationError: The folder keeps another recording.
         OutputError: It cannot be read or written.
@@ -208,7 +205,7 @@ class _Kept:
     def __init__(self, folder: Path, key: str) -> None:
         self.folder, self._key = folder, key
         self._store = Store(folder / KEPT)
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []  # A row about each finished episode
         if self._store.keeps_others_only(key):
             raise EvaluationError(
                 f"{folder}: keeps another recording: its agents, weeks, options or version of "

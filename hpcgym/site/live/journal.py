@@ -30,27 +30,21 @@ LOCK_S = 30.0  # how long one process waits for another that has the journal
 
 
 class Journal:
-    """An open journal; see `opened`.
-
-    Attributes:
-        sites: By job id, the site factors that may be in force by these changes, the last one last.
-        former: The same of jobs that are cleared; a controller that is killed may forget the last
-            seconds, and have them again.
-        expires: Until when they hold, Unix s.
-        boot: The boot at which that was noted, "" if not known.
-        up: The same instant, s since then.
-        last_at: When the last entry was made, Unix s.
-        descriptors: What a process must inherit to keep the journal locked.
-    """
+    """An open journal; see `opened`."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
+        # By job id, the site factors that may be in force by these changes, the last one last.
         self.sites: dict[int, list[int]] = {}
+        # The same of jobs that are cleared; a controller that is killed may forget the last
+        # seconds, and have them again.
         self.former: dict[int, list[int]] = {}
-        self.expires = 0
+        self.expires = 0  # until when they hold, Unix s
+        # boot: The boot at which that was noted, "" if not known.
+        # up: The same instant, s since then.
         self.boot, self.up = "", 0
-        self.last_at = 0
-        self.descriptors = (descriptor,)
+        self.last_at = 0  # when the last entry was made, Unix s
+        self.descriptors = (descriptor,)  # what a process must inherit to keep the journal locked
         text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
         self._torn = bool(text) and not text.endswith(b"\n")
         for entry in _entries(text):

@@ -25,10 +25,6 @@ class _InGroups:
 
     An advantage is less the mean over its group's episode, or, `by_decision`, over the group's
     decisions at the same place of the episode: what comes later is as hard for all of them.
-
-    Attributes:
-        ordinal: `LONGEST` for each episode that an environment has begun, and `by_decision` 1 for
-            each decision since, shape (n_envs,).
     """
 
     def __init__(
@@ -36,6 +32,8 @@ class _InGroups:
     ) -> None:
         self._group_size, self._by_decision = group_size, by_decision
         super().__init__(*args, **kwargs)
+        # `LONGEST` for each episode that an environment has begun, and `by_decision` 1 for each
+        # decision since, shape (n_envs,).
         self.ordinal = np.zeros(self.n_envs, dtype=np.int64)  # type: ignore[attr-defined]
 
     def reset(self: Any) -> None:

@@ -33,32 +33,26 @@ class ValidationCallback(BaseCallback):
         save: Called to write a checkpoint, at the start, every few rollouts, as `SAVING` allows,
             and at the end.
 
-    Attributes:
-        work: What is told of the training's progress.
-        average: Weights of the average of the networks so far.
-        best: Weights of the best average by validation.
-        best_ratio: Its ratio to SAF.
-        best_of: Its validation in `history`.
-        history: Of each validation the steps, the ratio and the mean log ratio.
-        seconds: Duration of the training, s, earlier parts of it included.
-        is_interrupted: Whether to save before the next rollout.
-
     Source: Specification, section 10; averages of iterates: Polyak and Juditsky 1992.
     """
 
     def __init__(self, config: PPOConfig, validation: Validation, save: Callable[[], None]) -> None:
         super().__init__()
         self._config, self._validation, self._save = config, validation, save
-        self.average: Weights = {}
-        self.best: Weights = {}
+        self.average: Weights = {}  # weights of the average of the networks so far
+        self.best: Weights = {}  # weights of the best average by validation
+        # best_of: Its validation in `history`.
+        # best_ratio: Its ratio to SAF.
         self.best_ratio, self.best_of = np.inf, 0
+        # Of each validation the steps, the ratio and the mean log ratio.
         self.history: list[tuple[int, float, float]] = []
-        self.seconds = 0.0
-        self.work = Steps(1, "training")
+        self.seconds = 0.0  # duration of the training, s, earlier parts of it included
+        self.work = Steps(1, "training")  # what is told of the training's progress
         self._since = time.perf_counter()
         self._n_rollouts, self._stale = 0, 0
         self._validated, self._averaged, self._logged = -1, -1, -1
         self._returns = np.zeros(config.n_envs)
+        # is_interrupted: Whether to save before the next rollout.
         self._stops, self.is_interrupted = False, False
         self._saved, self._saving = -np.inf, 0.0
         self._has_searched = False

@@ -24,9 +24,6 @@ class PlackettLuce(Distribution):
         n_slots: Visible jobs.
         n_ranked: Ranks that are drawn; 0 = all.
 
-    Attributes:
-        logits: Scores, shape (n_envs, n_slots), `EMPTY` for empty slots.
-
     Source: Plackett 1975; Yellott 1977 (Gumbel noise); specification, section 10, design D.
     """
 
@@ -34,6 +31,7 @@ class PlackettLuce(Distribution):
         super().__init__()  # type: ignore[no-untyped-call]
         self.n_slots = n_slots
         self.n_ranked = min(n_ranked or n_slots, n_slots)
+        # Scores, shape (n_envs, n_slots), `EMPTY` for empty slots.
         self.logits = torch.zeros(0, n_slots)
 
     def proba_distribution_net(self, *args: Any, **kwargs: Any) -> nn.Module:
