@@ -143,7 +143,6 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
     misfit, mean = fidelity.misfit_h(judged), float(recorded.mean())
     classes = [np.searchsorted(CLASSES_H, waits, side="right") for waits in (recorded, simulated)]
     both, plain = _both(recorded, simulated), _without_holds(log, fidelity)
-    is_held = fidelity.fit.without_holds is not fidelity.fit.nearest
     return {
         "verdict": verdict(misfit, mean),
         "told": [*log.told, *fidelity.fit.of_told, *fidelity.fit.cut],
@@ -153,7 +152,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         "misfit_h": misfit,
         "noise_h": float(np.abs(fidelity.noise_h[:, judged].mean(axis=1)).max()),
         "correlation": _correlation(log, fidelity.recorded, fidelity.simulated),
-        "without_holds": plain if is_held else None,
+        "without_holds": None if fidelity.fit.without_holds is fidelity.fit.nearest else plain,
         "forecasts": _forecasts(log.workload),
         "same_class": float((classes[0] == classes[1]).mean()),
         "fixed_share": ineligible_share(log),

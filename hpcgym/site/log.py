@@ -44,7 +44,7 @@ class SiteLog:
     # Whether the machine's size is the fewest processors on which the log fits.
     machine_is_guess: bool
     cause: IntArray  # what held each back, a number of `CAUSES`, below 1 = none of these
-    ineligible: IntArray  # seconds before each was eligible, below 0 = not stated
+    ineligible: IntArray  # seconds before each was eligible, as far as stated
     # Share that each used of the memory it asked for, at most 1; NaN = not stated.
     memory_use: NDArray[np.float64]
     elsewhere: Workload | None = None  # the jobs on the machine of `Reading.machine2`

@@ -53,8 +53,8 @@ class Accounting:
     # A row for each run, by `submit_time`, with the columns of a table of jobs, `wait_time` among
     # them, `status` as in SWF, `charged`, the processors that were allocated to it,
     # `asked_memory_kb` of the whole job, where that is no request of nodes, whether it was
-    # `suspended`, its `cause`, of `CAUSES`, and how many seconds it was `ineligible`, -1 = not
-    # stated. Times are seconds since 1970; names are the site's.
+    # `suspended`, its `cause`, of `CAUSES`, and how many seconds it was `ineligible` before
+    # its start, as far as stated. Times are seconds since 1970; names are the site's.
     runs: pd.DataFrame
     lines: NDArray[np.int64]  # the line of each run in its file, from 1
     formats: tuple[tuple[str, str], ...]  # each file with the name of its format
@@ -163,7 +163,9 @@ def read_accounting(
     stated = {*table["cause"].tolist()} - {UNKNOWN}  # alone, the first is of names of reservations
     causes = CAUSES[1:-1] if stated - {1} else CAUSES[1 : 1 + len(stated)]
     table = _settle(table, files, ledger)
-    causes += CAUSES[-1:] if (table["failed"] | (table["attempt"] > 0)).any() else ()
+    is_failure = table["cause"] == CAUSES.index("failures")
+    tells = is_failure | table["failed"] | (table["by_slurm"] & (table["attempt"] > 0))
+    causes += CAUSES[-1:] if tells.any() else ()  # others do not say why an attempt follows
     hidden = () if says_eligible else (*UNTIL_ELIGIBLE, UNSAID)
     causes = tuple(name for name in (*causes, UNSAID) if name not in hidden)
     if machine is not None and machine.has_partitions:
@@ -171,9 +173,8 @@ def read_accounting(
     if not len(table["line"]):
         raise TraceError(f"{files[0]}: no row is an attempt: {_reasons(ledger)}")
     waits = job_waits(table, counted_from)
-    ineligible = np.minimum(table["eligible"], table["start"]) - table["submit"]
-    known = says_eligible & (table["start"] != UNKNOWN)
-    table["ineligible"] = np.where(known, np.maximum(ineligible, 0), UNKNOWN)
+    eligible = np.minimum(table["eligible"], table["start"])
+    table["ineligible"] = np.maximum(eligible - table["submit"], 0)
     _find_predecessors(table, ledger)
     _fill_limits(table, machine, ledger)
     find_exclusive(table, machine, ledger)
