@@ -34,7 +34,7 @@ JUDGED = [  # id, state, submit, eligible, start, reason, reservation; the hours
     (59, "COMPLETED", 0, 1_800, 3_600, "None", ""),  # half an hour why?, half an hour of order
 ]
 HOURS = {"reservations": 1.5, "limits": 4, "dependencies": 1, "holds": 3, "begin times": 2}
-HOURS |= {"nodes reserved or down": 0.5, "failures": 3, "not eligible, for no stated reason": 0.5}
+HOURS |= {"nodes reserved or down": 0.5, "failures": 3, "ineligible without a stated reason": 0.5}
 HOURS |= {"no cause in the log": 2 + 1 + 0.5 + 1 + 0.5}
 
 
@@ -81,7 +81,7 @@ def test_what_held_back_each_of_a_real_slurms_jobs_is_told() -> None:
     }
 
 
-BY_REASON = {*HOURS} - {"failures", "not eligible, for no stated reason", "no cause in the log"}
+BY_REASON = {*HOURS} - {"failures", "ineligible without a stated reason", "no cause in the log"}
 ELIGIBLE = {"dependencies", "holds", "begin times"}
 
 
@@ -90,7 +90,7 @@ ELIGIBLE = {"dependencies", "holds", "begin times"}
     [
         ({"Reason", "Reservation"}, BY_REASON),
         ({"Reason"}, BY_REASON - {"reservations"}),
-        ({"Eligible"}, ELIGIBLE | {"not eligible, for no stated reason"}),
+        ({"Eligible"}, ELIGIBLE | {"ineligible without a stated reason"}),
     ],
 )
 def test_what_a_log_cannot_show_is_not_said_to_be_none(

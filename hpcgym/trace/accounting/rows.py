@@ -35,7 +35,7 @@ PUT_BACK = "put back before its start"
 UNTIL_ELIGIBLE = ("dependencies", "holds", "begin times")
 CAUSES = ("", "reservations", "limits", *UNTIL_ELIGIBLE, "nodes reserved or down", "failures")
 """What may hold a job back beside priority and resources; the first says that none did."""
-UNSAID = "not eligible, for no stated reason"
+UNSAID = "ineligible without a stated reason"
 
 FIELDS: dict[str, Any] = {
     "line": 0,
