@@ -95,6 +95,8 @@ N_NETWORK = N_HIDDEN * (N_NETWORK_INPUTS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N
     TERM_RECENT_RUN_TIME_RATIO,
 ) = range(N_WEIGHTS)
 N_TERMS = N_WEIGHTS
+LOG_COMPLETED = N_TERMS  # behind the terms that are kept with a user: log(1 + completed jobs)
+N_KEPT_TERMS = N_TERMS + 1
 N_REGRESSORS = 8  # numbers that the regression reads of a job
 
 # Columns of `Sim.history_alike`.

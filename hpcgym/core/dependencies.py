@@ -84,7 +84,7 @@ def cancelled_jobs(workload: Workload, rule: Dependencies | None) -> NDArray[np.
 def own_columns(table: Jobs) -> Jobs:
     """Return jobs of which one simulation may exchange rows."""
     columns = {name: getattr(table, name).copy() for name in exchanged(table)}
-    return table._replace(**columns, ended_run_time=columns["run_time"])
+    return table._replace(**columns)
 
 
 def exchanged(table: Jobs) -> tuple[str, ...]:

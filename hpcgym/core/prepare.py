@@ -24,7 +24,7 @@ from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.dependencies import dependencies_of
 from hpcgym.core.events import Event, as_events, columns_of_events, may_lose, most_outages
-from hpcgym.core.history import History, empty_history
+from hpcgym.core.history import empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
@@ -100,9 +100,7 @@ class PreparedEpisode:
                 weight=self.weight,
                 backfill_parameter=self.backfill_parameter,
                 log_largest=self.log_largest,
-                history_run_time=np.ascontiguousarray(history.run_time),
-                history_completed=history.completed.copy(),
-                history_last_end_time=history.last_end_time.copy(),
+                **{f"history_{key}": each.copy() for key, each in history._asdict().items()},
                 network=self.network,
                 estimate=self.table.estimate if moves else self.table.estimate[:0],
                 feature=self.table.feature if moves else self.table.feature[:0],
@@ -256,7 +254,6 @@ def prepare(
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
-        **_columns_of_history(run_time, workload.history),
         requeue=requeue,
         mode_pass=number if mode.part else 0,
         **columns_of_events(events, workload),
@@ -427,18 +424,6 @@ def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
             f"{workload.name}; got shape {keys.shape}"
         )
     return np.maximum(keys, np.finfo(np.float64).min)  # -inf is the threshold's
-
-
-def _columns_of_history(run_time: NDArray[np.int64], history: History) -> dict[str, Any]:
-    """Return the columns of `Jobs` that users' records refer to."""
-    keys = "run_time", "requested_time", "processors"
-    past = {f"past_{key}": np.ascontiguousarray(getattr(history, key)) for key in keys}
-    return {"ended_run_time": run_time, **past}
-
-
-def columns_without_history() -> dict[str, Any]:
-    """Return these columns for simulations that keep no records."""
-    return _columns_of_history(np.empty(0, dtype=np.int64), empty_history(0))
 
 
 def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -91,7 +91,7 @@ class Simulated:
         columns: dict[str, Any] = {
             key: self.by_row(getattr(self._table, key)) for key in exchanged(self._table)
         }
-        return self._table._replace(**columns, ended_run_time=columns["run_time"])
+        return self._table._replace(**columns)
 
     @property
     def eligible_time(self) -> NDArray[np.int64]:

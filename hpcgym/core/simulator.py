@@ -32,7 +32,7 @@ from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulated import Simulated
-from hpcgym.core.state import State, copy_into, in_use, rings_of, sim_of
+from hpcgym.core.state import State, copy_into, in_use, sim_of
 from hpcgym.core.workload import Workload
 
 _VIOLATIONS = {
@@ -347,7 +347,6 @@ class Simulator(Simulated):
         user = int(jobs.user_index[job])
         completed = int(state.history_completed[0, user])
         ring = np.arange(max(completed - RING_JOBS, 0), completed) % RING_JOBS
-        run_times, requested_times, _ = rings_of(self._table, state.history_job[0, user], user)
         predictor = self.settings.predictor
         assert predictor is not None and predictor.ask is not None
         seconds = predictor.ask(
@@ -357,8 +356,8 @@ class Simulator(Simulated):
                 processors=int(jobs.processors[job]),
                 user=int(jobs.user[job]),
                 completed=completed,
-                run_times=run_times[ring],
-                requested_times=requested_times[ring],
+                run_times=state.history_run_time[0, user, ring],
+                requested_times=state.history_requested_time[0, user, ring],
                 last_end_time=int(state.history_last_end_time[0, user]) if completed else None,
             )
         )

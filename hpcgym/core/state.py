@@ -354,26 +354,6 @@ def own_table(table: Jobs, state: State, env: int) -> Jobs:
     return table._replace(estimate=state.estimate[env, :n], feature=state.feature[env, :n])
 
 
-def rings_of(
-    table: Jobs, history_job: NDArray[np.int32], users: int | slice = slice(None)
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return run times, requested times (s) and processors in the rings of users.
-
-    `history_job` holds the users' rows of `hpcgym.core.kernels.types.Sim.history_job`; the results
-    have its shape.
-    """
-    is_past = history_job < 0
-    columns = (
-        (table.past_run_time, table.ended_run_time),
-        (table.past_requested_time, table.requested_time),
-        (table.past_processors, table.processors),
-    )
-    run_time, requested_time, processors = (
-        np.where(is_past, past[users], ended[history_job]) for past, ended in columns
-    )
-    return run_time, requested_time, processors
-
-
 def placement_of(
     table: Jobs, state: State, env: int, start_time: NDArray[np.int64], jobs: Any = slice(None)
 ) -> Placement | None:

@@ -42,7 +42,7 @@ _KINDS = {"first": kernels.FIRST, "last": kernels.LAST, "policy": kernels.RULE}
 
 _JOB_COLUMNS = (
     *("submit_time", "run_time", "estimate", "requested_time", "processors", "size_class"),
-    *("feature", "user", "keys", "ended_run_time", "requeue"),
+    *("feature", "user", "keys", "requeue"),
 )
 """Columns of `Jobs` with a row for each job, where processors are counted and nothing is shown."""
 
@@ -389,7 +389,7 @@ class Branches:
         source = np.concatenate(
             [np.arange(coming), coming + np.argsort(submit_time[coming:], kind="stable")]
         )
-        whole = table._replace(run_time=run_time, submit_time=submit_time, ended_run_time=run_time)
+        whole = table._replace(run_time=run_time, submit_time=submit_time)
         columns: dict[str, Any] = {
             name: getattr(whole, name)[source]
             for name in _JOB_COLUMNS
@@ -409,7 +409,7 @@ class Branches:
         simulator = self.simulator
         table = simulator._table
         if future.run_times == "records":
-            if not simulator.state.history_job.shape[1]:
+            if not simulator.state.history_run_time.shape[1]:
                 raise PolicyError(
                     "run_times 'records' needs users' records; make the simulator with "
                     "extra_policies=[hpcgym.as_policy('SMITH-HISTORY')]"

@@ -219,7 +219,7 @@ class _MoldingSimulator(Simulator):
         super()._open()
         changed = ("processors", "run_time", "requested_time", "size_class")
         copied = {key: getattr(self._table, key).copy() for key in changed}
-        self._table = self._table._replace(**copied, ended_run_time=copied["run_time"])
+        self._table = self._table._replace(**copied)
         self._jobs = Struct(self._table)
 
     def schedule_of(self, workload: Workload) -> Schedule:

@@ -18,7 +18,6 @@ from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
 from hpcgym.core.kernels.scoring.online_regression import REGRESSOR_COMPLETED
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import rings_of
 from hpcgym.core.workload import Workload
 from research.benchmark import saturated
 from strategies import indexes, network_of, policies, settings_for, workloads
@@ -69,11 +68,10 @@ def check_what_is_kept(workload, seed):
     simulator = Simulator(workload, SchedulerSettings(policy, backfill="none"), decide="event")
     while simulator.run():
         state = simulator.state
-        run_time, requested_time, processors = rings_of(simulator._table, state.history_job[0])
         history = workload.history._replace(
-            run_time=run_time,
-            requested_time=requested_time,
-            processors=processors,
+            run_time=state.history_run_time[0],
+            requested_time=state.history_requested_time[0],
+            processors=state.history_processors[0],
             completed=state.history_completed[0],
         )
         known = records_of_users(replace(workload, history=history))

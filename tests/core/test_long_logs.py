@@ -25,7 +25,7 @@ from research import benchmark
 UNTOUCHED = -77
 PER_JOB = ("start_time", "flag")  # the schedule: what a state may hold of each job of the log
 
-RINGS = ("history_job", "history_log_bound")
+RINGS = ("history_run_time", "history_requested_time", "history_processors")
 """What is remembered of each user's last jobs, up to a bound."""
 
 SETTINGS = [

@@ -209,7 +209,7 @@ CHANGED = {
         (1, 3), np.nextafter(sim.coefficient[1, 3], 9)
     ),
     "squares": lambda sim: sim.squares.__setitem__((0, 1), np.nextafter(sim.squares[0, 1], 9)),
-    "a record": lambda sim: sim.history_job.__setitem__((0, 0), 29),
+    "a record": lambda sim: sim.history_run_time.__setitem__((0, 0), 29),
     "a count of records": lambda sim: sim.history_completed.__setitem__(
         1, sim.history_completed[1] + 1
     ),

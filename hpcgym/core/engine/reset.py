@@ -8,7 +8,6 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue
 from hpcgym.core.kernels.scoring.online_regression import reset_regression
-from hpcgym.core.kernels.scoring.user_history import log_bounded
 from hpcgym.core.kernels.types import Float, InitialState, Int, Sim
 
 
@@ -29,11 +28,9 @@ def recall_users(sim: Sim, initial: InitialState) -> None:
     """Set users' histories back to time 0; write `history_*`, `network` and the regression."""
     for user in range(len(initial.history_completed)):
         for spot in range(min(initial.history_completed[user], RING_JOBS)):
-            sim.history_job[user, spot] = -1
-            if len(sim.history_log_bound) > 0:
-                sim.history_log_bound[user, spot] = log_bounded(
-                    initial.history_run_time[user, spot]
-                )
+            sim.history_run_time[user, spot] = initial.history_run_time[user, spot]
+            sim.history_requested_time[user, spot] = initial.history_requested_time[user, spot]
+            sim.history_processors[user, spot] = initial.history_processors[user, spot]
         if len(sim.history_alike) > 0:
             # -1 marks what is derived from a user's history as stale.
             sim.history_alike[user, s.ALIKE_COMPLETED] = -1

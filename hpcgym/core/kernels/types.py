@@ -98,11 +98,6 @@ class Jobs(NamedTuple):
     reward_onset: Annotated[IntVector, AT_SUBMISSION]
     # Observation fields that never change; empty = no observation is made.
     field: Annotated[SingleTable, AT_SUBMISSION, WHILE_SHOWN]
-    # What users' records refer to, see `Sim.history_job`.
-    ended_run_time: IntVector  # `run_time`, read of jobs that have ended
-    past_run_time: IntTable  # jobs that ended before time 0, as `hpcgym.core.history.History`
-    past_requested_time: IntTable
-    past_processors: IntTable
     mode_pass: ModeAddress  # the kernel of the backfilling mode's part, 0 = none
     event_pass: EventAddresses  # the kernel of each event's part
     event_first: IntVector  # where the numbers of each event begin in `event_data`
@@ -210,14 +205,14 @@ class Sim(Numbers, Columned):
     """Completed jobs up to each class of run time, once `n_timed` is not 0."""
     recent: ShortTable = empty("users if attempts and fields", RING_JOBS + 3)
     """By user: completed jobs, -1 = the row is not kept; a limit of trials, s; how many run times
-    are within it; then the run times of the jobs of `history_job`, at least 1 s."""
+    are within it; then the run times of `history_run_time`, at least 1 s."""
     log_request: SingleVector = empty("jobs if attempts and fields")
     """Requested time of each started job as it is shown."""
 
-    history_job: Annotated[ShortTable, OF_USER] = zeros("users if history", RING_JOBS)
-    """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""
-    history_log_bound: FloatTable = zeros("users if history and expectations", RING_JOBS)
-    """log D of the same jobs, D = max(run time, 10 s)."""
+    # The rings of `hpcgym.core.history.History`.
+    history_run_time: Annotated[IntTable, OF_USER] = zeros("users if history", RING_JOBS)
+    history_requested_time: Annotated[IntTable, OF_USER] = zeros("users if history", RING_JOBS)
+    history_processors: Annotated[IntTable, OF_USER] = zeros("users if history", RING_JOBS)
     history_completed: Annotated[IntVector, OF_USER] = zeros("users if history")  # jobs completed
     history_last_end_time: Annotated[IntVector, OF_USER] = zeros("users if history")
     """Latest end, s."""
@@ -234,8 +229,8 @@ class Sim(Numbers, Columned):
     history_alike: IntTable = zeros("users if history and expectations", s.N_ALIKE)
     """Of each user's job whose terms were computed last: the jobs completed by then, -1 = never,
     its estimate, request and processors."""
-    history_alike_term: FloatTable = zeros("users if history and expectations", s.N_TERMS)
-    """Its terms."""
+    history_alike_term: FloatTable = zeros("users if history and expectations", s.N_KEPT_TERMS)
+    """Its terms, and the logarithm of the completed jobs."""
 
     expected: FloatTable = empty("entries if expectations", s.N_TERMS)
     """Terms that index policies weigh; those of the regression change at every end."""
@@ -397,6 +392,8 @@ class InitialState(NamedTuple):
     weight: FloatTable
     backfill_parameter: FloatVector
     history_run_time: IntTable
+    history_requested_time: IntTable
+    history_processors: IntTable
     history_completed: IntVector
     history_last_end_time: IntVector
     network: FloatVector  # empty = none

@@ -33,9 +33,10 @@ def smith(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
 def index(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Score jobs by the weighted sum of their terms; writes what `expect_now` writes."""
     weight = parameters_of(sim, which)
+    listed, term, key = sim.scratch, sim.expected, sim.key[which]
     for position in range(n):
-        entry = expect_now(jobs, sim, sim.scratch[position])
-        sim.key[which, entry] = weigh_terms(weight, sim.expected[entry])
+        entry = expect_now(jobs, sim, listed[position])
+        key[entry] = weigh_terms(weight, term[entry])
 
 
 def urgent(jobs: Jobs, sim: Sim, which: int, n: int) -> None:

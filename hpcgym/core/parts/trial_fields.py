@@ -21,7 +21,6 @@ from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.env.cluster import log_time
 from hpcgym.core.kernels.queue.btree import size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of
-from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import JobTrialField, RunningField, TrialField
 from hpcgym.core.parts.young_jobs import JOB, PROCESSORS, age_at, may_be_killed, put_rows_by_area
@@ -68,7 +67,7 @@ def keep_recent(jobs: Jobs, sim: Sim, user: int) -> None:
     for spot in range(RING_JOBS):
         recent[OF_RUNS + spot] = LONGEST_S + 1
         if spot < completed:
-            run_time = max(past_run_time(jobs, sim, user, spot), 1)
+            run_time = max(sim.history_run_time[user, spot], 1)
             recent[OF_RUNS + spot] = min(run_time, LONGEST_S)
 
 

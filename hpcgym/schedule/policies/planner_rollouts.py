@@ -19,7 +19,7 @@ from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.nodes import columns_without_nodes
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import SUBMIT, WEIGHTS, Policy, as_policy
-from hpcgym.core.prepare import columns_without_history, state_for
+from hpcgym.core.prepare import state_for
 from hpcgym.core.state import sim_of
 
 if TYPE_CHECKING:
@@ -148,7 +148,6 @@ def _table_for(n_jobs: int, n_keys: int, mode_pass: int) -> Jobs:
         reward_rate=np.empty(n_jobs),
         reward_onset=np.empty(0, dtype=np.int64),
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32),
-        **columns_without_history(),
         mode_pass=mode_pass,
         **columns_of_events((), None),
         **columns_without_nodes(),

@@ -173,7 +173,13 @@ def same_records(sim: Sim, other: Sim) -> bool:
         if completed != other.history_completed[user]:
             return False
         for spot in range(min(completed, RING_JOBS)):
-            if sim.history_job[user, spot] != other.history_job[user, spot]:
+            if (
+                sim.history_run_time[user, spot] != other.history_run_time[user, spot]
+                or sim.history_processors[user, spot] != other.history_processors[user, spot]
+            ):
+                return False
+            requested_time = other.history_requested_time[user, spot]
+            if sim.history_requested_time[user, spot] != requested_time:
                 return False
     return True
 

@@ -35,7 +35,6 @@ from hpcgym.core.kernels.scoring.user_estimates import (
     weigh_terms,
     write_known,
 )
-from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Float, Int, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 
@@ -88,7 +87,7 @@ def drawn_run_time(jobs: Jobs, sim: Sim, job: int, elapsed: int, chance: float) 
         weight, total = 1.0, 1.0
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
-            run_time = past_run_time(jobs, sim, user, spot)
+            run_time = sim.history_run_time[user, spot]
             if run_time > elapsed and is_of_kind(jobs, sim, job, spot, kind):
                 total += weight
                 weight *= DECAY
@@ -96,7 +95,7 @@ def drawn_run_time(jobs: Jobs, sim: Sim, job: int, elapsed: int, chance: float) 
         weight = 1.0
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
-            run_time = past_run_time(jobs, sim, user, spot)
+            run_time = sim.history_run_time[user, spot]
             if run_time > elapsed and is_of_kind(jobs, sim, job, spot, kind):
                 if chance < weight:
                     return max(min(run_time, most), 1)

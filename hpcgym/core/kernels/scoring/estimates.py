@@ -12,7 +12,6 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import put_in_turn
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Int, Jobs, Sim
 
 STEPS_S = (60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000)
@@ -26,8 +25,8 @@ def predict_recent(jobs: Jobs, sim: Sim, job: int) -> int:
     requested = jobs.requested_time[job]
     if completed < 2:  # one job is not enough: so does predictsim, whose results follow from it
         return requested
-    last = past_run_time(jobs, sim, jobs.user[job], (completed - 1) % RING_JOBS)
-    before = past_run_time(jobs, sim, jobs.user[job], (completed - 2) % RING_JOBS)
+    last = sim.history_run_time[jobs.user[job], (completed - 1) % RING_JOBS]
+    before = sim.history_run_time[jobs.user[job], (completed - 2) % RING_JOBS]
     return max(min((last + before) // 2, requested), 1)
 
 

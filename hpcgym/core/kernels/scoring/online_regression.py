@@ -45,20 +45,30 @@ DAMPING = 0.01  # added to the summed squares of a coefficient's gradients
 
 
 @kernel
-def write_regressors(jobs: Jobs, sim: Sim, job: int, term: Float, regressor: Float) -> None:
-    """Write a job's regressors, shape (N_REGRESSORS,), from its terms by request and records."""
+def write_still(jobs: Jobs, sim: Sim, job: int, term: Float, regressor: Float) -> None:
+    """Write those regressors of a job that stay as they are while it waits."""
     moment = (sim.week_start + jobs.submit_time[job]) % DAY_S
     angle = 2.0 * math.pi * moment / DAY_S
     # Divided so that every regressor is of order 1: one step size serves all coefficients.
-    completed = min(sim.history_completed[jobs.user[job]], 1000)
     regressor[REGRESSOR_ONE] = 1.0
     regressor[REGRESSOR_REQUEST] = (term[s.TERM_REQUEST] - math.log(HOUR_S)) / 5.0
     regressor[REGRESSOR_PROCESSORS] = term[s.TERM_PROCESSORS] / 5.0
-    regressor[REGRESSOR_RUN_TIME_RATIO] = term[s.TERM_RUN_TIME_RATIO] / 5.0
-    regressor[REGRESSOR_SPEED] = term[s.TERM_SPEED] / 5.0
     regressor[REGRESSOR_DAY_SIN] = math.sin(angle)
     regressor[REGRESSOR_DAY_COS] = math.cos(angle)
-    regressor[REGRESSOR_COMPLETED] = math.log(1.0 + completed) / 7.0
+
+
+@kernel(inlined=True)
+def write_moving(term: Float, log_completed: float, regressor: Float) -> None:
+    """Write those that the user's records change; `log_completed` as of `log_of_completed`."""
+    regressor[REGRESSOR_RUN_TIME_RATIO] = term[s.TERM_RUN_TIME_RATIO] / 5.0
+    regressor[REGRESSOR_SPEED] = term[s.TERM_SPEED] / 5.0
+    regressor[REGRESSOR_COMPLETED] = log_completed / 7.0
+
+
+@kernel(inlined=True)
+def log_of_completed(completed: int) -> float:
+    """Return the logarithm of the jobs that a user has completed, as the regression reads it."""
+    return math.log(1.0 + min(completed, 1000))
 
 
 @kernel(inlined=True)

@@ -30,15 +30,12 @@ from hpcgym.core.kernels.scoring.online_regression import (
     MODEL_RUN_TIME_RATIO,
     MODEL_SPEED,
     expect_by_regression,
+    log_of_completed,
     step_down,
-    write_regressors,
+    write_moving,
+    write_still,
 )
-from hpcgym.core.kernels.scoring.user_history import (
-    past_inverse,
-    past_processors,
-    past_requested_time,
-    past_run_time,
-)
+from hpcgym.core.kernels.scoring.user_history import past_inverse
 from hpcgym.core.kernels.types import Float, Int, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 
@@ -71,8 +68,8 @@ def bounded_estimate(jobs: Jobs, job: int) -> float:
 def is_of_kind(jobs: Jobs, sim: Sim, job: int, spot: int, kind: int) -> bool:
     """Tell whether the record at `spot` of a job's user is of a kind, 0 to N_KINDS - 1."""
     user = jobs.user[job]
-    same_request = past_requested_time(jobs, sim, user, spot) == jobs.requested_time[job]
-    same_size = past_processors(jobs, sim, user, spot) == jobs.processors[job]
+    same_request = sim.history_requested_time[user, spot] == jobs.requested_time[job]
+    same_size = sim.history_processors[user, spot] == jobs.processors[job]
     return (same_request or kind == 0 or kind == 3) and (same_size or kind < 2)
 
 
@@ -108,13 +105,14 @@ def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
             if is_of_kind(jobs, sim, job, spot, kind):
-                log_run_time_ratio = sim.history_log_bound[user, spot] - log_bound
+                run_time = sim.history_run_time[user, spot]
+                log_run_time_ratio = math.log(max(run_time, BSLD_BOUND_S)) - log_bound
                 if n == 0:
                     youngest = log_run_time_ratio
-                if past_run_time(jobs, sim, user, spot) < SHORT_S:
+                if run_time < SHORT_S:
                     short += weight
                 mean += weight * log_run_time_ratio
-                inverse += weight * bound * past_inverse(jobs, sim, user, spot)
+                inverse += weight * bound * past_inverse(sim, user, spot)
                 plain += log_run_time_ratio
                 total += weight
                 weight *= DECAY
@@ -146,20 +144,28 @@ def list_speeds(jobs: Jobs, sim: Sim, job: int) -> tuple[int, int, int]:
 
     E is that of the job, D that of a record; the youngest record is first. Writes `record_speed`.
     """
-    user = jobs.user[job]
+    user, requested_time, processors = (
+        jobs.user[job],
+        jobs.requested_time[job],
+        jobs.processors[job],
+    )
+    past_requested_time = sim.history_requested_time[user]
+    past_processors = sim.history_processors[user]
     completed = sim.history_completed[user]
     bound = bounded_estimate(jobs, job)
+    listed = sim.record_speed
     n = min(completed, RING_JOBS)
     n_same_request, n_same_job = 0, 0
+    spot = completed % RING_JOBS
     for back in range(n):
-        spot = (completed - 1 - back) % RING_JOBS
-        same_request = past_requested_time(jobs, sim, user, spot) == jobs.requested_time[job]
-        same_size = past_processors(jobs, sim, user, spot) == jobs.processors[job]
-        speed = max(bound * past_inverse(jobs, sim, user, spot), 1.0)
+        spot = spot - 1 if spot > 0 else RING_JOBS - 1
+        same_request = past_requested_time[spot] == requested_time
+        same_size = past_processors[spot] == processors
+        speed = max(bound * past_inverse(sim, user, spot), 1.0)
         # Written first, counted afterwards: a processor cannot guess which records match.
-        sim.record_speed[0, back] = speed
-        sim.record_speed[1, n_same_request] = speed
-        sim.record_speed[2, n_same_job] = speed
+        listed[0, back] = speed
+        listed[1, n_same_request] = speed
+        listed[2, n_same_job] = speed
         n_same_request += same_request
         n_same_job += same_request & same_size
     return n, n_same_request, n_same_job
@@ -176,11 +182,12 @@ def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     Source: Efron and Morris 1975.
     """
     n_listed = list_speeds(jobs, sim, job)
+    listed = sim.record_speed
     run_time_ratio, speed = 1.0, 1.0
     for kind in range(N_KINDS - 1):
         weight, total = 1.0, 1.0  # the total begins with the mean before, as one record
         for record in range(n_listed[kind]):
-            times = sim.record_speed[kind, record]
+            times = listed[kind, record]
             run_time_ratio += weight / times
             speed += weight * times
             total += weight
@@ -284,14 +291,16 @@ def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
 
     Source: Gourieroux, Monfort and Trognon 1984 (Poisson regression of a positive mean).
     """
-    term, regressor = sim.activations, sim.activations[s.N_TERMS :]  # borrowed: no network runs now
+    term, regressor = sim.activations, sim.activations[s.N_KEPT_TERMS :]  # no network runs now
     if is_alike(jobs, sim, job):
-        for column in range(s.N_TERMS):
+        for column in range(s.N_KEPT_TERMS):
             term[column] = sim.history_alike_term[jobs.user[job], column]
     else:
         write_known(jobs, job, term)
         expect_by_records(jobs, sim, job, term)
-    write_regressors(jobs, sim, job, term, regressor)
+        term[s.LOG_COMPLETED] = log_of_completed(sim.history_completed[jobs.user[job]])
+    write_still(jobs, sim, job, term, regressor)
+    write_moving(term, term[s.LOG_COMPLETED], regressor)
     expect_by_regression(sim, regressor, term)
     bound = bounded_estimate(jobs, job)
     times = max(bound / max(float(jobs.run_time[job]), BSLD_BOUND_S), 1.0)
@@ -304,17 +313,14 @@ def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel
-def expect(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Compute a waiting job's terms, unless those kept are still valid.
+def expect_by_user(jobs: Jobs, sim: Sim, job: int, entry: int, completed: int) -> None:
+    """Compute a waiting job's terms, as of so many completed jobs of its user.
 
     Terms that no policy needs are 0, and so are those of the regression. Writes the entry's rows of
     `expected`, `expected_at` and `regressor`, the user's of `history_alike` and
     `history_alike_term`, and `activations`.
     """
-    entry = entry_of(sim, job)
-    completed = sim.history_completed[jobs.user[job]]
-    if sim.expected_at[entry] == completed:
-        return
+    before = sim.expected_at[entry]
     sim.expected_at[entry] = completed
     term = sim.history_alike_term[jobs.user[job]]
     if not is_alike(jobs, sim, job):
@@ -326,12 +332,27 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
         for column in range(s.TERM_NETWORK_RUN_TIME_RATIO, s.N_TERMS):
             term[column] = 0.0
         expect_by_recent(jobs, sim, job, term)
+        term[s.LOG_COMPLETED] = log_of_completed(completed)
         if is_expected(sim, s.EXPECT_BY_NETWORK):
             expect_by_network(jobs, sim, job, term)
     for column in range(s.N_TERMS):
         sim.expected[entry, column] = term[column]
     if is_expected(sim, s.EXPECT_BY_REGRESSION):
-        write_regressors(jobs, sim, job, sim.expected[entry], sim.regressor[entry])
+        if before < 0:
+            write_still(jobs, sim, job, term, sim.regressor[entry])
+        write_moving(term, term[s.LOG_COMPLETED], sim.regressor[entry])
+
+
+@kernel(inlined=True)
+def expect(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Compute a waiting job's terms, unless those kept are still valid.
+
+    Writes what `expect_by_user` writes.
+    """
+    entry = entry_of(sim, job)
+    completed = sim.history_completed[jobs.user[job]]
+    if sim.expected_at[entry] != completed:
+        expect_by_user(jobs, sim, job, entry, completed)
 
 
 @kernel

@@ -28,37 +28,9 @@ RECENCY = JobField.USER_LOG_RECENCY - JobField.USER_LOG_COMPLETED
 
 
 @kernel(inlined=True)
-def log_bounded(run_time: int) -> float:
-    """Return log D of a job that has ended."""
-    # One formula for jobs that end now and for those known at time 0: equal to the last bit.
-    return math.log(max(float(run_time), BSLD_BOUND_S))
-
-
-@kernel(inlined=True)
-def past_run_time(jobs: Jobs, sim: Sim, user: int, spot: int) -> int:
-    """Return the run time of the job at a spot of a user's ring, s."""
-    job = sim.history_job[user, spot]
-    return jobs.ended_run_time[job] if job >= 0 else jobs.past_run_time[user, spot]
-
-
-@kernel(inlined=True)
-def past_requested_time(jobs: Jobs, sim: Sim, user: int, spot: int) -> int:
-    """Return its requested time, s."""
-    job = sim.history_job[user, spot]
-    return jobs.requested_time[job] if job >= 0 else jobs.past_requested_time[user, spot]
-
-
-@kernel(inlined=True)
-def past_processors(jobs: Jobs, sim: Sim, user: int, spot: int) -> int:
-    """Return its processors."""
-    job = sim.history_job[user, spot]
-    return jobs.processors[job] if job >= 0 else jobs.past_processors[user, spot]
-
-
-@kernel(inlined=True)
-def past_inverse(jobs: Jobs, sim: Sim, user: int, spot: int) -> float:
-    """Return its 1/D, D = max(run time, 10 s), 1/s."""
-    return 1.0 / max(past_run_time(jobs, sim, user, spot), BSLD_BOUND_S)
+def past_inverse(sim: Sim, user: int, spot: int) -> float:
+    """Return 1/D of the job at a spot of a user's ring, D = max(run time, 10 s), 1/s."""
+    return 1.0 / max(sim.history_run_time[user, spot], BSLD_BOUND_S)
 
 
 @kernel
@@ -66,9 +38,9 @@ def record_completion(jobs: Jobs, sim: Sim, job: int) -> None:
     """Write a job that ends at `now` into its user's ring, over the oldest if the ring is full."""
     user = jobs.user[job]
     spot = sim.history_completed[user] % RING_JOBS
-    sim.history_job[user, spot] = job
-    if len(sim.history_log_bound) > 0:
-        sim.history_log_bound[user, spot] = log_bounded(jobs.run_time[job])
+    sim.history_run_time[user, spot] = jobs.run_time[job]
+    sim.history_requested_time[user, spot] = jobs.requested_time[job]
+    sim.history_processors[user, spot] = jobs.processors[job]
     sim.history_completed[user] += 1
     sim.history_last_end_time[user] = sim.now
 
@@ -89,9 +61,9 @@ def expect_inverse(jobs: Jobs, sim: Sim, job: int) -> float:
     # Oldest first: the sum must not depend on where the ring begins. Of two values 1/D the larger
     # is that of the shorter time, hence `max`.
     for spot in range(oldest, n):
-        total += max(past_inverse(jobs, sim, user, spot), of_request)
+        total += max(past_inverse(sim, user, spot), of_request)
     for spot in range(oldest):
-        total += max(past_inverse(jobs, sim, user, spot), of_request)
+        total += max(past_inverse(sim, user, spot), of_request)
     total += of_request
     return total / (n + 1)
 
@@ -114,15 +86,15 @@ def show_user(jobs: Jobs, sim: Sim, user: int, log_largest: float) -> None:
     for back in range(2):  # the last one, then the last but one
         if completed > back:
             spot = (completed - 1 - back) % RING_JOBS
-            seconds = max(past_run_time(jobs, sim, user, spot), 1)
+            seconds = max(sim.history_run_time[user, spot], 1)
             shown[LAST_RUN_TIME + back] = np.float32(min(math.log(seconds) / log_largest, 1.0))
         else:
             shown[LAST_RUN_TIME + back] = np.float32(-1.0)
     used = 0.0
     n = min(completed, RING_JOBS)
     for spot in range(n):
-        run_time = past_run_time(jobs, sim, user, spot)
-        used += run_time / past_requested_time(jobs, sim, user, spot)
+        run_time = sim.history_run_time[user, spot]
+        used += run_time / sim.history_requested_time[user, spot]
     shown[MEAN_RUN_BY_REQUEST] = np.float32(min(used / n, 1.0))
 
 
