@@ -93,10 +93,10 @@ if __name__ == "__main__":
     parser.add_argument("--calls", type=int, default=3, help="calls that are counted")
     parser.add_argument("--action", default="weights", help="kind of action")
     parser.add_argument("--backfill", help="backfilling mode; else that of the action")
+    parser.add_argument("--weeks", help="episodes, as the environment's `weeks`; else for training")
     given = vars(parser.parse_args())
     keywords = {"action": given.pop("action"), "reward": "bsld", "n_slots": 128}
-    if mode := given.pop("backfill"):
-        keywords["backfill"] = mode
+    keywords |= {key: each for key in ("backfill", "weeks") if (each := given.pop(key))}
     given["keywords"] = keywords
     if shutil.which("valgrind") is None:
         sys.exit("count_work: valgrind was not found; install it, as by `apt install valgrind`")
