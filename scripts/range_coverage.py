@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from hpcgym.base.errors import HpcgymError
+from hpcgym.base.text_table import machine_text
 from research.range_coverage import of_log, rows_of_log, rows_of_readings
 from research.recorded_queues import record
 from research.tables import Tables, csv_option
@@ -23,8 +24,8 @@ LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
 LOGS += ("KTH-SP2-1996-2.1-cln:recorded",)
 HEADS = ["jobs", "forecasts", "with a range, %", "held, %", "tell, %", "of these held, %"]
 HEADS += ["median error, h", "median width, h"]
-SHOWN = ["jobs", "held, %", "tell, %", "of these held, %"]
-"""What is written, of waiting jobs alone."""
+SHOWN = ["held, %", "tell, %", "of these held, %"]
+"""What is written of waiting jobs, and of those submitted now that find no room."""
 
 
 def main() -> None:
@@ -49,9 +50,13 @@ def main() -> None:
             rows += rows_of_readings(given.toy)
     except HpcgymError as error:
         sys.exit(f"range_coverage: {error}")
-    waiting = [row[0] for row in rows if row[0].endswith(", waiting")]
     table = pd.DataFrame(rows, columns=HEADS)
-    Tables(given.csv).show("ranges", table, rows=waiting, columns=SHOWN)
+    print(f"{machine_text(table, 'markdown')}\n")
+    shown = table[SHOWN].to_numpy().tolist()
+    kinds = zip(table["jobs"][2::3], shown[2::3], shown[1::3], strict=True)  # of KINDS, in order
+    written = [[name.removesuffix(", waiting"), *waiting, *new] for name, waiting, new in kinds]
+    heads = ["jobs", *SHOWN, *(f"new: {head}" for head in SHOWN)]
+    Tables(given.csv).write("ranges", pd.DataFrame(written, columns=heads))
 
 
 if __name__ == "__main__":
