@@ -4,17 +4,19 @@
 
 Slurm must be there, with two nodes of 16 CPUs, sched/backfill with bf_interval=1, accounting, no
 weight of fair share, and nobody else on it. A run of 40 jobs takes about six minutes; one more goes
-before, so that the accounting knows of jobs. Prints a table in Markdown, over all runs.
+before, so that the accounting knows of jobs. Prints a table in Markdown, over all runs. With --past
+it runs nothing: it puts made jobs before the accounting in a file.
 """
 
 import argparse
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from hpcgym.base.errors import HpcgymError
-from research.live_advice import errors_of_run
+from research.live_advice import errors_of_run, with_past
 from research.slurm_fidelity import markdown
 
 HEADS = ["expected start, s after the real one", "mean", "median size", "largest size", "jobs"]
@@ -29,7 +31,11 @@ def main() -> None:
     parser.add_argument(
         "--any-node", action="store_true", help="jobs take their cpus on whatever nodes"
     )
+    parser.add_argument("--past", type=Path, metavar="FILE", help="what sacct printed of a toy")
     given = parser.parse_args()
+    if given.past:
+        given.past.write_text(with_past(given.past.read_text()))
+        return
     try:
         runs = [
             errors_of_run(seed, given.jobs, any_node=given.any_node)

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.workload import Workload
+from hpcgym.schedule.simulate import simulate
 from hpcgym.site.live.readings import asked, read_queue
 from hpcgym.site.live.run_times import ask_accounting, no_past, read_past
 from hpcgym.site.live.snapshot import snapshots_of
@@ -85,3 +87,35 @@ def errors(
         name: (starts - start)[stated if name == "Slurm's own" else slice(None)]
         for name, starts in expected.items()
     } | {"the wait from then on": start - snapshot.now}
+
+
+MADE, BURSTS, OF_A_BURST, APART_S = "made", 10, 30, 7_200
+USERS = ("ana|phys", "chi|phys", "ben|chem")
+
+
+def with_past(text: str) -> str:
+    """Return accounting of a toy with a made past in place of what has ended.
+
+    Bursts of jobs are drawn and simulated, first come, first served. A user's jobs last about as
+    long, and ask for twice as much.
+    """
+    head, *rows = text.splitlines()
+    rows = [row for row in rows if "|COMPLETED|" not in row]
+    begin = min(int(row.split("|")[8]) for row in rows) - BURSTS * APART_S
+    made: list[str] = []
+    for seed in range(BURSTS):
+        jobs = drawn_jobs(seed, OF_A_BURST, APART_S / 10)
+        usual = np.array([120 * (1 + at % 3) for at in range(len(jobs))])
+        run = usual * np.array([95 + job.seconds // 6 for job in jobs]) // 100
+        limit, cpus = 2 * usual // 60, [job.cpus for job in jobs]
+        submit = np.array([round(job.delay) for job in jobs]) + begin + seed * APART_S
+        queue = Workload.from_arrays(submit - begin, run, 60 * limit, cpus, machine_processors=32)
+        start = simulate(queue, backfill=BACKFILL).start_time + begin
+        for at, job in enumerate(jobs):
+            number, sizes = 9_000 + len(made), f"{job.nodes}|{job.cpus}"
+            times = f"{submit[at]}|{submit[at]}|{start[at]}|{start[at] + run[at]}"
+            made.append(
+                f"{number}|{number}|{USERS[at % 3]}|batch|normal|COMPLETED|None|{times}|{run[at]}"
+                f"|{limit[at]}|{sizes}|{sizes}|||{MADE}"
+            )
+    return "\n".join([head, *made, *rows, ""])
