@@ -20,6 +20,7 @@ from hpcgym.cli.show import Format, echo_prose, show, show_rows
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.site.live.advice import Advice, AdvisedJob
+    from hpcgym.site.live.apply import Plan
     from hpcgym.site.live.ranges import Range
     from hpcgym.site.live.readings import Reading
     from hpcgym.site.live.run_times import Past
@@ -142,18 +143,20 @@ def advise_queue(
         advices = [
             advise(stage, order, name, backfill, forecasts) for stage, order, forecasts in each
         ]
-        _show_all(advices, name, top, how)
+        if how == "table":
+            for advice in advices:
+                _show(advice, name, top)
+        else:
+            _show_rows(advices, how, given.apply, plan)
         if journal is not None:
             applying.carry_out(given, plan, journal, reading.waiting, beside=how != "table")
 
 
-def _show_all(advices: Sequence[Advice], name: str, top: int, how: Format) -> None:
-    """Print advice for a person, or for a program."""
-    if how == "table":
-        for advice in advices:
-            _show(advice, name, top)
-        return
-    show_rows([job.row(advice.now) for advice in advices for job in advice.jobs], how, kinds={})
+def _show_rows(advices: Sequence[Advice], how: Format, is_applied: bool, plan: Plan | None) -> None:
+    """Print advice for a program, with what a cycle tells."""
+    rows = [(job.job.job_id, job.row(advice.now)) for advice in advices for job in advice.jobs]
+    told = applying.with_told(plan, dict(rows)) if is_applied else [row for _, row in rows]
+    show_rows(told, how, kinds={})
     for advice in advices:
         for sentence in (*advice.notes, *advice.totals):
             echo_prose(sentence, err=True)

@@ -40,81 +40,46 @@ def _journal() -> Path:
     return Path(state) / "hpcgym" / "site_factors.jsonl"
 
 
+def _option(text: str, *flags: str, metavar: str | None = None) -> typer.models.OptionInfo:
+    """Return an option of the panel."""
+    made: typer.models.OptionInfo = typer.Option(
+        *flags, metavar=metavar, help=text, rich_help_panel=_PANEL
+    )
+    return made
+
+
 def _points(whose: str) -> typer.models.OptionInfo:
     """Return an option that bounds points of priority."""
-    option: typer.models.OptionInfo = typer.Option(
-        metavar="POINTS", help=f"Most points, up and down, {whose}.", rich_help_panel=_PANEL
-    )
-    return option
+    return _option(f"Most points, up and down, {whose}.", metavar="POINTS")
+
+
+_APPLY = "Put the jobs of the partitions named in order, by their site factors; one cycle."
+_DRY_RUN = "With --apply: print what would be told, and change nothing."
+_HOLD = "How long changes hold unless a later cycle renews them."
+_DAYS = "Change nothing on every other day, as drawn; --compare-days tells the gain."
+_COMPARE = "Compare days with and without changes, by the journal and this accounting."
+_JOURNAL = "Where changes are noted before they are made; default a file in ~/.local/state/hpcgym."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Applying:
     """Options that change the queue, and that take changes back."""
 
-    apply: Annotated[
-        bool,
-        typer.Option(
-            "--apply",
-            help="Put the jobs of the partitions named in order, by their site factors; one cycle.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = False
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="With --apply: print what would be told, and change nothing.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = False
+    apply: Annotated[bool, _option(_APPLY, "--apply")] = False
+    dry_run: Annotated[bool, _option(_DRY_RUN, "--dry-run")] = False
     job_points: Annotated[int | None, _points("of a job's site factor; --apply needs it")] = None
     user_points: Annotated[int | None, _points("of a user's jobs together; default 20 jobs'")] = (
         None
     )
     cycle_points: Annotated[int | None, _points("that a cycle adds; default 200 jobs'")] = None
-    hold: Annotated[
-        int,
-        typer.Option(
-            metavar="MINUTES",
-            help="How long changes hold unless a later cycle renews them.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = 30
-    alternate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="days",
-            help="Change nothing on every other day, as drawn; --compare-days tells the gain.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
-    restore: Annotated[
-        bool, typer.Option("--restore", help="Take all changes back.", rich_help_panel=_PANEL)
-    ] = False
-    expired: Annotated[
-        bool,
-        typer.Option(
-            "--expired", help="With --restore: only if they have expired.", rich_help_panel=_PANEL
-        ),
-    ] = False
-    compare_days: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Compare days with and without changes, by the journal and this accounting.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
-    journal: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where changes are noted before they are made; default a file in "
-            "~/.local/state/hpcgym.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
+    hold: Annotated[int, _option(_HOLD, metavar="MINUTES")] = 30
+    alternate: Annotated[str | None, _option(_DAYS, metavar="days")] = None
+    restore: Annotated[bool, _option("Take all changes back.", "--restore")] = False
+    expired: Annotated[bool, _option("With --restore: only if they have expired.", "--expired")] = (
+        False
+    )
+    compare_days: Annotated[Path | None, _option(_COMPARE, metavar="FILE")] = None
+    journal: Annotated[Path | None, _option(_JOURNAL, metavar="FILE")] = None
 
 
 OPTIONS = options.group_of(Applying)
@@ -279,6 +244,20 @@ def carry_out(
             said += _sentences(cycle(plan, journal, 60 * given.hold), journal.path)
     for sentence in said:
         echo_prose(sentence, err=beside)
+
+
+def with_told(plan: Plan | None, rows: dict[int, dict[str, object]]) -> list[dict[str, object]]:
+    """Return rows by job id with site factors, then those of other jobs that are told one.
+
+    Where nothing is told, the cell is empty.
+    """
+    told, factors = ({}, {}) if plan is None else (plan.told, plan.factors)
+    others = {job: {"job": str(job)} for job in told if job not in rows}
+    made: list[dict[str, object]] = []
+    for job, row in (rows | others).items():
+        now = factors[job][0].site if job in factors else None
+        made.append({**row, "site_factor_now": now, "site_factor_told": told.get(job)})
+    return made
 
 
 def _show_moves(plan: Plan, waiting: Sequence[WaitingJob]) -> None:

@@ -12,7 +12,9 @@ import pytest
 from fake_slurm import Slurm
 from live_queues import RECORDED
 
+from hpcgym.cli import applying
 from hpcgym.site.live import days, last_reading
+from hpcgym.site.live.apply import Factors, Plan
 
 APPLY = ("advise", "--apply", "--partition", "batch", "--job-points", 9000, "--days", 0)
 
@@ -68,10 +70,22 @@ def test_a_dry_run_lists_what_would_be_told_and_why_and_changes_nothing(
     said = " ".join(shown.split())
     assert "A cycle would tell" in said and "Nothing is told now." in said
     assert "site factor" in said and "fair share" in said  # what priorities are made of
+    rows = json.loads(run(*APPLY, "--dry-run", "--format", "json"))
+    head, *lines = run(*APPLY, "--dry-run", "--format", "csv").splitlines()
+    at = [head.split(",").index(f"site_factor_{what}") for what in ("now", "told")]
+    listed = [[line.split(",")[place] for place in (0, *at)] for line in lines if '"' not in line]
     assert slurm.told() == {} and not (tmp_path / "state" / "hpcgym").exists()
     counts = re.search(r"A cycle would tell (.*?) back to 0", said).group(1)
     assert counts in " ".join(run(*APPLY).split())
-    assert slurm.told()
+    told = {row["job"]: row["site_factor_told"] for row in rows if row["site_factor_told"]}
+    assert {int(job.partition("_")[0]): site for job, site in told.items()} == slurm.told()
+    assert {job: site for job, _, site in listed if site} == {
+        job: str(site) for job, site in told.items() if job in {each[0] for each in listed}
+    }
+    assert {now for _, now, site in listed if site} == {"0"}
+    started = Plan({7: [Factors(5, 3, 5.0, is_bare=False)]}, told={7: 0})
+    row = {"job": "7", "site_factor_now": 3, "site_factor_told": 0}
+    assert applying.with_told(started, {}) == [row]
 
 
 @pytest.mark.long
