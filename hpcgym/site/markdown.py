@@ -27,7 +27,7 @@ def markdown_of(report: Mapping[str, Any]) -> str:
         f"{hours(trusted['misfit_h'])}, the correlation of hourly queue lengths is {told}, and "
         f"{trusted['same_class']:.0%} of jobs are in the same class of waits. Its noise is "
         f"{hours(trusted['noise_h'])}. Its setting is the nearest of {trusted['chosen_among']}. "
-        f"{trusted['overfull_jobs']:,} jobs of the whole log start on a full machine.",
+        f"Jobs of the whole log that start on a full machine: {trusted['overfull_jobs']:,}.",
         *(f"{text[:1].upper()}{text[1:]}." for text in trusted["told"]),
         "",
         *_causes(trusted),
