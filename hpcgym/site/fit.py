@@ -235,9 +235,10 @@ def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[C
     orders = ["FCFS", "WFP3", "SAF", *(["fair-share"] if _has_users(jobs) else [])]
     for what, events in _as_recorded(log):
         together = [*stated, *as_events(events)]
-        changes = ({"policy": order, "events": together} for order in orders)
-        for settings in allowed(basis, *changes):
-            yield Candidate(settings, what)
+        tried = [*_told(told, jobs), *({"policy": order} for order in orders)]
+        changes = ({**order, "events": together} for order in tried)
+        limited = {setting_text(each): each for each in allowed(basis, *changes)}
+        yield from (Candidate(each, what) for each in limited.values())
     yield from map(Candidate, dear)
 
 

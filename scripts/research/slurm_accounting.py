@@ -36,7 +36,7 @@ def rows(columns: Columns) -> Iterator[list[object]]:
         job = f"{i - i % 20}_{i % 20}" if i % 5 == 0 else i + 1
         tres = f"billing={n_nodes * cpus},cpu={n_nodes * cpus},mem={cpus * 2000}M,node={n_nodes}"
         names = [f"user{user}", f"account{user % 9}", f"part{wait % 6}"]
-        names += ["normal", "COMPLETED", "None"]
+        names += ["normal", "COMPLETED", "None", ""]
         sizes = [run, limit, n_nodes, n_nodes * cpus, n_nodes, n_nodes * cpus]
         yield [job, i + 1, *names, *times, *sizes, tres, tres, f"job{wait % 5000}"]
 

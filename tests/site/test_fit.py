@@ -192,6 +192,18 @@ def test_what_is_told_is_tried_first_and_limits_are_in_every_candidate(
     assert modes == {"easy", "none", "slurm"}
 
 
+def test_a_limit_that_the_log_shows_is_tried_in_the_order_that_is_told(
+    site_log: Callable[..., Path],
+) -> None:
+    order, limits = "multifactor:age=10,jobsize=1000", as_events("limit:per=user,jobs=3")
+    log = read_site_log(site_log(order, backfill="slurm:interval=300", events=limits, n_jobs=1_000))
+    told = Told(order, "slurm:interval=300")
+    found = fit.Fit(log, SchedulerSettings(kill_at_limit=False), told, None).nearest
+    assert (found.apart, found.candidate.is_told) == (0, False)
+    assert str(found.candidate).startswith(f"{order}, backfill slurm:interval=300")
+    assert str(found.candidate).endswith("at most 3 jobs of a user")
+
+
 @pytest.mark.long
 def test_a_hold_that_no_setting_explains_is_found_and_its_share_is_told(fcfs_log: Path) -> None:
     jobs = read_site_log(fcfs_log).workload
