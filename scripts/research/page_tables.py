@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 
 from hpcgym.evaluation.aggregate import ALL_LOGS
-from hpcgym.site.causes import missed
 from research.ladder import BESIDE, FIVE
 
 RESULTS = Path(__file__).parents[2] / "agents" / "results.csv"
@@ -141,6 +140,8 @@ def waits(report: pd.Series, where: str) -> str:
 
 def beyond(report: pd.Series, where: str, correlation: float) -> str:
     """Return what of simulated waits and their correlation is beyond the aim."""
+    from hpcgym.site.causes import missed  # a room that may be deleted
+
     of_log, made = ({key: report[f"{side}.{key}"] for key in WAITS} for side in (RECORDED, where))
     return ", ".join(missed(of_log, made, correlation)) or "nothing"
 
