@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ config = pytest.importorskip("hpcgym.agent.learn.ppo.config")
 
 
 def test_every_hyper_parameter_is_described() -> None:
-    described = ppo.PPOConfig.__doc__.partition("Attributes:")[2]
+    lines = inspect.getsource(ppo.PPOConfig).splitlines()
     for one in fields(ppo.PPOConfig):
-        assert f"        {one.name}: " in described
+        [at] = [at for at, line in enumerate(lines) if line.startswith(f"    {one.name}: ")]
+        assert "  # " in lines[at] or lines[at - 1].startswith("    # "), one.name
 
 
 @pytest.mark.parametrize(
