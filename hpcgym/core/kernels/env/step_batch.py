@@ -62,7 +62,7 @@ SINGLE_BYTES, WHOLE_BYTES = 4, 8
 
 END_OF_LIST = 8  # numbers at the end of a list that are asked for ahead
 
-MANY_TURNS = 128
+MANY_TURNS = 64
 """Environments from which on so little stays in the caches that all that is in use is asked for."""
 
 TURNS_APART = 8
