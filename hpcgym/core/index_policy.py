@@ -13,15 +13,8 @@ from hpcgym.core import constants as s
 from hpcgym.core.policy import Policy, as_policy
 
 TERMS = (
-    "processors",
-    "request",
-    "run_time_ratio",
-    "speed",
-    "network_run_time_ratio",
-    "network_speed",
-    "regressed_run_time_ratio",
-    "regressed_speed",
-    "recent_run_time_ratio",
+    *("processors", "request", "run_time_ratio", "speed", "network_run_time_ratio"),
+    *("network_speed", "regressed_run_time_ratio", "regressed_speed", "recent_run_time_ratio"),
 )
 """What an index weighs, in the order of the weights: natural logarithms of these.
 

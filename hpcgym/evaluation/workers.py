@@ -28,18 +28,13 @@ class LocalExecutor(Executor):
     """Spawned processes of one thread each; where one is killed, all are replaced.
 
     With the block that it is used in, they end at once, whatever they are at.
-
-    Attributes:
-        n_chunks: How many chunks of work are handed over ahead.
-        chunk_s: How long a chunk takes at least, s; 0 = it is one task.
-        shares: What each process has done of its task, as of `hpcgym.base.progress.sent`.
     """
 
-    chunk_s = 0.0
+    chunk_s = 0.0  # how long a chunk takes at least, s; 0 = it is one task
 
     def __init__(self, n_workers: int) -> None:
-        self.n_chunks = 2 * n_workers
-        self.shares = RawArray("d", n_workers)
+        self.n_chunks = 2 * n_workers  # chunks of work that are handed over ahead
+        self.shares = RawArray("d", n_workers)  # what each has done of its task, as `sent` says
         self._pool: ProcessPoolExecutor | None = None
 
     def submit(

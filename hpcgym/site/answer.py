@@ -150,8 +150,10 @@ def sentences(
     if row is None:
         return ["No other order was simulated.", "", happened]
     orders = [each["told"] for each in rows if each["group"] == "order"]
-    helps = "" if "better" in orders else "No order is told to help. "
-    first = helps + _of_best(row, today, trusted)
+    said = [_of_best(row, today, trusted)]
+    if "better" not in orders:
+        said.insert(row["told"] == "better", "No order is told to help.")
+    first = " ".join(said)
     group = row["worst_group"]
     if row["told"] == UNTOLD:
         third = "Who would gain or lose by it cannot be told either."

@@ -76,7 +76,8 @@ def missed(
 def beyond(trust: Mapping[str, Any]) -> str:
     """Say what is beyond the aim; "" where all is within it."""
     far = trust.get("missed")
-    return f"Beyond {APART:.0%}, or a correlation of {LEAST}: {', '.join(far)}. " if far else ""
+    aim = f"{APART:.0%}, or a correlation of {LEAST}"
+    return f"Without holds beyond {aim}: {', '.join(far)}. " if far else ""
 
 
 def in_words(trust: Mapping[str, Any]) -> str:

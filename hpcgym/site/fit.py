@@ -222,7 +222,8 @@ def _compile(every: Sequence[Candidate], jobs: Workload) -> None:
 def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[Candidate]:
     """Yield what is tried: as told, plain settings, weights, limits, weeks; dear ones last."""
     jobs = log.workload
-    stated = told.on_clock(log.begin, jobs.time_offset)
+    last_end = int((jobs.submit_time + jobs.wait_time + jobs.run_time).max())
+    stated = told.on_clock(log.begin, jobs.time_offset, last_end)
     basis = replace(basis, events=stated)
     said = list(allowed(basis, *_told(told, jobs)))
     every = [*said, *allowed(basis, *_plain(jobs))]

@@ -7,36 +7,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hpcgym.base.errors import LARGEST_WHOLE, MachineError, PolicyError
 from hpcgym.core.events import Event, as_events
+from hpcgym.core.policy import as_policy
 from hpcgym.machine.files.outages import read_outages
 from hpcgym.machine.files.records import text_of
 from hpcgym.trace.accounting.cells import Clock
 
 PRIORITIES = re.compile(r"^[ \t]*PriorityWeight\w+[ \t]*=[ \t]*[1-9]", re.I | re.M)
+CONFIGURATION = re.compile(r"^[ \t]*(?:Priority|Sched|Select|Node|Part)\w*[ \t]*=", re.I | re.M)
 SCHEDULING = re.compile(r"^[ \t]*Scheduler(?:Type|Parameters)[ \t]*=", re.I | re.M)
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a site says of its scheduler.
+    """What a site says of its scheduler."""
 
-    Attributes:
-        policy: Its order, as the text of a policy; None = not told.
-        backfill: Its backfilling, as the text of a mode; None = not told.
-        events: Limits and outages, which every candidate has. Outages are in Unix time where the
-            log has dates.
-        files: Names of the files that say so.
-        notes: What is to be said of them.
-    """
-
-    policy: str | None = None
-    backfill: str | None = None
+    policy: str | None = None  # its order, as the text of a policy; None = not told
+    backfill: str | None = None  # its backfilling, as the text of a mode; None = not told
+    # Limits and outages, which every candidate has; outages in Unix time where the log has dates.
     events: tuple[Event, ...] = ()
-    files: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # names of the files that say so
+    notes: tuple[str, ...] = ()  # what is to be said of them
 
-    def on_clock(self, begin: int, time_offset: int) -> tuple[Event, ...]:
-        """Return the events on the clock of a log that begins at `begin`; what is over is left."""
+    def on_clock(self, begin: int, time_offset: int, end: int) -> tuple[Event, ...]:
+        """Return the events on the clock of a log that begins at `begin`; what is over is left.
+
+        Nodes that are down for good are so until its `end`, s: what comes then is not known.
+        """
         later = time_offset - begin
         made: list[Event] = []
         for event in self.events:
@@ -44,7 +42,9 @@ class Told:
                 made.append(event)  # a limit
                 continue
             times: list[int] = [getattr(event, key) for key in ("from_", "to", "announced")]
-            if times[1] + later > 0:
+            if times[1] >= LARGEST_WHOLE:
+                times[1] = end - later
+            if times[1] + later > max(0, times[0] + later):
                 begins, ends, known = (max(0, instant + later) for instant in times)
                 moved: Any = {"from_": begins, "to": ends, "announced": known}
                 made.append(replace(event, **moved))
@@ -77,10 +77,16 @@ def read_told(
     policy = backfill = None
     if scheduler is not None and Path(scheduler).is_file():
         text = text_of(scheduler)
+        if CONFIGURATION.search(text) is None:
+            raise MachineError(f"{scheduler}: no Slurm's; print one by: scontrol show config")
         if PRIORITIES.search(text) or shares is not None:
             policy = f"slurm:{scheduler}{'' if shares is None else f',{shares}'}"
         backfill = f"slurm:{scheduler}" if SCHEDULING.search(text) else "slurm"
     elif scheduler is not None:
+        try:
+            as_policy(scheduler)
+        except PolicyError as error:
+            raise PolicyError(f"{scheduler} is no file, and as a policy: {error}") from None
         policy = scheduler
     events, notes = [] if limits is None else [f"limits:{limits}"], list[str]()
     if outages is not None:

@@ -12,17 +12,8 @@ from hpcgym.base.registry import has_room
 from hpcgym.cli import app
 
 QUICK = ("-s", "synthetic-busy-weeks", "--steps", "512", "--set", "constants=0")
-QUICK = (
-    *QUICK,
-    "--set",
-    "group_size=2",
-    "--set",
-    "n_envs=2",
-    "--set",
-    "n_steps=256",
-    "--set",
-    "batch_size=64",
-)
+QUICK += ("--set", "group_size=2", "--set", "n_envs=2", "--set", "n_steps=256")
+QUICK += ("--set", "batch_size=64")
 
 
 def train(*options: str) -> tuple[int, str, str]:

@@ -115,7 +115,7 @@ def test_page_and_markdown_say_causes_where_the_setting_is_not_near(tmp_path: Pa
     report = report_on(tmp_path / "sacct.txt", Reading(processors=64))
     assert report["trust"]["missed"][-1] == "correlation"
     for shown in (page_html(report), markdown_of(report)):
-        assert "Beyond 25%, or a correlation of 0.6: mean, " in shown
+        assert "Without holds beyond 25%, or a correlation of 0.6: mean, " in shown
         assert all(cause in shown for cause in HOURS)
         assert "waits      50 ids from eligible" in shown and "attempt" not in shown
         assert "1  further jobs of ids" in shown

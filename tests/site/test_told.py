@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.base.errors import MachineError
+from hpcgym.base.errors import MachineError, PolicyError
 from hpcgym.site import Reading, read_told, report_on
 
 TOY = Path(__file__).parents[1] / "data" / "slurm" / "fair_share"
@@ -50,11 +50,21 @@ def test_reservations_for_maintenance_and_nodes_that_are_down_are_outages(tmp_pa
         (TEN + two_days, 16),
     ]
     assert told.notes == ("reservations for some users, not simulated: 1",)
-    fix, disk = told.on_clock(begin=TEN + 3600, time_offset=500)
+    fix, disk = told.on_clock(begin=TEN + 3600, time_offset=500, end=10**6)
     assert str(fix).startswith("outage:from=0,to=4100,processors=32")
-    assert f"from={two_days - 3100}" in str(disk) and f"announced={two_days - 3100}" in str(disk)
+    assert f"from={two_days - 3100},to=1000000," in str(disk)  # the log's end: it is down for good
+    assert f"announced={two_days - 3100}" in str(disk)
+    assert len(told.on_clock(begin=TEN + 3600, time_offset=500, end=two_days - 3100)) == 1
     on_nodes = read_told(outages=file, node_names=("c1", "c2", "c3"), timezone="UTC")
     assert [event.nodes for event in on_nodes.events] == [("1-2",), ("2",)]  # type: ignore[attr-defined]
+
+
+def test_a_scheduler_is_a_configuration_or_a_policy_that_there_is(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=r"^fairshare is no file, and as a policy: .*fair-share"):
+        read_told("fairshare")
+    (tmp_path / "squeue.txt").write_text("JOBID PARTITION\n1 batch\n")
+    with pytest.raises(MachineError, match=r"squeue.txt: no Slurm's; print one by: scontrol show"):
+        read_told(str(tmp_path / "squeue.txt"))
 
 
 def test_a_table_of_outages_is_read_and_what_is_over_is_left_out(tmp_path: Path) -> None:
@@ -62,7 +72,7 @@ def test_a_table_of_outages_is_read_and_what_is_over_is_left_out(tmp_path: Path)
     file.write_text("from,to,processors\n100,200,4\n2026-01-01T10:00:00,1767265200,8\n")
     told = read_told("fair-share", outages=file, timezone="UTC")
     assert told.policy == "fair-share"
-    (event,) = told.on_clock(begin=TEN - 60, time_offset=0)
+    (event,) = told.on_clock(begin=TEN - 60, time_offset=0, end=86_400)
     assert str(event).startswith("outage:from=60,to=3660,processors=8")
     file.write_text("begin,end\n1,2\n")
     with pytest.raises(MachineError, match="nor a table with columns from, to, processors"):
@@ -112,10 +122,7 @@ def test_nodes_that_sinfo_lists_as_away_are_outages_since_its_timestamp(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            WITHOUT_TIME,
-            r"did not print since when nodes are down; print it by: sinfo -N -o '%N %T %c",
-        ),
+        (WITHOUT_TIME, r"did not print since when nodes are down; print it by: sinfo -N -o '%N"),
         (PRINTS["-o"] + "n3|16|down|x|y\n", r"sinfo.txt:4: 5 values below 4 names: sinfo -N"),
         (PRINTS["-o"] + "n3|16+|down|Unknown\n", r"sinfo.txt:4: CPUS is '16\+'; allowed: a whole"),
         (PRINTS["-o"] + "n3|16|down|soon\n", r"sinfo.txt:4: TIMESTAMP is 'soon'; allowed: whole"),

@@ -84,7 +84,7 @@ def shape_of(text: str, reading: Reading) -> Shape:
     if partition not in names:
         raise LiveError(f"--job {text}: {unknown_name('partition', partition, names)}")
     if "partition" not in words and len(names) > 1:
-        raise LiveError(f"--job {text}: say which partition; there are {', '.join(names)}")
+        raise LiveError(f"--job {text}: write partition=NAME in it; there are {', '.join(names)}")
     return Shape(text, numbers["cpus"], numbers["time"], numbers["nodes"], partition)
 
 

@@ -44,7 +44,7 @@ def test_what_is_no_shape_is_refused(text, says):
 
 def test_partition_is_said_where_there_are_several():
     several = reading(of=(*nodes(16), *nodes(8, partition="debug", first=2)))
-    with pytest.raises(LiveError, match="say which partition; there are batch, debug"):
+    with pytest.raises(LiveError, match="write partition=NAME in it; there are batch, debug"):
         shape_of("cpus=4,time=4:00", several)
     assert shape_of("cpus=4,time=4:00,partition=debug", several).partition == "debug"
 
