@@ -78,7 +78,7 @@ def read_told(
     if scheduler is not None and Path(scheduler).is_file():
         text = text_of(scheduler)
         if CONFIGURATION.search(text) is None:
-            raise MachineError(f"{scheduler}: no Slurm's; print one by: scontrol show config")
+            raise MachineError(f"{scheduler}: no configuration of Slurm; use: scontrol show config")
         if PRIORITIES.search(text) or shares is not None:
             policy = f"slurm:{scheduler}{'' if shares is None else f',{shares}'}"
         backfill = f"slurm:{scheduler}" if SCHEDULING.search(text) else "slurm"

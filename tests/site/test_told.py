@@ -63,7 +63,7 @@ def test_a_scheduler_is_a_configuration_or_a_policy_that_there_is(tmp_path: Path
     with pytest.raises(PolicyError, match=r"^fairshare is no file, and as a policy: .*fair-share"):
         read_told("fairshare")
     (tmp_path / "squeue.txt").write_text("JOBID PARTITION\n1 batch\n")
-    with pytest.raises(MachineError, match=r"squeue.txt: no Slurm's; print one by: scontrol show"):
+    with pytest.raises(MachineError, match=r"squeue.txt: no configuration of Slurm; use: scontrol"):
         read_told(str(tmp_path / "squeue.txt"))
 
 

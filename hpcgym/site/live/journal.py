@@ -40,8 +40,7 @@ class Journal:
         # seconds, and have them again.
         self.former: dict[int, list[int]] = {}
         self.expires = 0  # until when they hold, Unix s
-        # boot: The boot at which that was noted, "" if not known.
-        # up: The same instant, s since then.
+        # The boot at which that was noted, "" if not known; the same instant, s since then.
         self.boot, self.up = "", 0
         self.last_at = 0  # when the last entry was made, Unix s
         self.descriptors = (descriptor,)  # what a process must inherit to keep the journal locked
