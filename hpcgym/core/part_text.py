@@ -27,7 +27,7 @@ def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> 
     made = shelf[name]
     if getattr(made, "READS_ONLY", False) or (rest and "=" not in rest and hasattr(made, "read")):
         return made.read(rest)
-    keys = [key_of(each) for each in fields(made) if each.name != "trial"]
+    keys = {key_of(each): each.type for each in fields(made) if each.name != "trial"}
     return make_part(what, made, _parameters_of(f"{what} {name!r}", rest, keys) if colon else {})
 
 
@@ -37,13 +37,8 @@ def make_part(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
         key = key_of(each)
         if each.default is MISSING and key not in given:
             raise PolicyError(f"{what} {kind.NAME!r} needs {key}: '{kind.NAME}:{key}=...'")
-    return kind(
-        **{
-            parameter.name: given[key_of(parameter)]
-            for parameter in fields(kind)
-            if key_of(parameter) in given
-        }
-    )
+    names = {key_of(each): each.name for each in fields(kind)}
+    return kind(**{names[key]: value for key, value in given.items() if key in names})
 
 
 def key_of(field: Field[Any]) -> str:
@@ -51,18 +46,18 @@ def key_of(field: Field[Any]) -> str:
     return field.name.removesuffix("_")
 
 
-def _parameters_of(part: str, text: str, allowed: list[str]) -> dict[str, Any]:
+def _parameters_of(part: str, text: str, allowed: Mapping[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for stated in text.split(","):
         key, equals, value = stated.partition("=")
         if key not in allowed:
-            raise PolicyError(unknown_name(f"parameter of {part}", key, allowed))
+            raise PolicyError(unknown_name(f"parameter of {part}", key, list(allowed)))
         if not equals or not value or key in given:
             raise PolicyError(
                 f"{part}: write key=value, each key once; got {text!r}. "
                 f"Allowed keys: {', '.join(allowed)}"
             )
-        given[key] = _value_of(value)
+        given[key] = value if allowed[key] in ("str", str) else _value_of(value)
     return given
 
 

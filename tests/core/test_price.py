@@ -105,7 +105,7 @@ def test_a_job_waits_for_the_cheap_hour_where_that_pays(tmp_path):
     path = tariff(tmp_path, "0,3", "7200,1")
     jobs = workload_of([(0, 3600, 3600, 1, 0)], 4)
     for kappa, start in ((0.99, 7200), (1.01, 0)):
-        made = hpcgym.simulate(jobs, events=[Price(path, kappa=kappa)])
+        made = hpcgym.simulate(jobs, events=f"price:file={path},kappa={kappa}")
         assert made.start_time.tolist() == [start]
         # Four idle processors for a day at .3, 3 for two hours and 1 for 22, and the job's .7.
         assert made.metrics()["energy_cost"] == pytest.approx(
@@ -203,5 +203,5 @@ def test_modes_that_ask_no_event_are_refused_where_it_holds_jobs():
     with pytest.raises(PolicyError, match="holds jobs back, which passes of backfill 'easy'"):
         hpcgym.simulate(tiny, events="price:kappa=1", backfill="conservative")
     assert "energy_cost" in hpcgym.simulate(tiny, events="price", backfill="depth:k=2").metrics()
-    with pytest.raises(HpcgymError, match="no such file"):
-        hpcgym.simulate(tiny, events="price:file=nowhere.csv")
+    with pytest.raises(HpcgymError, match=r"of/1/nowhere\.csv: no such file"):
+        hpcgym.simulate(tiny, events="price:file=./of/1/nowhere.csv")
