@@ -39,9 +39,9 @@ PROBLEMS = {
 """Problems that have ids. Of `pick` solved is what SAF reaches with backfilling, and of `Price`, by
 what SAF takes more, above the best rule known."""
 
-SHOWN = {"index": "small", "trials": "flat", "order": "flat", "job": "flat"}
-GONE = {f"ManyWeeks-{action}": action for action in SHOWN}
-"""Problems that had ids until no learner gained anything there, and their kind of action."""
+TRIED = {"index": "27", "trials": "31", "order": "2.5", "job": "4"}
+GONE = [f"{weeks}-{action}" for weeks in ("ManyWeeks", "BusyWeeks") for action in TRIED]
+"""Problems that had ids, by minutes in which PPO gained nothing with their actions."""
 
 OPEN = ("render_mode",)
 OPEN_OF_VECTORS = (*OPEN, "num_envs", "max_episode_steps", "threads", "autoreset_mode", "copy")
@@ -75,11 +75,15 @@ def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dic
     from hpcgym.env.config import Keywords
 
     name, _, weeks = problem.rpartition("-")
-    if action := GONE.get(name):
-        instead = f'"HPCBatch-v0", action="{action}", observation="{SHOWN[action]}"'
+    if (action := name.partition("-")[2]) in TRIED:
+        made = f'"HPCBatch-v0", action="{action}", observation="flat"'
+        if name.startswith("Busy"):
+            made += ', scenario="synthetic-busy-weeks"'
+        elif action == "index":
+            made = made.replace("flat", "small")
         raise NameNotFound(
-            f"hpcgym/{problem}-v0 is gone, since no learner gained anything there. The same: "
-            f'gymnasium.make({instead}, weeks="{weeks}")'
+            f"hpcgym/{problem}-v0 is gone: {TRIED[action]} minutes of PPO gained nothing on what "
+            f'needs no learning. The same: gymnasium.make({made}, weeks="{weeks}")'
         )
     fixed = set(given) & {"scenario", *Keywords.__annotations__}
     if fixed:

@@ -33,29 +33,31 @@ NUMBERS = {
 }
 """Weeks of `many-weeks` in each part."""
 
-GONE = [
-    f"hpcgym/ManyWeeks-{action}-{weeks}-v0" for action in SHAPE_OF for weeks in (*NUMBERS, "short")
-]
+OF_WEEKS = [f"{action}-{weeks}" for action in SHAPE_OF for weeks in (*NUMBERS, "short")]
+GONE = [f"hpcgym/{log}Weeks-{name}-v0" for log in ("Many", "Busy") for name in OF_WEEKS]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", GONE)
 def test_an_id_that_is_gone_answers_with_what_makes_the_same(name: str) -> None:
-    _, action, weeks, _ = name.split("-")
+    log, action, weeks, _ = name.split("-")
+    scenario = "many-weeks" if log == "hpcgym/ManyWeeks" else "synthetic-busy-weeks"
     for make in (gymnasium.make, gymnasium.make_vec):
         with pytest.raises(gymnasium.error.NameNotFound, match=f"{name} is gone") as found:
             make(name)
     env = eval(str(found.value).partition("The same: ")[2])
     assert env.action_space.shape == SHAPE_OF[action]
     assert isinstance(env.observation_space, gymnasium.spaces.Box)
-    assert (env.observation_space.shape == (24,)) == (action == "index")
+    is_small = (scenario, action) == ("many-weeks", "index")
+    assert (env.observation_space.shape == (24,)) == is_small
     base = env.unwrapped
     assert isinstance(base, SchedulingEnv)
-    assert (base.action, base.episodes.scenario.name) == (action, "many-weeks")
+    assert (base.action, base.episodes.scenario.name) == (action, scenario)
     assert base._config.decide == (14_400 if action == "index" else "contested")
     if weeks in NUMBERS:
-        assert base.episodes.numbers == tuple(NUMBERS[weeks])
-        assert env.reset(seed=0)[1]["episode_number"] in NUMBERS[weeks]
+        numbers = NUMBERS[weeks] if "many" in scenario else Episodes(scenario).select(weeks).numbers
+        assert base.episodes.numbers == tuple(numbers)
+        assert env.reset(seed=0)[1]["episode_number"] in numbers
     else:
         assert env.reset(seed=0)[1]["episode_number"] == -1  # days are no episodes of the scenario
         assert base.workload.submit_time[-1] < 86_400
@@ -83,8 +85,7 @@ def test_test_weeks_are_not_drawn_unless_they_are_asked_for(scenario: str) -> No
 def test_ids_with_a_price_draw_their_weeks_and_decide_by_the_hour(name: str) -> None:
     base = gymnasium.make(name).unwrapped
     assert isinstance(base, SchedulingEnv)
-    assert base.action_space.shape == (2,)
-    assert base.observation_space.shape == (38,)
+    assert (base.action_space.shape, base.observation_space.shape) == ((2,), (38,))
     assert (base.action, base.episodes.scenario.name) == ("price", "price-weeks")
     assert base.episodes.numbers == tuple(NUMBERS[name.split("-")[1]])
     base.reset(seed=1)
@@ -101,9 +102,8 @@ def test_windows_of_pick_are_apart_and_choose_one_job_at_a_time() -> None:
     first, last = (envs[2].episodes.workload(place) for place in (0, 300))
     assert first.name == "windows-256 jobs 309505-309760"
     assert last.name == "windows-256 jobs 386305-386560"
-    env = envs[2]
-    assert (env.action, str(env.settings.backfill)) == ("job", "none")
-    assert env.action_space == gymnasium.spaces.Discrete(32)
+    assert (envs[2].action, str(envs[2].settings.backfill)) == ("job", "none")
+    assert envs[2].action_space == gymnasium.spaces.Discrete(32)
     assert len(first) == 256 and not first.history.completed.any()
 
 
@@ -123,12 +123,8 @@ def test_a_picked_job_that_does_not_fit_is_asked_for_again_at_the_next_event() -
         if is_over:
             break
         after = (env.schedule().start_time >= 0).sum()
-        if len(others):
-            waited += 1
-            assert env.now > now  # another could have started, and did not
-        else:
-            started += 1
-            assert after > before
+        assert env.now > now if len(others) else after > before  # others could have started
+        waited, started = waited + (len(others) > 0), started + (len(others) == 0)
     assert waited > 5 and started > 5
     assert not env.schedule().backfilled.any()
 
