@@ -61,9 +61,7 @@ def gap_closed(
 
     Source: Specification, section 10, "Gap closed".
     """
-    given = [
-        np.asarray(values, dtype=np.float64) for values in (static, agent, clairvoyant, weight)
-    ]
+    given = [np.asarray(each, dtype=np.float64) for each in (static, agent, clairvoyant, weight)]
     if len({values.shape for values in given}) > 1 or given[0].ndim != 1 or not given[0].size:
         shapes = ", ".join(str(values.shape) for values in given)
         raise EvaluationError(f"values and weights must be alike, (n_weeks,); {shapes}")
@@ -146,8 +144,14 @@ def gap_columns(agents: Sequence[str], gaps: Mapping[str, Estimate]) -> list[Col
     """Return the column of gaps closed of a table of agents, none where no gap is known."""
     if all(math.isnan(estimate.value) for estimate in gaps.values()):
         return []
-    return [
-        Column(
-            "gap closed\n0 static, 1 knows", [gap_text(gaps.get(name)) for name in agents], rank=1
-        )
-    ]
+    shown = [gap_text(gaps.get(name)) for name in agents]
+    return [Column("gap closed\n0 static, 1 knows", shown, rank=1)]
+
+
+def gap_notes(gaps: Mapping[str, Estimate], n_weeks: int) -> list[str]:
+    """Say of how many weeks gaps closed are, where they are of fewer than the ratios beside."""
+    agents: dict[int, list[str]] = {}
+    for name, estimate in gaps.items():
+        agents.setdefault(int(estimate.degrees) + 1, []).append(name)
+    few = sorted(n for n in agents if n < n_weeks)
+    return [f"gap closed is of {n} of {n_weeks} weeks: {', '.join(agents[n])}" for n in few]

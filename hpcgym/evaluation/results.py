@@ -16,7 +16,7 @@ from hpcgym.base.errors import EvaluationError, unknown_name
 from hpcgym.base.output import writing
 from hpcgym.base.text_table import Column, TextTable, csv_style, duration, fixed
 from hpcgym.core.price import PRICED
-from hpcgym.evaluation.gap import gap_columns
+from hpcgym.evaluation.gap import gap_columns, gap_notes
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
 from hpcgym.evaluation.priced import priced_columns
 from hpcgym.evaluation.statistics import Estimate, ends_text, mean_log_ratio, mean_of, ratio_of_sums
@@ -270,7 +270,7 @@ class Evaluation:
         return TextTable(
             [*columns, *_columns(ranked, self.baseline), *gap_columns(names, self.gaps)],
             title=self.conditions,
-            notes=(what, *notes, *without),
+            notes=(what, *gap_notes(self.gaps, len(self.weeks)), *notes, *without),
             bold=[position for position, row in enumerate(ranked) if row.agent == self.baseline],
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcgym.base.text_table import Column, TextTable, duration, fixed
 from hpcgym.evaluation.aggregate import Aggregate
-from hpcgym.evaluation.gap import gap_columns
+from hpcgym.evaluation.gap import gap_columns, gap_notes
 from hpcgym.evaluation.looks import looks_notes
 from hpcgym.evaluation.priced import priced_columns
 from hpcgym.evaluation.results import Evaluation, Summary
@@ -49,14 +49,9 @@ def overview(
         *gap_columns(names, evaluation.gaps),
     ]
     without = [f"left out {agent}: {why}" for agent, why in evaluation.left_out.items()]
-    return _table(
-        columns,
-        ranked,
-        [evaluation],
-        kinds,
-        evaluation.conditions,
-        [*notes, *looks_notes(evaluation), *without],
-    )
+    gaps = gap_notes(evaluation.gaps, len(evaluation.weeks))
+    further = [*gaps, *notes, *looks_notes(evaluation), *without]
+    return _table(columns, ranked, [evaluation], kinds, evaluation.conditions, further)
 
 
 def overview_of_logs(

@@ -9,7 +9,7 @@ import pytest
 
 from hpcgym.base.errors import EvaluationError
 from hpcgym.base.estimate import t_beyond
-from hpcgym.evaluation.gap import gap_between, gap_closed, gap_text
+from hpcgym.evaluation.gap import gap_between, gap_closed, gap_notes, gap_text
 from hpcgym.evaluation.statistics import ratio_of_sums
 from research.gap_coverage import held, truth_of
 
@@ -46,6 +46,8 @@ def test_it_equals_the_reference_on_drawn_weeks(seed: int) -> None:
     share = gap_closed(static, agent, clairvoyant, saf)
     expected = reference(*(each.tolist() for each in (static, agent, clairvoyant, saf)))
     assert [share.value, share.low, share.high] == pytest.approx(expected, rel=1e-9)
+    assert gap_notes({"A": share}, n) == []
+    assert gap_notes({"A": share}, n + 1) == [f"gap closed is of {n} of {n + 1} weeks: A"]
 
 
 def test_the_ends_are_0_and_1_in_every_week() -> None:
