@@ -1,6 +1,7 @@
 """Evaluate the agents of the shelf on every weekly scenario; write results.csv and the README.
 
     python scripts/update_agents.py [--scenario NAME]... [--agent NAME]... [--resume FILE]
+    python scripts/update_agents.py --scenario price-weeks --replicas 0 --agent PRICE-NET
 
 Scenarios whose log is not at hand (set HPCGYM_TRACES, or `hpcgym traces download`) keep their
 rows. An agent given as the path of a card gets a results.csv beside that card.
@@ -9,6 +10,7 @@ rows. An agent given as the path of a card gets a results.csv beside that card.
 import argparse
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from hpcgym.agent.card import Card
 from hpcgym.agent.result_table import write_results
@@ -17,14 +19,16 @@ from hpcgym.base.errors import HpcgymError, TraceError
 from hpcgym.base.output import writing
 from hpcgym.base.registry import shelf_folders
 from hpcgym.env.scenario.load import scenario_names
+from hpcgym.evaluation.cross_validation import REPLICAS
 from research.shelf_results import shelf_results
 
 PREFACE = """\
 # Agents
 
 One `.toml` card per agent. `python scripts/update_agents.py` writes `results.csv`, their results on
-weeks of nine logs and ten copies of each, and this page. `hpcgym agents info NAME` shows both:
-ratios to SAF's mean bounded slowdown, with 95 % intervals over weeks.
+weeks of nine logs and ten copies of each, and this page; of PRICE agents on `price-weeks`, without
+copies. `hpcgym agents info NAME` shows both: ratios to SAF's mean bounded slowdown, with 95 %
+intervals over weeks.
 
 The [contest](../docs/evaluation.md#two-contests) is *guarded* where none is stated.
 
@@ -42,13 +46,15 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--scenario", action="append", metavar="NAME")
     arguments.add_argument("--agent", action="append", metavar="NAME")
+    arguments.add_argument("--replicas", type=int, default=REPLICAS, metavar="N", help="copies")
     arguments.add_argument("--on", metavar="WHERE", help="as of `hpcgym evaluate`")
     arguments.add_argument("--resume", metavar="FILE", help="keeps finished weeks, to go on from")
     options = arguments.parse_args()
     weekly = [name for name in scenario_names() if name.endswith("-weeks")]
     try:
         for scenario in options.scenario or weekly:
-            update(scenario, options.agent, options.on, options.resume)
+            how = {"replicas": options.replicas, "executor": options.on, "resume": options.resume}
+            update(scenario, options.agent, **how)
         folder = shelf_folders("agents")[0]
         with writing(folder / "README.md", force=True) as file:
             file.write_text(index_markdown(load_cards()), encoding="utf-8")
@@ -57,14 +63,12 @@ def main() -> int:
     return 0
 
 
-def update(
-    scenario: str, agents: list[str] | None, executor: str | None, resume: str | None
-) -> None:
+def update(scenario: str, agents: list[str] | None, **how: Any) -> None:
     """Evaluate every agent, or those named, on one scenario and write their rows."""
     chosen = load_cards().values() if agents is None else map(load_card, agents)
     cards = {card.name: card for card in chosen}
     try:
-        results = shelf_results(cards, scenario, executor=executor, resume=resume)
+        results = shelf_results(cards, scenario, **how)
     except TraceError as error:
         print(f"{scenario}: left as it was; {error}")
         return

@@ -102,7 +102,7 @@ class Card:
 
         "-" where the mode it states is not known. Its results say it without loading any mode.
         """
-        known = {result.contest for result in self.results}
+        known = {result.contest for result in self.results} - {UNKNOWN}
         if len(known) == 1:
             return cast(Contest, known.pop())
         try:
