@@ -1,9 +1,9 @@
-"""Write the tables of rules: what readers of files and reruns of papers take for what.
+"""Write tables of rules, what readers of files and reruns of papers take for what, and learners.
 
     python scripts/rule_tables.py --csv docs/appendices
 
 Their texts stand in research/formats.toml and papers/reruns.toml, with names in braces for what
-readers and reruns have as constants.
+readers and reruns have as constants; what learners reached, and how, in research/learners.toml.
 """
 
 import argparse
@@ -101,8 +101,9 @@ def all_tables() -> dict[str, pd.DataFrame]:
     """Return all tables, by folder and name."""
     formats = tables_of(SCRIPTS / "research" / "formats.toml", of_readers())
     reruns = tables_of(SCRIPTS / "papers" / "reruns.toml", of_reruns())
-    named = {f"formats/{name}": table for name, table in formats.items()}
-    return named | {f"reruns/{name}": table for name, table in reruns.items()}
+    learners = tables_of(SCRIPTS / "research" / "learners.toml", {})
+    every = {"formats": formats, "reruns": reruns, "learners": learners}
+    return {f"{of}/{name}": table for of, one in every.items() for name, table in one.items()}
 
 
 if __name__ == "__main__":
