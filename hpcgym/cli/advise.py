@@ -116,6 +116,7 @@ def advise_queue(
     if job:
         others = ("policy", "backfill", "partition", "top", "apply", "restore", "compare_days")
         idle |= dict.fromkeys(others, "beside --job")
+        idle["partition"] = "beside --job; write partition=NAME in it"
     options.refuse_idle(context, idle)
     given = applying.applying(context)
     if applying.done_without_reading(given):

@@ -35,7 +35,8 @@ TOLD: dict[str, tuple[Any, Any]] = {
 """What a site says of its scheduler: type and default of each option."""
 
 _LONGEST = (
-    "Of the search for today's setting, then of all else; default 20, more beyond 50,000 jobs."
+    "Of the search for today's setting; 2.3 times that, of it and all options together. Default "
+    "20, more beyond 50,000 jobs."
 )
 _SEARCH = {"fit_seconds": (Annotated[float | None, typer.Option(min=0, help=_LONGEST)], None)}
 

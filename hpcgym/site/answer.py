@@ -52,9 +52,9 @@ def report_on(
         command: What makes the report again.
         resume: A file that keeps each simulation when it has ended, `hpcgym.evaluation.store`; a
             second call with it goes on from there. None keeps nothing.
-        fit_seconds: How long the search for today's setting may take, and noise and options again;
-            default 20, in proportion longer beyond 50,000 jobs. What is cut off may differ next
-            time.
+        fit_seconds: How long the search for today's setting may take; it, noise and options may
+            take 2.3 times as long. Default 20, in proportion longer beyond 50,000 jobs. What is cut
+            off may differ next time.
 
     Raises:
         TraceError: As of `hpcgym.site.log.read_site_log`.
@@ -202,4 +202,5 @@ def _span(log: SiteLog) -> str:
     if not log.has_dates:
         return f"In the last {duration(end - begin)} of the log"
     first, last = (datetime.fromtimestamp(second, UTC) for second in (begin, end))
-    return f"From {first:%-d %B %Y} to {last:%-d %B %Y}"
+    days = [f"{day:%-d %B %Y}" for day in (first, last)]
+    return f"On {days[0]}" if days[0] == days[1] else f"From {days[0]} to {days[1]}"

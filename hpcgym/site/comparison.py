@@ -18,10 +18,11 @@ from hpcgym.site.fidelity import COPIES, Fidelity, verdict
 from hpcgym.site.groups import Grouping, groupings_of
 from hpcgym.site.log import SiteLog
 from hpcgym.site.options import Group, Option, is_dear, options_beside, setting_text
-from hpcgym.site.outcome import BoolArray, FloatArray, Outcome, outcomes
+from hpcgym.site.outcome import BoolArray, FloatArray, Outcome, Try, compile_ahead, outcomes
 from hpcgym.site.rules import rules_beside
 
 TOLD_H = 1 / 6  # a job whose wait changes by less than this neither wins nor loses, h
+DEAR = 3  # an option that takes so many times its share of the time is tried last
 FEWEST_OF_GROUP = 30  # smaller groups of jobs are not named as those that lose most
 
 UNTOLD = "not distinguishable"
@@ -51,9 +52,9 @@ class Comparison:
         """What there is to say of noise and options that did not end in time."""
         n, n_noise = len(self.options), len(self.fidelity.noise_h)
         said = (
-            f"noise and options ended after {self.fidelity.fit.fit_s:g} s: of {COPIES} copies for "
-            f"the noise {n_noise} were simulated, and of {n + len(self.untried)} options {n}; left "
-            f"out: {', '.join(self.untried) or 'none'}"
+            f"noise and options ended {self.fidelity.together_s:g} s after the search began: of "
+            f"{COPIES} copies for the noise {n_noise} were simulated, and of "
+            f"{n + len(self.untried)} options {n}; left out: {'; '.join(self.untried) or 'none'}"
         )
         return [said] * (bool(self.untried) or n_noise < COPIES)
 
@@ -111,19 +112,29 @@ def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Com
     left_out = [said for said in every if isinstance(said, str)]
     known = {RECORDED: fidelity.recorded, TODAY: fidelity.simulated}
     options, untried = {}, []
-    changed = (held if option.change is None else option.change(held) for option in tried)
-    settings = (option.settings for option in tried)
+    tries = [
+        Try(f"trying {each.name}", each.change(held) if each.change else held, each.settings)
+        for each in tried
+    ]
+    begin = time.monotonic()
+    compile_ahead([each.settings for each in tried], held)
+    until = fidelity.until + time.monotonic() - begin
     with steps(len(tried), "trying what might be", "options") as progress:
-        tries = zip(changed, settings, strict=True)
-        made = outcomes(tries, store, lambda at: fidelity.until - time.monotonic())
-        for option, outcome in zip(tried, made, strict=True):
-            if isinstance(outcome, Outcome):
-                known[option.id], options[option.id] = outcome, option
-            elif outcome is None:
-                untried.append(option.name)
-            else:
-                left_out.append(f"{option.name}: {outcome}")
-            progress.advance()
+        # What takes long keeps no other from its turn: it gets what is left.
+        left_s = until - time.monotonic()
+        made = outcomes(tries, store, progress, until, DEAR * left_s / max(len(tries), 1))
+        again = [at for at, outcome in enumerate(made) if outcome is None]
+        progress.total += len(again)
+        late = outcomes([tries[at] for at in again], store, progress, until)
+        for at, outcome in zip(again, late, strict=True):
+            made[at] = outcome
+    for option, outcome in zip(tried, made, strict=True):
+        if isinstance(outcome, Outcome):
+            known[option.id], options[option.id] = outcome, option
+        elif outcome is None:
+            untried.append(option.name)
+        else:
+            left_out.append(f"{option.name}: {outcome}")
     return Comparison(log, fidelity, known, options, tuple(left_out), tuple(untried))
 
 

@@ -30,6 +30,7 @@ from hpcgym.site.outcome import (
     BoolArray,
     FloatArray,
     Outcome,
+    Try,
     distance_h,
     outcomes,
     queue_lengths,
@@ -40,6 +41,7 @@ from hpcgym.trace.resample import jitter
 
 JITTER_S = 60
 COPIES = 4  # how far submissions are moved for the noise floor, and how often
+TOGETHER = 2.3  # how long search, noise and options may take, in times of the search
 NOISE_SHARE = 0.4  # of the time of noise and options
 
 SHOWN = 20  # settings that were tried, the nearest; those that the site told are, however far
@@ -61,7 +63,12 @@ class Fidelity:
     # By job, how far its wait moves at most when submissions move by a minute, one row for each
     # copy that ended in time, shape (n_copies, n_jobs), as differences to `simulated`, h.
     noise_h: FloatArray
-    until: float = inf  # when options are to end, s of `time.monotonic`
+    together_s: float = inf  # how long search, noise and options may take
+
+    @property
+    def until(self) -> float:
+        """When options are to end, s of `time.monotonic`."""
+        return self.fit.begin + self.together_s
 
     @property
     def settings(self) -> SchedulerSettings:
@@ -100,9 +107,10 @@ def find_setting(
     recorded = Outcome.recorded(log.workload)
     fit = Fit(log, basis, told or Told(), store, fit_s)
     assert fit.fit_s is not None  # it sets it
-    begin = time.monotonic()
-    noise = _noise(fit.nearest, store, begin + NOISE_SHARE * fit.fit_s)
-    return Fidelity(recorded, fit, noise, begin + fit.fit_s)
+    together_s = TOGETHER * fit.fit_s
+    used_s = time.monotonic() - fit.begin
+    noise_until = fit.begin + used_s + NOISE_SHARE * (together_s - used_s)
+    return Fidelity(recorded, fit, _noise(fit.nearest, store, noise_until), together_s)
 
 
 def partitions(log: SiteLog, among: BoolArray) -> dict[str, BoolArray]:
@@ -121,18 +129,18 @@ def _noise(nearest: Trial, store: Store | None, until: float) -> FloatArray:
     numbered = replace(outcome.workload, source_row=np.arange(len(outcome.workload)))
     copies = [jitter(numbered, np.random.default_rng(copy), JITTER_S) for copy in range(COPIES)]
     noise: list[FloatArray] = []
-    with steps(COPIES, "measuring the noise", "simulations") as progress:
-        tries = ((moved, settings) for moved in copies)
-        made = outcomes(tries, store, lambda at: until - time.monotonic() if at else inf)
-        for moved, again in zip(copies, made, strict=True):
-            if isinstance(again, HpcgymError):
-                raise again
-            if again is not None:
-                assert moved.source_row is not None  # stated above
-                waits = np.empty(len(numbered))
-                waits[moved.source_row] = again.wait_h
-                noise.append(waits - outcome.wait_h)
-            progress.advance()
+    doing = "measuring the noise"
+    tries = [Try(doing, moved, settings, at == 0) for at, moved in enumerate(copies)]
+    with steps(COPIES, doing, "simulations") as progress:
+        made = outcomes(tries, store, progress, until)
+    for moved, again in zip(copies, made, strict=True):
+        if isinstance(again, HpcgymError):
+            raise again
+        if again is not None:
+            assert moved.source_row is not None  # stated above
+            waits = np.empty(len(numbered))
+            waits[moved.source_row] = again.wait_h
+            noise.append(waits - outcome.wait_h)
     return np.stack(noise)
 
 

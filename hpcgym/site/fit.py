@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import compress, zip_longest
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -25,12 +23,20 @@ from hpcgym.base.progress import steps
 from hpcgym.core.constants import NEVER
 from hpcgym.core.events import as_events
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store
-from hpcgym.site.log import FEWEST_JOBS, SiteLog
+from hpcgym.site.log import SiteLog
 from hpcgym.site.options import GUARD_S, allowed, conservative_on, is_dear, setting_text
-from hpcgym.site.outcome import HOUR_S, BoolArray, IntArray, Outcome, outcomes, share_apart
+from hpcgym.site.outcome import (
+    HOUR_S,
+    BoolArray,
+    IntArray,
+    Outcome,
+    Try,
+    compile_ahead,
+    outcomes,
+    share_apart,
+)
 from hpcgym.site.told import Told
 from hpcgym.trace.split import WEEK_S
 
@@ -88,15 +94,16 @@ class Fit:
     left_out: list[str] = field(default_factory=list)  # what this machine refuses, and why
     n_untried: int = 0  # settings that did not end in time
     is_cut: bool = False  # whether there was no time for one, on all jobs or at all
+    begin: float = field(init=False)  # when it began, s of `time.monotonic`
 
     def __post_init__(self) -> None:
         every = list(candidates(self.log, self.basis, self.told))
         n_jobs = len(self.log.workload)
         if self.fit_s is None:
             self.fit_s = time_for(n_jobs)
-        _compile(every, self.log.workload.select(np.arange(FEWEST_JOBS)))
-        begin = time.monotonic()
-        ends = [begin + share * self.fit_s for share in SHARES]
+        compile_ahead([each.settings for each in every], self.log.workload)
+        self.begin = time.monotonic()
+        ends = [self.begin + share * self.fit_s for share in SHARES]
         with steps(
             2 * len(every), "looking for the site's setting", "simulations"
         ) as self._progress:
@@ -130,9 +137,10 @@ class Fit:
         """What there is to say of a search that ended before its end."""
         n, n_jobs = len(self.tried), len(self.log.workload)
         n_whole = sum(len(trial.outcome.workload) == n_jobs for trial in self.tried)
+        of_all = f"{n} of {n + self.n_untried}" if self.n_untried else f"all {n}"
         said = (
-            f"the search for today's setting ended after {self.fit_s:g} s: of {n + self.n_untried} "
-            f"settings it tried {n}, and {n_whole} of them on the whole log"
+            f"the search for today's setting ended after {self.fit_s:g} s: it tried {of_all} "
+            f"settings, and {n_whole} of them on the whole log"
         )
         return [said] * self.is_cut
 
@@ -177,24 +185,28 @@ class Fit:
 
         Waits count until `end`, at which a further job is submitted that might change them. A
         candidate that does not end in time stays with its trial of before, if it has one. One is
-        needed: that which took least before.
+        needed: that which took least before. What takes longer than the jobs' share of the search
+        cannot be simulated on all jobs.
         """
-        least = min(range(len(before)), key=lambda at: before[at].outcome.took_s, default=-1)
+        assert self.fit_s is not None  # it is set
         early = jobs.submit_time < self.log.split
         longest = (end - jobs.submit_time[early]) / HOUR_S
         recorded = np.minimum(jobs.wait_time[early] / HOUR_S, longest)
+        each_s = self.fit_s * len(jobs) / len(self.log.workload)
+        tries = [
+            Try(f"trying {each}", jobs, each.settings, each.is_told and not each.is_held)
+            for each in candidates
+        ]
+        outcome_of = outcomes(tries, self.store, self._progress, until, each_s)
+        took = [trial.outcome.took_s for trial in before] or [0.0] * len(tries)
+        for at in sorted(range(len(tries)), key=lambda at: took[at]):
+            if candidates[at].is_held or any(isinstance(each, Outcome) for each in outcome_of):
+                break
+            if outcome_of[at] is None:
+                needed = [tries[at]._replace(is_needed=True)]
+                (outcome_of[at],) = outcomes(needed, self.store, self._progress)
         made: list[Trial] = []
-
-        def seconds(at: int) -> float:
-            candidate, is_first = candidates[at], at == least if before else not made
-            is_needed = not candidate.is_held and (candidate.is_told or is_first)
-            left = inf if is_needed else until - time.monotonic()
-            if left > 0:
-                self._progress.name = f"trying {candidate}"
-            return left
-
-        tries = outcomes([(jobs, each.settings) for each in candidates], self.store, seconds)
-        for candidate, outcome, trial in zip_longest(candidates, tries, before):
+        for candidate, outcome, trial in zip_longest(candidates, outcome_of, before):
             if isinstance(outcome, Outcome):
                 waits = np.minimum(outcome.wait_h[early], longest)
                 made.append(Trial(candidate, share_apart(waits, recorded), outcome))
@@ -203,20 +215,12 @@ class Fit:
             else:
                 self.is_cut, self.n_untried = True, self.n_untried + (trial is None)
                 made += [trial] if trial else []
-            self._progress.advance()
         return sorted(made, key=lambda trial: trial.apart)
 
 
 def time_for(n_jobs: int) -> float:
-    """Return how long the search may take, and noise and options together, s."""
+    """Return how long the search may take, s."""
     return FIT_S * max(1.0, n_jobs / JOBS)
-
-
-def _compile(every: Sequence[Candidate], jobs: Workload) -> None:
-    """Simulate few jobs under each, so that no kernel is compiled later."""
-    for candidate in every:
-        with suppress(HpcgymError):  # it is told later
-            Simulator(jobs, candidate.settings).run()
 
 
 def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[Candidate]:
@@ -275,7 +279,8 @@ def _as_recorded(log: SiteLog) -> Iterator[tuple[str, str]]:
         for key, held in (("jobs", np.ones_like(jobs.processors)), ("cpus", jobs.processors)):
             most = max(peaks(jobs, jobs.user, held, early).values())
             most = max(most, int(held.max()))
-            yield f"at most {most:,} {key} of a user", f"limit:per=user,{key}={most}"
+            if key == "jobs" or most < jobs.machine_processors:  # else it limits nothing
+                yield f"at most {most:,} {key} of a user", f"limit:per=user,{key}={most}"
     partition = jobs.named("partition").astype(str)
     names, codes = np.unique(partition, return_inverse=True)
     if 1 < len(names) <= MOST_PARTITIONS:

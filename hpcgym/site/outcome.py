@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.base.errors import HpcgymError, OutputError
+from hpcgym.base.progress import Steps
 from hpcgym.core import metrics
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.threads import checked_threads
@@ -28,6 +30,7 @@ BoolArray = NDArray[np.bool_]
 
 HOUR_S = 3600
 LONG_WAIT_H = 24.0
+FEW_JOBS = 50  # so many are simulated where it is about kernels
 MINUTE_H = 1 / 60  # shorter waits are a scheduler's own delay
 
 _KEPT = ("start_time", "run_time", "backfilled")  # arrays of an outcome that a store keeps
@@ -124,29 +127,53 @@ class Outcome:
         return float((busy * span).sum() / area), float((idle * span)[waits].sum() / area)
 
 
-def outcomes(
-    tries: Iterable[tuple[Workload, SchedulerSettings]],
-    store: Store | None,
-    seconds: Callable[[int], float] = lambda at: inf,
-) -> Iterator[Outcome | HpcgymError | None]:
-    """Yield what settings make of jobs, or why they make nothing, in order, on a thread per core.
+class Try(NamedTuple):
+    """Settings to simulate on jobs."""
 
-    It is None where a try does not end in the seconds that its number gets as its turn comes.
+    doing: str  # what progress says meanwhile
+    workload: Workload
+    settings: SchedulerSettings
+    is_needed: bool = False  # whether it goes on when the time is over
+
+
+def compile_ahead(settings: Iterable[SchedulerSettings], jobs: Workload) -> None:
+    """Simulate the first jobs under each, so that no kernel is compiled later."""
+    few = jobs.select(np.arange(min(FEW_JOBS, len(jobs))))
+    for each in settings:
+        with suppress(HpcgymError):  # it is told later
+            Outcome.under(few, each)
+
+
+def outcomes(
+    tries: Sequence[Try],
+    store: Store | None,
+    progress: Steps,
+    until: float = inf,
+    longest: float = inf,
+) -> list[Outcome | HpcgymError | None]:
+    """Return what settings make of jobs, or why they make nothing, on a thread per core.
+
+    It is None where a try does not end by an instant, or takes longer than so many seconds.
     """
 
-    def run(at: int, jobs: Workload, settings: SchedulerSettings) -> Outcome | HpcgymError | None:
+    def run(each: Try) -> Outcome | HpcgymError | None:
+        seconds = inf if each.is_needed else min(until - time.monotonic(), longest)
         try:
-            left = seconds(at)
-            return Outcome.under(jobs, settings, store, left) if left > 0 else None
+            if seconds <= 0:
+                return None
+            progress.name = each.doing
+            return Outcome.under(each.workload, each.settings, store, seconds)
         except TimeoutError:
             return None
         except OutputError:
             raise
         except HpcgymError as error:
             return error
+        finally:
+            progress.advance()
 
     with ThreadPoolExecutor(checked_threads(None), thread_name_prefix="outcomes") as pool:
-        yield from pool.map(lambda each: run(each[0], *each[1]), enumerate(tries))
+        return list(pool.map(run, tries))
 
 
 def wait_summary(waits_h: FloatArray) -> dict[str, float]:

@@ -17,7 +17,7 @@ _LACKS = {
     "wait_time": "wait times: the submit time is taken as it stands, though it may be the start",
     "requested_time": (
         "requested times: by default the run time stands in, which shows a job's end to the "
-        'scheduler; missing_request="tsafrir" makes synthetic ones'
+        'scheduler; missing_request="tsafrir" (--missing-request) makes synthetic ones'
     ),
     "requested_processors": "requested processors: the allocated ones are taken",
     "user": "users: no policy can learn from a user's past",

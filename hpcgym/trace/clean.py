@@ -302,8 +302,8 @@ class _Table:
             longest = int(request.max(initial=-1))
             if n_missing and longest <= 0:
                 raise TraceError(
-                    f'{self.log.name}: missing_request="max" needs a job with a requested time, '
-                    'and this log has none; "tsafrir" makes synthetic ones'
+                    f'{self.log.name}: missing_request="max" (--missing-request) needs a job with '
+                    'a requested time, and this log has none; "tsafrir" makes synthetic ones'
                 )
             request[missing] = longest
             detail = f"replaced by the largest request, {longest} s"

@@ -169,7 +169,7 @@ def test_synthetic_requests_are_seeded_and_never_below_the_run_time(log_of_jobs)
 
 
 def test_largest_request_needs_a_request(log_of_jobs):
-    with pytest.raises(TraceError, match='missing_request="max" needs a job with a requested time'):
+    with pytest.raises(TraceError, match="needs a job with a requested time"):
         clean(log_of_jobs({"request": -1}), missing_request="max")
 
 

@@ -299,6 +299,9 @@ def list_by_tier(jobs: Jobs, sim: Sim, n: int, column: int) -> None:
     `column` is where `Jobs.limit` has the ranks of tiers.
     """
     listed, tier = 0, 0
+    if jobs.limit[:, column].max() == 0:
+        sim.component_walk[:n] = sim.scratch[:n]
+        listed = n
     while listed < n:
         for position in range(n):
             job = sim.scratch[position]
@@ -390,10 +393,11 @@ def add_costs(jobs: Jobs, sim: Sim, n: int) -> None:
 def list_component(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
     """List the waiting jobs of a component, higher tiers first; return how many there are.
 
-    The `waiting` jobs in queue order are in `walk`. Writes `scratch`, too.
+    The `waiting` jobs in queue order are in `walk`, and in `scratch` before the first component.
+    Writes `scratch`, too.
     """
-    n = 0
-    for position in range(waiting):
+    n = waiting if len(sim.due) == 1 else 0
+    for position in range(n, waiting):
         job = sim.walk[position]
         if sim.start_time[job] < -1 and component_of(jobs, job) == component:
             sim.scratch[n] = job

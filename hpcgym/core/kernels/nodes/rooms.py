@@ -30,6 +30,8 @@ def room_with(jobs: Jobs, shape: int, node: int, cpus: int, gpus: int, memory: i
     if jobs.need[shape, s.NEED_EXCLUSIVE] == 1 and cpus < jobs.capacity[node, s.CPUS]:
         return 0
     wanted = jobs.need[shape, s.CPUS]
+    if cpus < wanted:  # most nodes of a full machine, and no division
+        return 0
     room = cpus if wanted == 1 else cpus // wanted
     wanted = jobs.need[shape, s.GPUS]
     if wanted > 0:
