@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
@@ -13,12 +14,14 @@ import hpcgym
 import reference_node_outages
 import reference_nodes
 import reference_nodes_lives
+import reference_nodes_slurm
 from drawn_machines import Case, draw_case
 from engines import simulator_of
 from hpcgym.core.parts.outages import Outage
 from hpcgym.core.workload import Workload
 from hpcgym.schedule.attempts import COMPLETED, KILLED
 from nodes_of_kernels import first_difference, result_of, settings_of, workload_of
+from reference_limits import Limit
 from reference_nodes import Job, Node
 from reference_nodes_lives import Outage as Down
 
@@ -38,10 +41,14 @@ class Lived(NamedTuple):
     estimates: list[int]
     requeue: list[bool] | None = None
     outages: tuple[Down, ...] = ()
+    # The jobs within limits, with these as texts and as the reference has them.
+    within: tuple[Workload, Sequence[str], Sequence[Limit]] | None = None
 
     @property
     def workload(self) -> Workload:
         """The jobs as the package holds them."""
+        if self.within:
+            return self.within[0]
         jobs = workload_of(self.case.machine, self.case.jobs)
         return jobs if self.requeue is None else replace(jobs, requeue=np.array(self.requeue))
 
@@ -54,7 +61,8 @@ class Lived(NamedTuple):
             Outage(*(at + offset for at in down[:2]), 0, down.announced + offset, [*down.nodes])
             for down in self.outages
         ]
-        return settings | {"estimates": self.estimates, "events": events}
+        texts = self.within[1] if self.within else []
+        return settings | {"estimates": self.estimates, "events": [*events, *texts]}
 
     def by_reference(self) -> tuple[reference_nodes.Result, Any]:
         """Return starts and nodes, and all attempts, by the reference."""
@@ -62,8 +70,11 @@ class Lived(NamedTuple):
         if self.requeue is not None:
             allowed = [j for j, may_be_killed in enumerate(self.requeue) if may_be_killed]
         given = {"requeue": allowed, "outages": self.outages, "estimates": self.estimates}
-        if self.mode is None:
-            return reference_node_outages.simulate(*self.case[:2], **given, **self.case.settings)
+        if self.mode is None or self.mode.startswith("slurm"):
+            given |= {"limits": self.within[2] if self.within else (), **self.case.settings}
+            slurm = reference_nodes_slurm.SlurmNodesAhead
+            given |= {} if self.mode is None else {"kind": slurm, "mode": self.mode}
+            return reference_node_outages.simulate(*self.case[:2], **given)
         given |= {"mode": self.mode, "again": allowed}
         return reference_nodes_lives.simulate(*self.case[:2], **given, **self.case.settings)
 

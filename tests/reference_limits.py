@@ -55,6 +55,21 @@ def is_beyond(
     return j not in left[: limit.submitted]
 
 
+def is_left_out(
+    limits: Sequence[Limit],
+    jobs: Sequence[Any],
+    j: int,
+    starts: Sequence[int | None],
+    running: Collection[int],
+    lost: Collection[int],
+    t: int,
+) -> bool:
+    """Tell whether a job would go beyond a limit at t; lost jobs are done, as those that ended."""
+    left = left_of(jobs, {k: start for k in running if (start := starts[k]) is not None}, t)
+    done = [k for k, start in enumerate(starts) if start is not None and k not in left]
+    return any(is_beyond(limit, jobs, j, left, [*done, *lost]) for limit in limits)
+
+
 def let_in_after(
     limit: Limit, jobs: Sequence[Any], waiting: Collection[int], running: Mapping[int, int]
 ) -> float:

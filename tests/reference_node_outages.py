@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
+import reference_limits
 import reference_nodes
 from reference_nodes import (
     ConservativePass,
@@ -48,21 +49,22 @@ class WithOutages(reference_nodes.Simulation):
 
     def round(self, t: int) -> None:
         """Make the steps of one instant."""
-        touched = [j for j in self.running if self.end(j) == t]  # 1
-        for j in touched:
+        gone = [j for j in self.running if self.end(j) == t]  # 1
+        for j in gone:
             self.note(j, t, "completed")
             self.finish(j)
         components = set()
         if self.instants[:1] == [t]:  # 2
             del self.instants[0]
-            touched += self.take_off(t)
+            gone += self.take_off(t)
             for outage in self.outages:
                 if t in (outage.begin, outage.end, outage.announced):
                     components |= self.components_of(outage.nodes)
+        came = []
         while self.to_come and self.jobs[self.to_come[0]].submit_time == t:  # 3
-            touched.append(self.to_come.popleft())
-            self.waiting.add(touched[-1])
-        components |= {self.component_of(j) for j in touched}
+            came.append(self.to_come.popleft())
+        self.waiting.update(came)
+        components |= {self.component_of(j) for j in came} | self.freed_by(gone)
         for component in sorted(components):  # 4
             self.schedule(component, t)
 
@@ -70,6 +72,10 @@ class WithOutages(reference_nodes.Simulation):
         """Return the components of some nodes."""
         parts = enumerate(self.machine.partitions)
         return {self.component[at] for at, part in parts if part.nodes & nodes}
+
+    def freed_by(self, gone: Collection[int]) -> set[int]:
+        """Return the components in which jobs may start for those that are gone."""
+        return {self.component_of(j) for j in gone}
 
     def note(self, j: int, t: int, reason: str) -> None:
         """Note that the attempt of job j ends at t."""
@@ -153,22 +159,79 @@ class ConservativeAhead(Ahead, ConservativePass):
     """Conservative backfilling beside outages."""
 
 
+class WithinLimits(WithOutages):
+    """The same, within limits; EASY and none only."""
+
+    limits: Sequence[reference_limits.Limit] = ()
+
+    def freed_by(self, gone: Collection[int]) -> set[int]:
+        """Return all components where a job is gone that a limit counts."""
+        if any(limit.groups[j] is not None for limit in self.limits for j in gone):
+            return set(self.component)
+        return super().freed_by(gone)
+
+    def is_left_out(self, j: int, t: int) -> bool:
+        """Say whether a job would go beyond a limit."""
+        known = self.jobs, j, self.result.starts, self.running, self.lost, t
+        return reference_limits.is_left_out(self.limits, *known)
+
+    def new_pass(self, component: int, t: int) -> Any:
+        """Return a pass to make."""
+        return AheadWithin(self, component, t)
+
+
+class AheadWithin(DepthAhead):
+    """EASY's steps without the jobs that are beyond a limit."""
+
+    sim: WithinLimits
+
+    def make(self, queue: list[int]) -> None:
+        """Make the three steps."""
+        left, some_wait = list(queue), False
+        while left:  # step 1
+            if self.sim.is_left_out(left[0], self.t):
+                some_wait = True
+            else:
+                nodes = self.place(left[0], self.free_in_fact(left[0]))
+                if not self.start(left[0], nodes, backfilled=some_wait):
+                    break
+            del left[0]
+        if self.sim.depth == 0:
+            return
+        others = []
+        for j in left:  # step 2
+            if self.sim.is_left_out(j, self.t):
+                continue
+            if self.reservations(self.sim.jobs[j].partition) == self.sim.depth:
+                others.append(j)
+            elif not self.start_beside(j):
+                self.reserve(j)
+        for j in self.sim.in_order(self.sim.backfill_order, others, self.t):  # step 3
+            if not self.sim.is_left_out(j, self.t) and not self.start_and_move(j):
+                self.start_beside(j)
+
+
 def simulate(
     machine: Machine,
     jobs: Iterable[Sequence[int]],
     *,
     outages: Sequence[Outage],
     requeue: Collection[int] | None = None,
+    limits: Sequence[reference_limits.Limit] = (),
+    kind: type[WithOutages] | None = None,
+    mode: str | None = None,
     **settings: Any,
 ) -> tuple[Result, list[Attempt]]:
     """Schedule as `reference_nodes.simulate` does, with outages; return the attempts as well."""
     made: list[WithOutages] = []
+    of = kind or (WithinLimits if limits else WithOutages)
 
-    class Noting(WithOutages):
+    class Noting(of):  # type: ignore[misc, valid-type]
         def __init__(self, *given: Any, **more: Any) -> None:
             super().__init__(*given, **more)
             made.append(self)
 
     Noting.outages, Noting.requeue = tuple(outages), requeue
+    Noting.limits, Noting.mode = limits, mode
     result = reference_nodes.simulate(machine, jobs, kind=Noting, **settings)
     return result, sorted(made[0].attempts, key=lambda one: one[:5])

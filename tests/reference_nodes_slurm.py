@@ -14,13 +14,16 @@ from typing import Any
 
 import reference_limits
 import reference_nodes
+from reference_node_outages import WithOutages
 from reference_nodes import Free, Hold, Placement, Simulation, place
+from reference_nodes_lives import Outage
 
 
 class SlurmNodes(Simulation):
     """A machine of nodes with a main scheduler and cycles of backfilling."""
 
     mode = "slurm"
+    instants: Sequence[int] = ()  # of outages
     last_cycle = -math.inf
     has_changed = False  # since the last cycle began
     n_by_cycles = 0  # jobs that cycles have started
@@ -38,15 +41,16 @@ class SlurmNodes(Simulation):
         """Handle instants until every job has ended; cycles have instants, too."""
         while self.to_come or self.running or self.waiting:
             to_come = self.jobs[self.to_come[0]].submit_time if self.to_come else math.inf
-            event = min([to_come, *map(self.end, self.running)])
+            event = min([to_come, *map(self.end, self.running), *self.instants[:1]])
             self.round(int(min(event, max(self.next_cycle(), 0))))
         return self.result
 
     def round(self, t: int) -> None:
-        """Handle completions of t, then submissions, then make one pass."""
+        """Handle completions of t, then outages and submissions, then make one pass."""
         for j in sorted(j for j in self.running if self.end(j) == t):
-            self.finish(j)
+            self.complete(j, t)
             self.has_changed = True
+        self.meet_outages(t)
         while self.to_come and self.jobs[self.to_come[0]].submit_time == t:
             self.waiting.add(self.to_come.popleft())
             self.has_changed = True
@@ -55,11 +59,26 @@ class SlurmNodes(Simulation):
             self.last_cycle, self.has_changed = t, False
             self.make_cycle(t)
 
+    def complete(self, j: int, t: int) -> None:
+        """End a job."""
+        self.finish(j)
+
+    def meet_outages(self, t: int) -> None:
+        """Begin and end outages."""
+
     # --- What both steps ask ----------------------------------------------------------------------
 
     def is_left_out(self, j: int) -> bool:
         """Say whether a job may not start now, whatever is free."""
         return False
+
+    def known(self, t: int) -> Sequence[Outage]:
+        """Return the outages that are known and not over."""
+        return ()
+
+    def down_during(self, t: int, begin: float, end: float) -> set[int]:
+        """Return the nodes that outages known at t take at a second of a time."""
+        return {v for o in self.known(t) if o.begin < end and begin < o.end for v in o.nodes}
 
     def listed(self, t: int) -> list[int]:
         """Return the jobs that wait, in the order of the list."""
@@ -109,12 +128,13 @@ class SlurmNodes(Simulation):
             partition = self.jobs[j].partition
             if partition in blocked or self.is_left_out(j):
                 continue
+            down = self.down_during(t, t, t + self.estimates[j]) | self.down_during(t, t, t + 1)
             closed = {v for p in blocked for v in self.machine.partitions[p].nodes}
-            nodes = self.place_at(j, t, self.held(t), closed)
-            if nodes is None:
-                blocked.add(partition)
-            else:
+            nodes = self.place_at(j, t, self.held(t), closed | down)
+            if nodes is not None:
                 self.begin(j, nodes, t)
+            elif self.place_at(j, t, [], down) is not None:
+                blocked.add(partition)
 
     # --- Step 2 -----------------------------------------------------------------------------------
 
@@ -152,8 +172,9 @@ class SlurmNodes(Simulation):
     def earliest(self, j: int, t: int, reserved: Sequence[Hold]) -> tuple[int, Placement]:
         """Return the earliest instant at which a job has a placement, and that."""
         holds, e = self.held(t), self.estimates[j]
-        for u in sorted({t, *(hold.end for hold in [*holds, *reserved])}):
+        for u in sorted({t, *(each.end for each in [*holds, *reserved, *self.known(t)])}):
             closed = {v for r in reserved if r.begin < u + e and u < r.end for v in r.nodes}
+            closed |= self.down_during(t, u, u + e) | self.down_during(t, u, u + 1)
             nodes = self.place_at(j, u, holds, closed)
             if nodes is not None:
                 return int(u), nodes
@@ -171,6 +192,7 @@ class SlurmNodesWithin(SlurmNodes):
     """The same, within limits."""
 
     limits: Sequence[reference_limits.Limit] = ()
+    lost: Collection[int] = ()
 
     now = 0
 
@@ -194,11 +216,28 @@ class SlurmNodesWithin(SlurmNodes):
 
     def is_left_out(self, j: int) -> bool:
         """Say whether a job would go beyond a limit."""
-        starts, left = self.result.starts, self.left()
-        done = [k for k, start in enumerate(starts) if start is not None and k not in left]
-        return any(
-            reference_limits.is_beyond(limit, self.jobs, j, left, done) for limit in self.limits
-        )
+        known = self.jobs, j, self.result.starts, self.running, self.lost, self.now
+        return reference_limits.is_left_out(self.limits, *known)
+
+
+class SlurmNodesAhead(SlurmNodesWithin, WithOutages):
+    """The same, beside outages of nodes."""
+
+    def known(self, t: int) -> Sequence[Outage]:
+        """Return the outages that are known and not over."""
+        return [o for o in self.outages if o.announced <= t < o.end]
+
+    def complete(self, j: int, t: int) -> None:
+        """Note an attempt that ends as it should."""
+        self.note(j, t, "completed")
+        super().complete(j, t)
+
+    def meet_outages(self, t: int) -> None:
+        """Begin and end outages."""
+        if self.instants[:1] == [t]:
+            del self.instants[0]
+            self.has_changed |= any(t in (o.begin, o.end) for o in self.outages)
+            self.take_off(t)
 
 
 def simulate(

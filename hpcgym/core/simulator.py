@@ -156,7 +156,7 @@ class Simulator(Simulated):
     def stop(self) -> None:
         """Have `run`, on another thread, return at the next event; what it simulates is over."""
         self.is_stopped = True
-        self.state.n_jobs[0] = 0  # the clock goes on while there are jobs to start
+        self.state.stopped[0] = 1
 
     def order_by(self, policy: str | Policy | Sequence[float]) -> None:
         """Decide this pass's primary order by a policy with a compiled rule.

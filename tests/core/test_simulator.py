@@ -59,3 +59,18 @@ def test_events_passes_and_waiting_jobs_are_counted():
     ours = Simulator(Workload.from_arrays([0, 0, 5], run, run, [4, 4, 4], machine_processors=4))
     ours.run()
     assert ours.counts() == {"events": 5, "passes": 4, "mean_waiting": 7 / 4, "max_waiting": 2}
+
+
+def test_a_stop_amid_a_run_ends_it_where_an_outage_is_still_to_come():
+    def predicted(job):
+        if job.submit_time >= 30:
+            simulator.stop()
+        return job.requested_time
+
+    n = 50
+    jobs = Workload.from_arrays(range(n), [20] * n, [20] * n, [1] * n, machine_processors=4)
+    events = "outage:from=5000,to=6000,processors=1"
+    simulator = Simulator(jobs, SchedulerSettings(estimates=predicted, events=events))
+    assert not simulator.run()
+    assert simulator.is_stopped and simulator.now == 30
+    assert 0 < (simulator.start_time >= 0).sum() < 30

@@ -29,7 +29,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.machine import Machine
 from hpcgym.machine.files.formats import read_machine
-from nodes_lived import draw_crowd, draws
+from nodes_lived import Lived, check, draw_crowd, draw_outages, draws
 from nodes_of_kernels import (
     MACHINES,
     by_reference,
@@ -276,6 +276,49 @@ def test_a_job_beyond_a_limit_is_left_out_and_blocks_nothing(data):
         case.machine, case.jobs, mode, limits=theirs, **settings
     )
     assert not first_difference(expected, result_of(ours))
+
+
+def draw_hit(random: Random, *most: int, widest: float = np.inf) -> Lived:
+    """Draw a crowded case, a mode and outages."""
+    case = draw_crowded(random, *most)
+    rule = case.settings["placement"]
+    narrow = [job for job in case.jobs if job.processors <= widest]
+    jobs = [job for job in narrow if not is_refused(case.machine, job, rule)]
+    case = case._replace(jobs=jobs or [Job(0, 1, 1)])
+    estimates = [job.requested_time for job in case.jobs]
+    requeue = [random.random() < 0.6 for _ in case.jobs] if random.random() < 0.3 else None
+    outages = draw_outages(random, len(case.machine.nodes))
+    return Lived(case, draw_mode(random), estimates, requeue, outages)
+
+
+@pytest.mark.parametrize(("wide", "begins"), [(2, [0, 200, 1]), (1, [0, 30, 30])])
+def test_a_job_that_outages_keep_from_its_nodes_blocks_nothing(wide, begins):
+    """Node 1 is down from 60 to 200; node 0 may hold a job of 80 s. A Slurm 22.05 does the same."""
+    columns = [0, 0, 1], [30, 80, 10], [30, 80, 10], [4, 4 * wide, 4]
+    machine = machine_of(2, 4, a="0-1")
+    jobs = Workload.from_arrays(*columns, chunks=[1, wide, 1], machine=machine)
+    outage = "outage:from=60,to=200,nodes=1"
+    schedule = hpcgym.simulate(jobs, backfill="slurm:interval=1000", events=outage)
+    assert schedule.start_time.tolist() == begins
+
+
+@given(draws)
+def test_every_attempt_beside_outages_is_that_of_the_reference(random):
+    check(draw_hit(random, 8, random.choice((12, 30))))
+
+
+@given(st.data())
+def test_jobs_beyond_a_limit_and_outages_meet_as_in_the_reference(data):
+    """Under the mode; under EASY and none without limits of minutes."""
+    random = Random(data.draw(st.integers(0, 2**40)))
+    hit = draw_hit(random, 8, 30, widest=8)  # limits of cpus allow as many
+    workload, texts, theirs = data.draw(limited(hit.workload))
+    if random.random() < 0.4:
+        kept = [at for at, limit in enumerate(theirs) if limit.minutes is None]
+        texts, theirs = ([column[at] for at in kept] for column in (texts, theirs))
+        settings = hit.case.settings | {"depth": random.choice((0, 1, 1))}
+        hit = hit._replace(mode=None, case=hit.case._replace(settings=settings))
+    check(hit._replace(within=(workload, texts, theirs)))
 
 
 @pytest.mark.long

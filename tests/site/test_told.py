@@ -82,6 +82,17 @@ def test_a_table_of_outages_is_read_and_what_is_over_is_left_out(tmp_path: Path)
         read_told(outages=file)
 
 
+def test_a_table_of_outages_names_nodes_as_the_site_does_or_by_id(tmp_path: Path) -> None:
+    file, names = tmp_path / "outages.csv", ("gpu1", "n1", "n2", "n3")
+    for nodes, ids in (("n[1-2]/gpu1", ("0-2",)), ('"n1,n3"', ("1", "3")), ("2-3", ("2-3",))):
+        file.write_text(f"from,to,nodes\n100,200,{nodes}\n")
+        (event,) = read_told(outages=file, node_names=names).events
+        assert event.nodes == ids  # type: ignore[attr-defined]
+    file.write_text("from,to,nodes\n100,200,n[2-4]\n")
+    with pytest.raises(MachineError, match=r"outages.csv:2: unknown node 'n4'"):
+        read_told(outages=file, node_names=names)
+
+
 SINCE = 1_796_042_031  # 2026-11-30 12:33:51 UTC
 PRINTS = {  # of a real Slurm 22.05 with n2 drained, but that n1 stands below two nodes
     "-N -o": "NODELIST|STATE|CPUS|TIMESTAMP|REASON\nn1|idle|16|Unknown|none\n"

@@ -256,13 +256,16 @@ def asks_for_pass(sim: Sim) -> bool:
 def run(jobs: Jobs, sim: Sim) -> int:
     """Run to the next decision, or until every job has started, and no event takes one off again.
 
-    Return `STATUS_DECISION`, `STATUS_DONE`, `STATUS_PREDICTION` if Python must predict the jobs
-    submitted now, `STATUS_OWN_PASS` if it must start the jobs of this pass, `STATUS_FULL` if the
-    state has no room for the jobs submitted now, or a negative number that names a broken
-    invariant. After a decision, the caller sets the order of this pass before it calls again.
+    Return `STATUS_DECISION`, `STATUS_DONE`, also where `stopped` ends it, `STATUS_PREDICTION` if
+    Python must predict the jobs submitted now, `STATUS_OWN_PASS` if it must start the jobs of this
+    pass, `STATUS_FULL` if the state has no room for the jobs submitted now, or a negative number
+    that names a broken invariant. After a decision, the caller sets the order of this pass before
+    it calls again.
     """
     # A job that runs is not safe from an outage to come.
-    while sim.n_started < sim.n_jobs or (sim.now < sim.last_outage and sim.n_running > 0):
+    while sim.stopped == 0 and (
+        sim.n_started < sim.n_jobs or (sim.now < sim.last_outage and sim.n_running > 0)
+    ):
         if sim.phase == s.PHASE_BETWEEN:
             advance_clock(jobs, sim)
             if sim.now == s.NEVER:

@@ -77,6 +77,7 @@ class Numbers:
     keeps_summary: Counter  # 1 while `age` and `node_*` say what waits, for observations
     replan: Counter  # 1 if a kept reservation may have to move
     n_held: Counter  # jobs that wait for their delay to end, out of sight
+    stopped: Counter  # 1 = `run` returns before the next instant; written by another thread
     # Of modes that few use. They come last: then the others fill few lines of the cache.
     next_decision: Counter  # s, next instant of decisions at fixed intervals
     checked_shadow: Counter

@@ -113,9 +113,12 @@ class Outage(Event):
         if self.nodes:
             where = "names nodes; on counted processors say how many are down, as in processors=64"
             known = (
-                f"needs passes that know outages of nodes, {modes}, 'depth', 'conservative', 'none'"
+                f"needs passes that know outages of nodes, {modes}, 'depth', 'conservative', "
+                "'slurm', 'none'"
             )
-            return super().demands | {"nodes": where, "outages of nodes": known}
+            demands = super().demands | {"nodes": where, "outages of nodes": known}
+            del demands["passes"]  # those of nodes look ahead themselves
+            return demands
         where = "counts processors; of nodes name those that are down, as in nodes=0-3/7"
         known = f"needs passes that know outages, {modes}, and 'none'"
         return super().demands | {"counts": where, "outages": known}
@@ -123,7 +126,10 @@ class Outage(Event):
     @property
     def lacks(self) -> dict[str, str]:
         """Return what it cannot be beside: jobs that wait anew, and kills that take time."""
-        return super().lacks | {"restart": "", "overhead": ""}
+        lacks = super().lacks | {"restart": "", "overhead": ""}
+        if self.nodes:
+            del lacks["passes"]
+        return lacks
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
         """Return its row of `Jobs.outage`, which lasts no time if it is over at time 0."""

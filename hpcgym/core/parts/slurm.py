@@ -53,7 +53,7 @@ class Slurm(Backfill):
     """
 
     NAME: ClassVar[str] = "slurm"
-    KNOWS: ClassVar[tuple[str, ...]] = ("limits", "nodes")
+    KNOWS: ClassVar[tuple[str, ...]] = ("limits", "nodes", "outages of nodes")
     keeps_state: ClassVar[bool] = True
     part_on_nodes: ClassVar[str] = SLURM_ON_NODES
 
@@ -116,14 +116,15 @@ class SlurmSim(Sim):
     earliest_cycle: Counter  # no cycle comes before, s
     changes_at_cycle: Counter  # what `count_changes` gave when the last one began
     changes_seen: Counter  # what it gave when the clock moved last
+    nodes_changed: Counter  # nodes that have gone down, and that have come back, by outages
 
     tested: IntVector = empty("users")  # jobs of each user that this cycle has tested
 
 
 @kernel(inlined=True)
 def count_changes(sim: SlurmSim) -> int:
-    """Return how many jobs have come, become eligible, started and ended."""
-    return sim.n_events + sim.n_started
+    """Return how many jobs have come, become eligible, started and ended, and nodes changed."""
+    return sim.n_events + sim.n_started + sim.nodes_changed
 
 
 @kernel(inlined=True)

@@ -4,7 +4,8 @@ The main scheduler goes through all waiting jobs. One without a placement blocks
 later job of it starts, nor any job on its nodes. A cycle of backfilling gives each job that it
 tests the earliest placement by estimates, on nodes that no reservation of the cycle holds
 meanwhile. It starts those whose placement is now, and has the others hold their nodes wholly, on
-the grid of time. When cycles are due, `hpcgym.core.parts.slurm` says.
+the grid of time. When cycles are due, `hpcgym.core.parts.slurm` says. Both leave out nodes that an
+outage is known to take meanwhile; a job that such nodes alone could hold blocks nothing.
 
 A walk along the instants to come moves a cursor (`hpcgym.core.kernels.nodes.timeline`): running
 jobs release what they hold of nodes, reservations take whole nodes and return them.
@@ -12,7 +13,7 @@ jobs release what they hold of nodes, reservations take whole nodes and return t
 Cost, with n waiting jobs of which t are tested: O(n) to list them, times the number of tiers;
 O(nodes) for each start of the main scheduler, and for each partition of the component that is
 blocked then; for each tested job O(nodes), and a step for each node that running jobs release and
-reservations hold up to its own.
+reservations hold up to its own. While an outage is known, O(nodes) for each job passed over.
 
 Source: Specification, section 16, "Slurm's backfilling".
 """
@@ -26,12 +27,14 @@ from hpcgym.core.engine.moments import is_withheld
 from hpcgym.core.kernels.nodes.nodes_pass import has_placement_on_free, list_by_tier, take_nodes
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.replan import clear_plan
-from hpcgym.core.kernels.nodes.rooms import component_of, partition_of, usable
+from hpcgym.core.kernels.nodes.rooms import component_of, partition_of, room_with, usable
 from hpcgym.core.kernels.nodes.timeline import (
     PLAN,
     TRIAL,
+    WINDOW,
     add_interval,
     begin_cursor,
+    leave_out_down,
     next_return,
     pass_others,
     pass_releases,
@@ -92,7 +95,28 @@ def place_unblocked(jobs: Jobs, sim: SlurmOnNodesSim, job: int) -> int:
             if jobs.member[partition, node] == 1:
                 sim.cursor[TRIAL, s.CURSOR_TOTAL] -= usable(jobs, shape, sim.row[TRIAL, node])
                 sim.row[TRIAL, node] = 0
+    leave_out_down(jobs, sim, TRIAL, shape, sim.now + jobs.estimate[job])
     return place_chunks(jobs, sim, TRIAL, shape, jobs.chunks[job])
+
+
+@kernel
+def is_held_by_outages(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether a job had no placement even on empty nodes, but for those that outages take.
+
+    They are those that are down, or known to go down before its estimated end. Writes `chosen_*`
+    and the row of the cursor `TRIAL`.
+    """
+    if sim.n_foreseen == 0:
+        return False
+    shape, total = jobs.shape[job], 0
+    for node in range(len(jobs.capacity)):
+        has = jobs.capacity[node]
+        room = room_with(jobs, shape, node, has[s.CPUS], has[s.GPUS], has[s.MEMORY])
+        sim.row[TRIAL, node] = 0 if sim.is_down[node] == 1 else room
+        total += usable(jobs, shape, sim.row[TRIAL, node])
+    sim.cursor[TRIAL, s.CURSOR_TOTAL] = total
+    leave_out_down(jobs, sim, TRIAL, shape, sim.now + jobs.estimate[job])
+    return place_chunks(jobs, sim, TRIAL, shape, jobs.chunks[job]) < 0
 
 
 @kernel
@@ -116,8 +140,10 @@ def start_by_partition(jobs: Jobs, sim: SlurmOnNodesSim, n: int) -> bool:
             continue
         placed = place_unblocked(jobs, sim, job)
         if placed < 0:
-            sim.is_blocked[partition] = sim.some_wait[component] = 1
-            unblocked -= 1
+            sim.some_wait[component] = 1
+            if not is_held_by_outages(jobs, sim, job):
+                sim.is_blocked[partition] = 1
+                unblocked -= 1
             continue
         take_nodes(jobs, sim, job, placed, sim.some_wait[component] == 1)
         if job == sim.pick:
@@ -141,8 +167,28 @@ def change_whole(jobs: Jobs, sim: Sim, shape: int, number: int, sign: int) -> No
 
 
 @kernel
+def pass_changes(jobs: Jobs, sim: Sim, shape: int, position: int, until: int, sign: int) -> int:
+    """Have the cursor take the nodes that go down up to an instant (`sign` -1), or come back.
+
+    Those before `position` of the changes foreseen are passed; return where the others begin.
+    """
+    while position < sim.n_foreseen:
+        row = sim.foreseen[position]
+        if jobs.node_change[row, s.CHANGE_TIME] > until:
+            break
+        if jobs.node_change[row, s.CHANGE_SIGN] == sign:
+            node = jobs.node_change[row, s.CHANGE_NODE]
+            touch(sim, TRIAL, node)
+            for resource in range(s.N_RESOURCES):
+                sim.later[TRIAL, node, resource] += sign * jobs.capacity[node, resource]
+            show_change(jobs, sim, TRIAL, shape, node)
+        position += 1
+    return position
+
+
+@kernel
 def look_at_window(jobs: Jobs, sim: Sim, shape: int, start: int, end: int) -> None:
-    """Have the cursor, at `start`, leave out the nodes that are held at any second before `end`.
+    """Have the cursor, at `start`, leave out the nodes held or down at any second before `end`.
 
     Both instants are later than at the call before.
     """
@@ -162,6 +208,14 @@ def look_at_window(jobs: Jobs, sim: Sim, shape: int, start: int, end: int) -> No
         change_whole(jobs, sim, shape, number, 1)
         position += 1
     sim.cursor[TRIAL, s.CURSOR_END] = position
+    if sim.n_foreseen > 0:
+        last = max(end - 1, start)
+        sim.cursor[WINDOW, s.CURSOR_OUTAGE] = pass_changes(
+            jobs, sim, shape, sim.cursor[WINDOW, s.CURSOR_OUTAGE], last, -1
+        )
+        sim.cursor[TRIAL, s.CURSOR_OUTAGE] = pass_changes(
+            jobs, sim, shape, sim.cursor[TRIAL, s.CURSOR_OUTAGE], start, 1
+        )
 
 
 @kernel
@@ -172,6 +226,7 @@ def find_earliest(jobs: Jobs, sim: Sim, job: int) -> tuple[int, int]:
     """
     shape, component = jobs.shape[job], component_of(jobs, job)
     begin_cursor(jobs, sim, TRIAL, shape)
+    sim.cursor[WINDOW, s.CURSOR_OUTAGE] = 0  # of nodes that go down; TRIAL's of those that return
     start = sim.now
     while True:
         look_at_window(jobs, sim, shape, start, start + jobs.estimate[job])
@@ -254,8 +309,17 @@ def make_cycle_on_nodes(jobs: Jobs, sim: SlurmOnNodesSim, n: int) -> None:
 
 
 @kernel
+def count_nodes_changed(jobs: Jobs, sim: SlurmOnNodesSim) -> None:
+    """Count the nodes that have gone down or come back by now; write `nodes_changed`."""
+    n = len(jobs.node_change)
+    while sim.nodes_changed < n and jobs.node_change[sim.nodes_changed, s.CHANGE_TIME] <= sim.now:
+        sim.nodes_changed += 1
+
+
+@kernel
 def slurm_pass_on_nodes(jobs: Jobs, sim: SlurmOnNodesSim, contested: bool) -> bool:
     """Start jobs by partition, then make a cycle if it is due; return False if a pick ended it."""
+    count_nodes_changed(jobs, sim)
     pass_by(sim)
     n = list_queue(jobs, sim, contested)
     if not start_by_partition(jobs, sim, n):
@@ -270,6 +334,8 @@ def work(jobs: Jobs, sim: SlurmOnNodesSim, task: int, argument: int) -> int:
     """Do a task for a simulation; `argument` says of a pass what it goes by."""
     if task == s.NEXT_INSTANT:
         sim.due[:] = 1  # a pass is about all components
+        if sim.n_passes > 0:  # at first no instant is over
+            count_nodes_changed(jobs, sim)
         return next_cycle(sim)
     if task == s.MAKE_PASS:
         return int(slurm_pass_on_nodes(jobs, sim, argument == 1))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from hpcgym.base.errors import LARGEST_WHOLE, MachineError
+from hpcgym.base.errors import LARGEST_WHOLE, MachineError, unknown_name
 from hpcgym.base.ranges import number_ranges
 from hpcgym.machine.files.priorities import read_cell
 from hpcgym.machine.files.records import AWAY, count_of, hosts_of, text_of
@@ -74,17 +74,25 @@ def read_outages(
             f"{path}: neither what these print: {COMMAND}; nor a table with columns "
             f"{', '.join(COLUMNS)}"
         )
-    return [_row(row, f"{path}:{line}", read_time) for line, row in enumerate(rows, start=2)], []
+    return [_row(row, f"{path}:{at}", ids, read_time) for at, row in enumerate(rows, start=2)], []
 
 
-def _row(row: Mapping[str, str], where: str, read_time: ReadTime) -> StatedOutage:
+def _row(
+    row: Mapping[str, str], where: str, ids: Mapping[str, int], read_time: ReadTime
+) -> StatedOutage:
     cells = {name.strip(): (cell or "").strip() for name, cell in row.items()}
     times = [
         _instant(cells[name], f"{where}: {name}", read_time) if cells.get(name) else 0
         for name in ("from", "to", "announced")
     ]
     processors = read_cell(count_of, cells.get("processors") or "0", f"{where}: processors")
-    return StatedOutage(times[0], times[1], processors, cells.get("nodes", ""), times[2])
+    nodes = cells.get("nodes", "")
+    hosts = hosts_of(nodes.replace("/", ","), where) if ids else []
+    if not ids.keys().isdisjoint(hosts):  # else they are ids and groups of nodes
+        if unknown := [host for host in hosts if host not in ids]:
+            raise MachineError(f"{where}: {unknown_name('node', unknown[0], ids)}")
+        nodes = _of(0, 0, ",".join(hosts), "", where, ids).nodes
+    return StatedOutage(times[0], times[1], processors, nodes, times[2])
 
 
 def _records(

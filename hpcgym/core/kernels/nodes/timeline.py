@@ -326,6 +326,19 @@ def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
 
 
 @kernel
+def leave_out_down(jobs: Jobs, sim: Sim, at: int, shape: int, until: int) -> None:
+    """Leave out of a cursor's row the nodes that go down before an instant."""
+    for position in range(sim.n_foreseen):
+        row = sim.foreseen[position]
+        if jobs.node_change[row, s.CHANGE_TIME] >= until:
+            break
+        if jobs.node_change[row, s.CHANGE_SIGN] < 0:
+            node = jobs.node_change[row, s.CHANGE_NODE]
+            sim.cursor[at, s.CURSOR_TOTAL] -= usable(jobs, shape, sim.row[at, node])
+            sim.row[at, node] = 0
+
+
+@kernel
 def place_before_outages(jobs: Jobs, sim: Sim, job: int, until: int) -> int:
     """Place a job on what is free now, on nodes that stay up until an instant.
 
@@ -335,14 +348,7 @@ def place_before_outages(jobs: Jobs, sim: Sim, job: int, until: int) -> int:
     set_apart(jobs, sim, job, 1)
     begin_cursor(jobs, sim, WINDOW, shape)
     set_apart(jobs, sim, job, -1)
-    for position in range(sim.n_foreseen):
-        row = sim.foreseen[position]
-        if jobs.node_change[row, s.CHANGE_TIME] >= until:
-            break
-        if jobs.node_change[row, s.CHANGE_SIGN] < 0:
-            node = jobs.node_change[row, s.CHANGE_NODE]
-            sim.cursor[WINDOW, s.CURSOR_TOTAL] -= usable(jobs, shape, sim.row[WINDOW, node])
-            sim.row[WINDOW, node] = 0
+    leave_out_down(jobs, sim, WINDOW, shape, until)
     if is_on_trial(sim, job):
         return place_on_own(jobs, sim, WINDOW, job)
     return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
