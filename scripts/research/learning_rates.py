@@ -35,6 +35,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "`trials`": {"action": "trials"},
     "`index`, every 4 h": {"action": "index"},
     "`index`, small": {"action": "index", "observation": "small"},
+    "`index`, small, many-weeks": {"scenario": "many-weeks", "observation": "small"},
 }
 """What is stepped; the scenario is `SCENARIO`, where none is named, and its weeks `train`."""
 
@@ -93,6 +94,7 @@ class Setting(NamedTuple):
     batch_size: int
     n_epochs: int
     net_arch: tuple[int, ...]
+    scenario: str = SCENARIO
 
 
 TRAININGS = (
@@ -101,6 +103,7 @@ TRAININGS = (
     Setting("flat", 8, 256, 256, 5, (32, 32)),  # near to RL Baselines3 Zoo's
     Setting("flat", 256, 32, 2_048, 4, (32, 32)),
     Setting("small", 256, 32, 2_048, 4, (32, 32)),
+    Setting("small", 256, 32, 2_048, 4, (32, 32), "many-weeks"),
 )
 """What a user begins with, and batches."""
 
@@ -121,6 +124,7 @@ def training(rollouts: int = 1, repeats: int = 2) -> Table:
         sizes = setting.num_envs, setting.batch_size, setting.n_epochs
         name = ", ".join([*map("{:,}".format, sizes), "-".join(map(str, setting.net_arch))])
         whole = sum(spent.values())
+        name += f", {setting.scenario}" if setting.scenario != SCENARIO else ""
         cells = [*(f"{taken:.1f}" for taken in spent.values()), f"{whole:.1f}"]
         table.add_row(name, setting.observation, *cells, f"{1e6 / whole:,.0f}")
     return table
@@ -128,7 +132,7 @@ def training(rollouts: int = 1, repeats: int = 2) -> Table:
 
 def _parts(setting: Setting, rollouts: int, repeats: int) -> dict[str, float]:
     """Train for some rollouts; return the least CPU time of each part, us per decision."""
-    model, envs = _learner(setting, SCENARIO, 0)
+    model, envs = _learner(setting, setting.scenario, 0)
     prepare(envs.envs.configs[0])
     size = setting.num_envs * setting.n_steps
     model.learn(size)
