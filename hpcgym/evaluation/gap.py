@@ -150,8 +150,10 @@ def gap_columns(agents: Sequence[str], gaps: Mapping[str, Estimate]) -> list[Col
 
 def gap_notes(gaps: Mapping[str, Estimate], n_weeks: int) -> list[str]:
     """Say of how many weeks gaps closed are, where they are of fewer than the ratios beside."""
+    shown = {name: gap for name, gap in gaps.items() if not math.isnan(gap.value)}
     agents: dict[int, list[str]] = {}
-    for name, estimate in gaps.items():
+    for name, estimate in shown.items():
         agents.setdefault(int(estimate.degrees) + 1, []).append(name)
+    named = {n: f": {', '.join(names)}" * (len(agents) > 1) for n, names in agents.items()}
     few = sorted(n for n in agents if n < n_weeks)
-    return [f"gap closed is of {n} of {n_weeks} weeks: {', '.join(agents[n])}" for n in few]
+    return [f"gap closed is of {n} of {n_weeks} weeks{named[n]}" for n in few]

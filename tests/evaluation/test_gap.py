@@ -47,7 +47,7 @@ def test_it_equals_the_reference_on_drawn_weeks(seed: int) -> None:
     expected = reference(*(each.tolist() for each in (static, agent, clairvoyant, saf)))
     assert [share.value, share.low, share.high] == pytest.approx(expected, rel=1e-9)
     assert gap_notes({"A": share}, n) == []
-    assert gap_notes({"A": share}, n + 1) == [f"gap closed is of {n} of {n + 1} weeks: A"]
+    assert gap_notes({"A": share}, n + 1) == [f"gap closed is of {n} of {n + 1} weeks"]
 
 
 def test_the_ends_are_0_and_1_in_every_week() -> None:
