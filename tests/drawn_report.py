@@ -60,6 +60,7 @@ def drawn_report(seed=7, *, hours=YEAR_HOURS, users=300, days=12, jobs=1_000):
         ],
         "trust": _trust(),
         "options": [_option(*row) for row in OPTIONS],
+        "named": "saf",
         "best": "saf",
         "best_any": "urgent-young",
         "groups": {
@@ -111,7 +112,7 @@ def _trust():
         "same_class": 0.62,
         "fixed_share": 0.12,
         "missed": ["median"],
-        "causes": [{"cause": "limits", "n": 90, "share": 0.05, "missing": 0.02}],
+        "causes": [{"cause": "limits", "n": 90, "share": 0.05, "missing": 0.02, "too_much": 0}],
         "overfull_jobs": 12,
         "partitions": [{"name": name, "n": 47_000, **sides} for name in ("batch", "long", "gpu")],
         "classes": {
@@ -188,7 +189,8 @@ def _queue(chance, hours):
         key: np.minimum(CAPACITY, chance.normal(850, 120, hours)).astype(int).tolist()
         for key in SERIES
     }
-    return {"step_s": HOUR, "begin": BEGIN, "series": series, "cpus": busy, "capacity": CAPACITY}
+    known = {"step_s": HOUR, "begin": BEGIN, "series": series, "cpus": busy}
+    return known | {"capacity": CAPACITY, "capacities": dict.fromkeys(busy, CAPACITY)}
 
 
 def _day(chance, day, n_jobs):

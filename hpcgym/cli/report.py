@@ -114,7 +114,9 @@ def write_report(
     )
     in_files = scheduler is not None and Path(scheduler).is_file()
     idle = {"processors": options.idle_on_machine(machine)["processors"]}
-    options.refuse_idle(context, idle | {"shares": None if in_files else "without a file"})
+    options.refuse_idle(
+        context, idle | {"shares": None if in_files else "without a file of --scheduler"}
+    )
     names_of_nodes = options.names_of_nodes(machine)
     told = read_told(**given, node_names=names_of_nodes, timezone=timezone)
     stated = [word for word in sys.argv[1:] if word != "--resume"]

@@ -17,6 +17,7 @@ from hpcgym.base.text_table import duration
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.evaluation.store import Store
 from hpcgym.site import details
+from hpcgym.site.causes import misfit_text
 from hpcgym.site.comparison import (
     RECORDED,
     TODAY,
@@ -65,8 +66,10 @@ def report_on(
     fidelity = find_setting(log, SchedulerSettings(kill_at_limit=False), told, store, fit_seconds)
     comparison = compare(log, fidelity, store)
     rows = option_rows(comparison)
-    best = comparison.best(simulated_only=False)
-    named = [files] if isinstance(files, str | Path) else list(files)
+    best, helps = comparison.best(simulated_only=False), most_helpful(rows)
+    named: str | None = helps["id"] if helps else best
+    shown = details.shown_options(comparison, named)
+    given = [files] if isinstance(files, str | Path) else list(files)
     trusted = trust(log, fidelity)
     trusted["told"] += comparison.cut
     return {
@@ -74,19 +77,20 @@ def report_on(
         "version": hpcgym.__version__,
         "title": log.workload.name,
         "made": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "log": _of_log(log, [str(name) for name in named], comparison),
-        "answer": sentences(log, rows, trusted, best),
+        "log": _of_log(log, [str(name) for name in given], comparison),
+        "answer": sentences(log, rows, trusted, named),
         "trust": trusted,
         "options": rows,
+        "named": named,
         "best": best,
         "best_any": comparison.best(simulated_only=True),
-        "groups": details.group_tables(comparison),
-        "heat": details.heat_map(comparison),
-        "queue": details.queues(comparison),
-        "days": details.days(comparison),
+        "groups": details.group_tables(comparison, shown),
+        "heat": details.heat_map(comparison, shown),
+        "queue": details.queues(comparison, shown),
+        "days": details.days(comparison, shown),
         "requests": details.request_use(log),
         "machine_sizes": details.size_rows(comparison),
-        "changed": details.changed_jobs(comparison, best) if best else [],
+        "changed": details.changed_jobs(comparison, named) if named else [],
         "settings": _settings(trusted["setting"], how, told or Told()),
         "command": command,
     }
@@ -136,9 +140,13 @@ def _settings(today: str, how: Reading, told: Told) -> dict[str, str]:
 
 
 def sentences(
-    log: SiteLog, rows: Sequence[dict[str, Any]], trusted: Mapping[str, Any], best: str | None
+    log: SiteLog, rows: Sequence[dict[str, Any]], trusted: Mapping[str, Any], named: str | None
 ) -> list[str]:
-    """Return what would help most, who would lose by it, and what happened, in three sentences."""
+    """Return what would help most, who would lose by it, and what happened, in three sentences.
+
+    Args:
+        named: What is told to help most, or the best order.
+    """
     by_id = {row["id"]: row for row in rows}
     recorded, today = by_id[RECORDED]["wait"]["mean"], by_id[TODAY]["wait"]["mean"]
     n = f"{int(np.count_nonzero(log.is_judged)):,} jobs"
@@ -146,13 +154,14 @@ def sentences(
         f"{_span(log)}, {n} waited {hours(recorded)} in the mean; the simulation nearest to it "
         f"({trusted['setting']}) says {hours(today)}."
     )
-    row = most_helpful(rows) or by_id.get(best or "")
+    row = by_id.get(named or "")
     if row is None:
         return ["No other order was simulated.", "", happened]
     orders = [each["told"] for each in rows if each["group"] == "order"]
     said = [_of_best(row, today, trusted)]
     if "better" not in orders:
-        said.insert(row["told"] == "better", "No order is told to help.")
+        is_better = row["told"] == "better"
+        said.insert(is_better, f"No order {'alone ' * is_better}is told to help.")
     first = " ".join(said)
     group = row["worst_group"]
     if row["told"] == UNTOLD:
@@ -172,7 +181,7 @@ def _of_best(row: Mapping[str, Any], today_h: float, trusted: Mapping[str, Any])
     """Say what an option would change, or why that cannot be told of the best order."""
     gain, interval = row["gain_h"], row["interval_h"]
     misfit, noise = trusted["misfit_h"], trusted["noise_h"]
-    what = f"misses {hours(misfit)}" if misfit >= noise else f"has a noise of {hours(noise)}"
+    what = f"misses {misfit_text(trusted)}" if misfit >= noise else f"has a noise of {hours(noise)}"
     least = f"the simulation {what}"
     ends = () if interval is None else sorted(end if gain >= 0 else -end for end in interval)
     between = f" (60% interval {span(*ends)} for weeks like these)" if ends else ""

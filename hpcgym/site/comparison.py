@@ -17,7 +17,7 @@ from hpcgym.evaluation.store import Store
 from hpcgym.site.fidelity import COPIES, Fidelity, verdict
 from hpcgym.site.groups import Grouping, groupings_of
 from hpcgym.site.log import SiteLog
-from hpcgym.site.options import Group, Option, is_dear, options_beside, setting_text
+from hpcgym.site.options import Group, Option, is_dear, options_beside, plainly, setting_text
 from hpcgym.site.outcome import BoolArray, FloatArray, Outcome, Try, compile_ahead, outcomes
 from hpcgym.site.rules import rules_beside
 
@@ -134,7 +134,7 @@ def compare(log: SiteLog, fidelity: Fidelity, store: Store | None = None) -> Com
         elif outcome is None:
             untried.append(option.name)
         else:
-            left_out.append(f"{option.name}: {outcome}")
+            left_out.append(f"{option.name}: {plainly(outcome)}")
     return Comparison(log, fidelity, known, options, tuple(left_out), tuple(untried))
 
 

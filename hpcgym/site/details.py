@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,15 +23,15 @@ N_CHANGED = 20
 QUARTER = 0.25
 
 
-def shown_options(comparison: Comparison) -> list[str]:
-    """Return the ids that details are about: recorded, today, the best order, the best of all."""
-    best = [comparison.best(simulated_only=False), comparison.best(simulated_only=True)]
-    return list(dict.fromkeys([RECORDED, TODAY, *(key for key in best if key is not None)]))
+def shown_options(comparison: Comparison, named: str | None) -> list[str]:
+    """Return the ids that details are about: recorded, today, what is named, the best of all."""
+    best = (named, comparison.best(simulated_only=True))
+    return list(dict.fromkeys([RECORDED, TODAY, *filter(None, best)]))
 
 
-def group_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
+def group_tables(comparison: Comparison, shown: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Return waits by partition, account, user, cpus and limit, h."""
-    shown, workload = shown_options(comparison), comparison.log.workload
+    workload = comparison.log.workload
     core_hours = workload.processors * workload.run_time / HOUR_S
     tables: dict[str, list[dict[str, Any]]] = {}
     for grouping in comparison.groupings:
@@ -52,7 +53,7 @@ def group_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
-def heat_map(comparison: Comparison) -> dict[str, Any]:
+def heat_map(comparison: Comparison, shown: Sequence[str]) -> dict[str, Any]:
     """Return mean waits by cpus and limit, h; None where there is no job."""
     judged = comparison.log.is_judged
     cpus, limits = classes_of(comparison.log)
@@ -61,7 +62,7 @@ def heat_map(comparison: Comparison) -> dict[str, Any]:
     shape = (len(cpu_class_names()), len(LIMIT_NAMES))
     n = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)[rows]
     waits = {}
-    for key in shown_options(comparison):
+    for key in shown:
         hours = comparison.outcomes[key].wait_h[judged]
         sums = np.bincount(cells, hours, minlength=shape[0] * shape[1]).reshape(shape)[rows]
         pairs = zip(sums.tolist(), n.tolist(), strict=True)
@@ -78,40 +79,41 @@ def heat_map(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def queues(comparison: Comparison) -> dict[str, Any]:
+def queues(comparison: Comparison, ids: Sequence[str]) -> dict[str, Any]:
     """Return waiting jobs and busy processors over time, of the whole log."""
     log = comparison.log
     last = max(int(made.end_time.max()) for made in comparison.outcomes.values())
     last = min(last, 2 * int(log.workload.submit_time[-1]) + DAY_S)
     step = HOUR_S * max(1, -(-last // (HOUR_S * MOST_STEPS)))
     instants = np.arange(0, last + 1, step)
-    shown = {key: comparison.outcomes[key] for key in shown_options(comparison)}
+    shown = {key: comparison.outcomes[key] for key in ids}
     return {
         "step_s": step,
         "begin": log.begin,
         "series": {key: queue_lengths(made, instants).tolist() for key, made in shown.items()},
         "cpus": {key: busy_processors(made, instants).tolist() for key, made in shown.items()},
         "capacity": log.workload.machine_processors,
+        "capacities": {key: made.workload.machine_processors for key, made in shown.items()},
     }
 
 
-def days(comparison: Comparison) -> list[dict[str, Any]]:
+def days(comparison: Comparison, shown: Sequence[str]) -> list[dict[str, Any]]:
     """Return the judged days on which the jobs there waited longest today, with their charts."""
     log, today = comparison.log, comparison.outcomes[TODAY]
     judged = log.is_judged
     day = (log.begin + log.workload.submit_time) // DAY_S
     waited = np.bincount((day - day[0])[judged], today.wait_h[judged])
     worst = np.sort(np.argsort(-waited, kind="stable")[:N_DAYS])
-    return [_day(comparison, int(day[0] + at)) for at in worst if waited[at] > 0]
+    return [_day(comparison, int(day[0] + at), shown) for at in worst if waited[at] > 0]
 
 
-def _day(comparison: Comparison, day: int) -> dict[str, Any]:
+def _day(comparison: Comparison, day: int, ids: Sequence[str]) -> dict[str, Any]:
     """Return what ran on one day, by option: boxes of processors and time, and the jobs' facts."""
     log = comparison.log
     begin = day * DAY_S - log.begin
     charts: dict[str, list[list[int]]] = {}
     rows: dict[int, int] = {}
-    shown = {key: comparison.outcomes[key] for key in shown_options(comparison)}
+    shown = {key: comparison.outcomes[key] for key in ids}
     for key, made in shown.items():
         boxes = _boxes(made, begin)
         if boxes is None or len(boxes) > MOST_BOXES:

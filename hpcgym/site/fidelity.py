@@ -98,12 +98,7 @@ def find_setting(
     store: Store | None = None,
     fit_s: float | None = None,
 ) -> Fidelity:
-    """Find the setting nearest to a site's scheduler, and measure what it misses.
-
-    Raises:
-        HpcgymError: No candidate can be simulated; the message has the first reason.
-        OutputError: The store cannot be written, as on a full disk.
-    """
+    """Find the setting nearest to a site's scheduler, and measure what it misses."""
     recorded = Outcome.recorded(log.workload)
     fit = Fit(log, basis, told or Told(), store, fit_s)
     assert fit.fit_s is not None  # it sets it
@@ -158,6 +153,7 @@ def trust(log: SiteLog, fidelity: Fidelity) -> dict[str, Any]:
         "chosen_among": len(fidelity.fit.tried),
         **both,
         "misfit_h": misfit,
+        "misfit_is_plain": misfit > distance_h(simulated, recorded, {"": recorded >= 0}),
         "noise_h": float(np.abs(fidelity.noise_h[:, judged].mean(axis=1)).max()),
         "correlation": _correlation(log, fidelity.recorded, fidelity.simulated),
         "without_holds": None if fidelity.fit.without_holds is fidelity.fit.nearest else plain,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hpcgym.site.causes import in_words
+from hpcgym.site.causes import in_words, misfit_text
 from hpcgym.site.groups import group_text
 from hpcgym.site.markup import (
     Cell,
@@ -72,7 +72,7 @@ def _trust_strip(trust: Mapping[str, Any] | None, log: Mapping[str, Any]) -> Mar
     verdict = str(trust.get("verdict"))
     word, means = VERDICTS.get(verdict, (verdict, ""))
     recorded, simulated = trust.get("recorded") or {}, trust.get("simulated") or {}
-    note = f"It misses {hours(trust.get('misfit_h'))}. {means}"
+    note = f"It misses {misfit_text(trust)}. {means}"
     meter = tag("dd", tag("b", word, class_="verdict"), _meter(verdict))
     lead = f"cell lead {verdict if verdict in VERDICTS else ''}".strip()
     near = (tag("dt", "How near the simulation comes"), meter, tag("dd", note, class_="note"))
@@ -153,7 +153,7 @@ def _first_table(report: Mapping[str, Any]) -> Markup:
         [*(_name(row), *waits(row), gain(row), scale.cell(row), told(row), _loser(row))]
         for row in rows
     ]
-    classes = [row_class(row, report.get("best")) for row in rows]
+    classes = [row_class(row, report.get("named")) for row in rows]
     within = f"within {hours(misfit)}, what the simulation misses: not distinguishable. "
     said = (within if is_known(misfit) else "", "Gains are against simulated today.")
     drawn = Rows(lines, classes=classes)

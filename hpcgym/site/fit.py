@@ -9,10 +9,12 @@ Source: Jamieson, Talwalkar 2016, successive halving.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, zip_longest
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -26,14 +28,16 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store
 from hpcgym.site.log import SiteLog
-from hpcgym.site.options import GUARD_S, allowed, conservative_on, is_dear, setting_text
+from hpcgym.site.options import GUARD_S, allowed, conservative_on, is_dear, plainly, setting_text
 from hpcgym.site.outcome import (
     HOUR_S,
     BoolArray,
+    FloatArray,
     IntArray,
     Outcome,
     Try,
     compile_ahead,
+    log_ratios,
     outcomes,
     share_apart,
 )
@@ -45,8 +49,13 @@ FIT_S, JOBS = 20.0, 50_000  # how long a search may take, s, at up to so many jo
 # By which shares of it few jobs, more, all jobs, and the same with holds are to end.
 SHARES = (0.3, 0.5, 0.75, 0.8, 0.9, 1.0)
 KEPT = 16  # candidates that stay after each
+# Orders and modes tried together after the first jobs: at most how many, whether of one policy.
+CROSSED = ((6, False), (6, False), (12, True))
+APART = attrgetter("apart")
+LEAST_RATIO = 0.01  # of a wait to the recorded one, where less would be expected
 ENOUGH = 0.1  # a setting that is no further apart needs no holds
 WEIGHTS = (100, 300, 1_000, 3_000, 10_000)  # of size, beside 1,000 of age
+PLAIN = re.compile("FCFS, backfill easy, no threshold(, jobs held as recorded)?")
 MOST_PARTITIONS = 16  # more have no limits of their own
 
 
@@ -69,8 +78,13 @@ class Trial:
     """A candidate, what it made of the first jobs of a log, and how far that is apart."""
 
     candidate: Candidate
-    apart: float  # `share_apart`
+    ratios: FloatArray  # `log_ratios` of simulated to recorded waits
     outcome: Outcome
+
+    @property
+    def apart(self) -> float:
+        """By what share waits differ from the recorded ones."""
+        return share_apart(self.ratios)
 
 
 @dataclass(eq=False)
@@ -158,20 +172,28 @@ class Fit:
         """Try candidates on the first jobs of a long log, and those that stay on more, then all."""
         jobs, is_held, kept = self.log.workload, staying[0].is_held, list[Trial]()
         n_early = np.count_nonzero(~self.log.is_judged)
-        for n, until in zip((FEW, MOST), ends, strict=False):
-            if n >= n_early or (n == FEW and jobs.machine is None):
-                continue
-            end = int(jobs.submit_time[n])
+        stages = [
+            (n, int(jobs.submit_time[n]), until)
+            for n, until in zip((FEW, MOST), ends, strict=False)
+            if n < n_early and (n == MOST or jobs.machine is not None)
+        ]
+        for n, end, until in [*stages, (len(jobs), NEVER, ends[-1])]:
             first = (self._held(end) if is_held else jobs).select(np.arange(n))
-            made = self._trials(staying, first, end, until, *kept)
+            made = self._trials(staying, first, end, until, *kept, is_needed=not is_held)
+            for most, is_last in () if kept else CROSSED:
+                more = crossed(made, most, is_last=is_last)
+                self._progress.total += len(more)
+                together = self._trials(more, first, end, until, is_needed=False)
+                made = sorted([*made, *together], key=APART)
+            if n == len(jobs):
+                self.tried += made
+                break
             stay = [at < KEPT or trial.candidate.is_told for at, trial in enumerate(made)]
             kept = list(compress(made, stay))
             self.tried += [trial for trial, stays in zip(made, stay, strict=True) if not stays]
             self._progress.total -= len(staying) - len(kept)
             staying = [trial.candidate for trial in kept]
-        whole = self._held(NEVER) if is_held else jobs
-        self.tried += self._trials(staying, whole, NEVER, ends[-1], *kept)
-        self.tried.sort(key=lambda trial: trial.apart)
+        self.tried.sort(key=APART)
 
     def _trials(
         self,
@@ -180,13 +202,14 @@ class Fit:
         end: int,
         until: float,
         *before: Trial,
+        is_needed: bool = True,
     ) -> list[Trial]:
         """Simulate jobs until an instant, and return candidates by early waits, nearest first.
 
         Waits count until `end`, at which a further job is submitted that might change them. A
-        candidate that does not end in time stays with its trial of before, if it has one. One is
-        needed: that which took least before. What takes longer than the jobs' share of the search
-        cannot be simulated on all jobs.
+        candidate that does not end in time stays with its trial of before, if it has one. Where one
+        is needed, it is that which took least before. What takes longer than the jobs' share of the
+        search cannot be simulated on all jobs.
         """
         assert self.fit_s is not None  # it is set
         early = jobs.submit_time < self.log.split
@@ -199,8 +222,8 @@ class Fit:
         ]
         outcome_of = outcomes(tries, self.store, self._progress, until, each_s)
         took = [trial.outcome.took_s for trial in before] or [0.0] * len(tries)
-        for at in sorted(range(len(tries)), key=lambda at: took[at]):
-            if candidates[at].is_held or any(isinstance(each, Outcome) for each in outcome_of):
+        for at in sorted(range(len(tries) * is_needed), key=lambda at: took[at]):
+            if any(isinstance(each, Outcome) for each in outcome_of):
                 break
             if outcome_of[at] is None:
                 needed = [tries[at]._replace(is_needed=True)]
@@ -209,13 +232,46 @@ class Fit:
         for candidate, outcome, trial in zip_longest(candidates, outcome_of, before):
             if isinstance(outcome, Outcome):
                 waits = np.minimum(outcome.wait_h[early], longest)
-                made.append(Trial(candidate, share_apart(waits, recorded), outcome))
+                made.append(Trial(candidate, log_ratios(waits, recorded), outcome))
             elif outcome is not None:
-                self.left_out.append(f"{candidate}: {outcome}")
+                self.left_out.append(f"{candidate}: {plainly(outcome)}")
             else:
                 self.is_cut, self.n_untried = True, self.n_untried + (trial is None)
                 made += [trial] if trial else []
-        return sorted(made, key=lambda trial: trial.apart)
+        return sorted(made, key=APART)
+
+
+def crossed(made: Sequence[Trial], most: int, *, is_last: bool) -> list[Candidate]:
+    """Return those of orders and modes not yet tried together that are likely to be nearest.
+
+    A mode is taken to change waits in an order by as much, or as many times, as it changes them in
+    that of submission. The last are other modes of the policy that is nearest so far.
+    """
+    by_order: dict[str, dict[str, Trial]] = {}
+    for trial in made:
+        under_easy = replace(trial.candidate.settings, backfill="easy")
+        modes = by_order.setdefault(str(replace(trial.candidate, settings=under_easy)), {})
+        modes[str(trial.candidate.settings.backfill)] = trial
+    plain = next((by_order[order] for order in by_order if PLAIN.fullmatch(order)), {})
+    distinct: dict[bytes, tuple[float, Candidate]] = {}
+    for modes in by_order.values():
+        order = replace(next(iter(modes.values())).candidate, is_told=False)
+        if is_last and order.settings.policy != made[0].candidate.settings.policy:
+            continue
+        known = [mode for mode in plain if mode in modes]
+        for mode in (mode for mode in plain if known and mode not in modes):
+            there = plain[mode].ratios
+            like = min(known, key=lambda each: share_apart(there - plain[each].ratios))
+            ratios = [each.ratios for each in (modes[like], plain[mode], plain[like])]
+            often, more = (each[0] + each[1] - each[2] for each in (ratios, np.exp(ratios)))
+            apart = min(map(share_apart, (often, np.log(np.maximum(more, LEAST_RATIO)))))
+            backfill = plain[mode].candidate.settings.backfill
+            for settings in allowed(order.settings, {"backfill": backfill}):
+                distinct.setdefault(
+                    often.round(6).tobytes(), (apart, replace(order, settings=settings))
+                )
+    nearest = sorted(distinct.values(), key=lambda each: each[0])[:most]
+    return sorted((each for _, each in nearest), key=lambda each: is_dear(each.settings))
 
 
 def time_for(n_jobs: int) -> float:
@@ -250,7 +306,8 @@ def candidates(log: SiteLog, basis: SchedulerSettings, told: Told) -> Iterator[C
 def _told(told: Told, jobs: Workload) -> Iterator[dict[str, Any]]:
     """Yield what the site says; where it states one of order and backfilling, with usual others."""
     if told.policy or told.backfill:
-        modes = [told.backfill] if told.backfill else ["easy", "none", conservative_on(jobs)]
+        modes = [told.backfill] if told.backfill else ["easy", "none", "slurm"]
+        modes += [] if told.backfill else [conservative_on(jobs)]
         for mode in modes:
             yield {"policy": told.policy or "FCFS", "backfill": mode}
 

@@ -96,7 +96,7 @@ def groups(report: Report) -> Markup | None:
 
 def _group_table(report: Report, by: str, rows: Sequence[Report], total: float) -> Markup:
     """Return a table of groups, those with most cpu-hours first; all jobs have `total`."""
-    names, best = names_of(report), (report.get("best"), report.get("best_any"))
+    names, best = names_of(report), (report.get("named"), report.get("best_any"))
     others = list(dict.fromkeys(key for key in best if key))
     heads = [by, "jobs", "cpu-hours", "of all", "recorded", names.get("today", "today")]
     for key in others:

@@ -229,7 +229,11 @@ def _read(
 
 def _of_jobs(line: str) -> str:
     """Return what is said of attempts and their jobs as the report says it: of jobs and ids."""
-    line = re.sub(r"^(waits +\d+) jobs|(further attempts of) jobs", r"\1\2 ids", line)
+    line = re.sub(r"(further attempts of) jobs", r"\1 ids", line)
+    line = re.sub(
+        r"^(waits +\d+ jobs)(.* to their) last start", r"\1, the last of each id,\2 start", line
+    )
+    line = re.sub(r"\(machine=.*?; simulate (--machine \w+)\)", r"(\1)", line)
     return line.replace("is an attempt", "is a job").replace("attempts", "jobs")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hpcgym.site.causes import HEADS, beyond, cells
+from hpcgym.site.causes import HEADS, beyond, cells, misfit_text
 from hpcgym.site.markup import hours
 
 
@@ -24,7 +24,7 @@ def markdown_of(report: Mapping[str, Any]) -> str:
     lines += [
         "",
         f"The simulation is {trusted['verdict']}: its waits miss the recorded ones by "
-        f"{hours(trusted['misfit_h'])}, the correlation of hourly queue lengths is {told}, and "
+        f"{misfit_text(trusted)}, the correlation of hourly queue lengths is {told}, and "
         f"{trusted['same_class']:.0%} of jobs are in the same class of waits. Its noise is "
         f"{hours(trusted['noise_h'])}. Its setting is the nearest of {trusted['chosen_among']}. "
         f"Jobs of the whole log that start on a full machine: {trusted['overfull_jobs']:,}.",
@@ -48,7 +48,7 @@ def _causes(trusted: Mapping[str, Any]) -> list[str]:
     """Return what is beyond the aim, and the waiting by cause; nothing where all is within it."""
     if not trusted["missed"]:
         return []
-    rows = [HEADS, ["---", "---:", "---:", "---:"], *cells(trusted["causes"])]
+    rows = [HEADS, ["---", *["---:"] * (len(HEADS) - 1)], *cells(trusted["causes"])]
     return [beyond(trusted).strip(), "", *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 

@@ -88,7 +88,7 @@ def _option_group(
 ) -> Rows:
     shown = [row for row in rows if row["group"] == kind]
     cells = [_option_row(row, scale) for row in shown]
-    return Rows(cells, title, [row_class(row, report.get("best")) for row in shown])
+    return Rows(cells, title, [row_class(row, report.get("named")) for row in shown])
 
 
 def _option_row(row: Report, scale: IntervalScale) -> list[Cell]:

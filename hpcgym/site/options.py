@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -46,6 +47,10 @@ AGENTS = {
 FACTORS = (0.9, 0.95, 1.05, 1.1)  # sizes of the machine to try, as shares of today's
 SLACK = 1.2  # limits to try, as multiples of what the job used
 
+_PART = re.compile(r"(event|backfill|policy) '(\w+)[^']*'")
+_PARTS = {"limit": "running limits", "outage": "outages"}
+_PARTS |= {"event": "", "backfill": "backfilling", "policy": "order"}
+
 
 @dataclass(frozen=True)
 class Option:
@@ -59,26 +64,38 @@ class Option:
     change: Callable[[Workload], Workload] | None = None  # makes the jobs of it from the site's
 
 
+def option_of(id_: str, name: str, group: Group, what: str, settings: Any) -> Option | str:
+    """Return an option, by a function that makes its settings, or why it is none."""
+    try:
+        return Option(id_, name, group, what, settings())
+    except PolicyError as error:
+        return f"{name}: {plainly(error)}"
+
+
+def plainly(error: HpcgymError) -> str:
+    """Return an error of parts that do not go together without the texts of settings."""
+    sides = [_PART.search(side) for side in str(error).split("; got ")]
+    parts = [_PARTS.get(side[2], f"{_PARTS[side[1]]} {side[2]}") for side in sides if side]
+    return f"{' and '.join(parts)} are not simulated together" if len(parts) == 2 else str(error)
+
+
 def options_beside(
     baseline: SchedulerSettings, workload: Workload, *, is_machine_known: bool = True
-) -> Iterator[Option]:
-    """Yield what may be tried beside a setting, on a machine.
-
-    An order by users' past jobs needs users, and other sizes need one that is no guess.
-    """
+) -> Iterator[Option | str]:
+    """Yield what may be tried beside a setting, on a machine, and why some of it cannot be."""
     guarded = replace(baseline, threshold=baseline.threshold or GUARD_S)
     for policy, what in ORDERS.items():
         if policy == BY_USER and not (workload.user >= 0).any():
+            yield f"{policy}: no job states its user"
             continue
         settings = replace(baseline if policy == "FCFS" else guarded, policy=policy)
         if order_of(settings) != order_of(baseline):
             yield Option(policy.lower(), policy, "order", what, settings)
     modes = {"no backfilling": "none", "EASY": "easy", "conservative": conservative_on(workload)}
     for name, mode in modes.items():
-        for settings in allowed(baseline, {"backfill": mode}):
-            if str(settings.backfill) != str(baseline.backfill):
-                what = f"today's order, backfilling {mode}"
-                yield Option(mode.partition(":")[0], name, "mode", what, settings)
+        if mode != str(baseline.backfill):
+            what, there = f"today's order, backfilling {mode}", partial(replace, backfill=mode)
+            yield option_of(mode.partition(":")[0], name, "mode", what, partial(there, baseline))
     for policy in dict.fromkeys([order_of(baseline), "SAF"]):
         settings = baseline if policy == order_of(baseline) else replace(guarded, policy=policy)
         yield Option(
@@ -89,13 +106,12 @@ def options_beside(
             settings,
             with_close_limits,
         )
-    if is_machine_known:
-        yield from _sizes(baseline, workload)
+    yield from _sizes(baseline, workload, is_machine_known)
     for name, what in AGENTS.items():
         agent = load_agent(name)
         assert isinstance(agent, RuleAgent)
-        with suppress(PolicyError):  # limits and outages go with few modes
-            yield Option(name.lower(), name, "simulated only", what, agent.settings(guarded))
+        beside = partial(agent.settings, guarded)
+        yield option_of(name.lower(), name, "simulated only", what, beside)
 
 
 def allowed(basis: SchedulerSettings, *changes: Mapping[str, Any]) -> Iterator[SchedulerSettings]:
@@ -105,10 +121,16 @@ def allowed(basis: SchedulerSettings, *changes: Mapping[str, Any]) -> Iterator[S
             yield replace(basis, **change)
 
 
-def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
-    """Yield machines of other sizes on which every job fits, unless outages name nodes."""
+def _sizes(
+    baseline: SchedulerSettings, workload: Workload, is_known: bool
+) -> Iterator[Option | str]:
+    """Yield machines of other sizes on which every job fits, and why some are none."""
     machine = workload.machine
+    if not is_known:
+        yield "other sizes of the machine: today's is a guess; give --processors or --machine"
+        return
     if machine is not None and machine.outages:
+        yield "other sizes of the machine: outages name its nodes"
         return
     sizes = {workload.machine_processors}
     for factor in FACTORS:
@@ -116,7 +138,9 @@ def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
         try:
             size = change(workload, factor).machine_processors
         except HpcgymError:
-            continue  # a job is larger
+            widest = f"{int(workload.processors.max()):,} processors"
+            yield f"{factor:.0%} of the machine: not all jobs fit; the widest asks for {widest}"
+            continue
         if size in sizes:
             continue
         sizes.add(size)
@@ -131,11 +155,7 @@ def _sizes(baseline: SchedulerSettings, workload: Workload) -> Iterator[Option]:
 
 
 def resized(workload: Workload, factor: float) -> Workload:
-    """Return the jobs on a machine of so many times the processors.
-
-    Raises:
-        WorkloadError: A job needs more.
-    """
+    """Return the jobs on a machine of so many times the processors."""
     return replace(workload, machine_processors=round(workload.machine_processors * factor))
 
 
@@ -144,9 +164,6 @@ def resized_nodes(workload: Workload, factor: float) -> Workload:
 
     Nodes of a kind are alike and in the same partitions, which have as many of them then. Each kind
     is rounded to whole nodes by itself.
-
-    Raises:
-        HpcgymError: A job can never run there, or a kind would have no node.
     """
     assert workload.machine is not None  # where it is called
     today = workload.machine

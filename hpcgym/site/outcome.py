@@ -189,15 +189,17 @@ def wait_summary(waits_h: FloatArray) -> dict[str, float]:
     }
 
 
-def share_apart(waits: FloatArray, others: FloatArray) -> float:
-    """Return by what share two mean, median and 90th percentile waits differ, 0 = not at all.
-
-    That is the geometric mean of the three ratios of the larger to the smaller, less 1. A minute is
-    added to each, so that no wait is 0.
-    """
+def log_ratios(waits: FloatArray, others: FloatArray) -> FloatArray:
+    """Return logs of ratios of mean, median and 90th percentile, a minute added to each."""
     keys, summaries = ("mean", "median", "p90"), [wait_summary(waits), wait_summary(others)]
     logs = np.log([[summary[key] + MINUTE_H for key in keys] for summary in summaries])
-    return float(np.exp(np.abs(logs[0] - logs[1]).mean()) - 1)
+    ratios: FloatArray = logs[0] - logs[1]
+    return ratios
+
+
+def share_apart(ratios: FloatArray) -> float:
+    """Return by what share waits of such `log_ratios` differ: their geometric mean, less 1."""
+    return float(np.exp(np.abs(ratios).mean()) - 1)
 
 
 def distance_h(waits: FloatArray, others: FloatArray, jobs: Mapping[str, BoolArray]) -> float:

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.base.errors import PolicyError
 from hpcgym.core.backfill import as_mode
 from hpcgym.core.events import as_events
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.site.fit import peaks
 from hpcgym.site.log import SiteLog
-from hpcgym.site.options import Group, Option, conservative_on
+from hpcgym.site.options import Option, conservative_on, option_of
 from hpcgym.site.outcome import HOUR_S
 
 CALLED = {"max_job_test": "bf_max_job_test", "k": "reservations", "interval": "bf_interval, s:"}
@@ -40,14 +39,6 @@ def rules_beside(baseline: SchedulerSettings, log: SiteLog) -> Iterator[Option |
         yield _elsewhere(baseline, log.elsewhere)
 
 
-def _option(id_: str, name: str, group: Group, what: str, settings: Any) -> Option | str:
-    """Return an option, by a function that makes its settings, or why it is none."""
-    try:
-        return Option(id_, name, group, what, settings())
-    except PolicyError as error:
-        return f"{name}: {error}"
-
-
 def _backfilling(baseline: SchedulerSettings) -> Iterator[Option | str]:
     """Yield twice the depth and half the interval of today's backfilling."""
     mode: Any = as_mode(baseline.backfill)
@@ -57,7 +48,7 @@ def _backfilling(baseline: SchedulerSettings) -> Iterator[Option | str]:
     for key, value in stated.items():
         name, what = f"{CALLED[key]} {value:,}", f"in place of {today[key]:,}, today's order"
         backfill = replace(mode, **{key: value})
-        yield _option(key, name, "mode", what, partial(replace, baseline, backfill=backfill))
+        yield option_of(key, name, "mode", what, partial(replace, baseline, backfill=backfill))
     if not stated:
         yield f"depth and interval of backfilling: {mode} has neither"
 
@@ -103,7 +94,7 @@ def _of_users(baseline: SchedulerSettings, log: SiteLog) -> Iterator[Option | st
         what = f"running at once, at most: {allowed / whole:.0%} of {of}"
         events = (*as_events(baseline.events), *as_events(f"limit:per=user,{key}={allowed}"))
         settings = partial(replace, baseline, events=events)
-        yield _option(f"user-{key}", name, "limits", what, settings)
+        yield option_of(f"user-{key}", name, "limits", what, settings)
 
 
 def _elsewhere(baseline: SchedulerSettings, there: Workload) -> Option | str:

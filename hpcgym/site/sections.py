@@ -79,7 +79,7 @@ def _chart(id_: str, words: str, without: str = "") -> list[Markup]:
 def _queue_table(report: Report, queue: Report) -> Markup:
     """Return means of the queue by month, or by week where there is no calendar."""
     names, utc = names_of(report), bool((report.get("log") or {}).get("utc"))
-    series, busy, capacity = queue["series"], queue.get("cpus") or {}, queue.get("capacity") or 0
+    series, busy, sizes = queue["series"], queue.get("cpus") or {}, queue.get("capacities") or {}
     n_steps = max(len(values) for values in series.values())
     spans: dict[str, list[int]] = {}
     for step in range(n_steps):
@@ -99,7 +99,7 @@ def _queue_table(report: Report, queue: Report) -> Markup:
     for label, steps in spans.items():
         cells = [Cell(label, label, "name")]
         cells += [_mean_cell(values, steps) for values in series.values()]
-        cells += [_mean_cell(values, steps, capacity) for values in busy.values()]
+        cells += [_mean_cell(busy[key], steps, sizes.get(key, 0)) for key in busy]
         rows.append(cells)
     return table("Means of the queue", heads, [Rows(rows)], class_="scroll tall")
 
@@ -214,7 +214,7 @@ def _changed(report: Report) -> Markup | None:
     rows = report.get("changed") or []
     if not rows:
         return None
-    best = names_of(report).get(report.get("best") or "", "the best option")
+    best = names_of(report).get(report.get("named") or "", "the best option")
     heads = ("job", "user", "cpus", "limit", "run time", "before", "after", "gain", "why")
     lines = [
         [

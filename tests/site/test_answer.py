@@ -95,12 +95,12 @@ def test_what_helps_most_is_said_first_whatever_its_kind(fcfs_log: Path) -> None
         row = {"id": name, "name": name, "group": group, "what": "closer", "gain_h": gain}
         rows.append(row | told | {"told": "better", "wait": {"mean": 6.0 - gain}})
     trusted = {"misfit_h": 0.5, "noise_h": 0.1, "verdict": "near", "setting": "FCFS"}
-    said = sentences(log, rows, trusted, "SAF")
+    said = sentences(log, rows, trusted, "limits, SAF")
     assert said[0].startswith("Under limits, SAF (closer) jobs would wait 3.0 h, 3.0 h less")
     assert said[1].startswith("No group of 30 jobs") and "jobs waited 6.0 h in the mean" in said[2]
     rows[2]["told"] = "not distinguishable"
-    said = sentences(log, rows, trusted, "SAF")[0]
-    assert said.startswith("Under lim") and said.endswith(". No order is told to help.")
+    said = sentences(log, rows, trusted, "limits, SAF")[0]
+    assert said.startswith("Under lim") and said.endswith(". No order alone is told to help.")
     rows[3]["told"] = "worse"
     said = sentences(log, rows, trusted, "SAF")
     assert said[0].startswith("No order is told to help. SAF, the best order on the first half, ")

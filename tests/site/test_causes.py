@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hpcgym.site import Reading, report_on
-from hpcgym.site.causes import in_words, waiting_by_cause
+from hpcgym.site.causes import cells, in_words, waiting_by_cause
 from hpcgym.site.log import read_site_log
 from hpcgym.site.markdown import markdown_of
 from hpcgym.site.page import page_html
@@ -63,10 +63,14 @@ def test_waiting_is_split_by_cause_as_worked_by_hand(tmp_path: Path, counted_fro
     all_h = jobs.wait_time[log.is_judged].sum() / 3600
     for name, ids in {"limits": [54], "reservations": [55, 56], "dependencies": [51]}.items():
         rows_of = [row for row in range(len(jobs)) if jobs.job_id[row] in ids]
-        longer = sum(jobs.wait_time[row] / 3600 - simulated_h[row] for row in rows_of)
-        assert rows[name]["missing"] == pytest.approx(longer / all_h)
-    whole = (jobs.wait_time / 3600 - simulated_h)[log.is_judged].sum() / all_h
-    assert sum(row["missing"] for row in rows.values()) == pytest.approx(whole)
+        longer = [jobs.wait_time[row] / 3600 - simulated_h[row] for row in rows_of]
+        for key, part in (("missing", longer), ("too_much", [-each for each in longer])):
+            assert rows[name][key] == pytest.approx(sum(max(each, 0) for each in part) / all_h)
+    whole = np.abs(jobs.wait_time / 3600 - simulated_h)[log.is_judged].sum() / all_h
+    apart = sum(row["missing"] + row["too_much"] for row in rows.values())
+    assert apart == pytest.approx(whole) and whole > 1
+    row_of = {"cause": "limits", "n": 4, "share": 0.5, "missing": 0.104, "too_much": 19.95}
+    assert cells([row_of]) == [["limits", "4", "50%", "10%", "over 1000%"]]
     assert sum(row["n"] for row in rows.values()) == np.count_nonzero(log.is_judged)
 
 
@@ -117,5 +121,8 @@ def test_page_and_markdown_say_causes_where_the_setting_is_not_near(tmp_path: Pa
     for shown in (page_html(report), markdown_of(report)):
         assert "Without holds beyond 25%, or a correlation of 0.6: mean, " in shown
         assert all(cause in shown for cause in HOURS)
-        assert "waits      50 ids from eligible" in shown and "attempt" not in shown
+        assert (
+            "waits      50 jobs, the last of each id, from eligible time to their start:" in shown
+            and "attempt" not in shown
+        )
         assert "1  further jobs of ids" in shown

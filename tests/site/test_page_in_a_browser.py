@@ -1,7 +1,4 @@
-"""The page in headless Chromium: it is drawn, answers, asks nobody, never scrolls sideways.
-
-Skipped where there is no Chromium: `apt-get install chromium` on Debian.
-"""
+"""The page in headless Chromium: it is drawn, answers, asks nobody, never scrolls sideways."""
 
 import json
 

@@ -20,7 +20,7 @@ from hpcgym.machine import Machine, NodeType
 from hpcgym.site import Reading, report_on
 from hpcgym.site.log import half_of
 from hpcgym.site.markdown import markdown_of
-from hpcgym.site.outcome import Outcome, distance_h, share_apart
+from hpcgym.site.outcome import Outcome, distance_h, log_ratios, share_apart
 from hpcgym.site.page import page_html
 from hpcgym.trace import read_swf
 from hpcgym.trace.accounting import read_accounting, write_accounting
@@ -172,6 +172,9 @@ def test_the_answer_names_the_best_order_of_the_first_half(site_log: Callable[..
     set_by_sites = [row for row in better if row["group"] != "simulated only"]
     most = max(set_by_sites, key=lambda row: row["gain_h"])
     assert report["answer"][0].startswith(f"Under {most['name']} ")
+    assert report["named"] == most["id"] in report["heat"]["waits"]
+    change = {job["change_h"] for job in report["changed"]}
+    assert max(map(abs, change)) > 0 and most["id"] in report["groups"]["cpus"][0]["waits"]
 
 
 @pytest.mark.long
@@ -315,9 +318,9 @@ def test_waits_are_apart_by_mean_median_and_90th_percentile_together() -> None:
     for measure in (statistics.fmean, statistics.median, lambda each: np.quantile(each, 0.9)):
         pair = sorted(float(measure(each)) + 1 / 60 for each in (waits, others))
         ratios.append(pair[1] / pair[0])
-    assert share_apart(waits, others) == pytest.approx(math.prod(ratios) ** (1 / 3) - 1)
-    assert share_apart(others, waits) == pytest.approx(share_apart(waits, others))
-    assert share_apart(waits, waits[::-1]) == 0
+    for pair in ((waits, others), (others, waits)):
+        assert share_apart(log_ratios(*pair)) == pytest.approx(math.prod(ratios) ** (1 / 3) - 1)
+    assert share_apart(log_ratios(waits, waits[::-1])) == 0
 
 
 def test_the_distance_of_waits_is_that_of_their_distributions() -> None:

@@ -54,7 +54,8 @@ def test_a_limit_of_users_is_left_out_with_a_word_beside_modes_that_know_none(
     (limit,) = options["user-jobs"].settings.events
     assert limit.per == "user" and limit.jobs and limit.cpus is None
     options, said = tried(fcfs_log, backfill="depth:k=3")
-    assert "user-jobs" not in options and " jobs a user: " in said
+    assert "user-jobs" not in options
+    assert " jobs a user: running limits and backfilling depth are not simulated together" in said
 
 
 def test_the_largest_limit_is_the_least_that_few_jobs_of_the_first_half_outran(

@@ -132,7 +132,7 @@ def test_orders_a_scheduler_can_be_told_stand_apart_from_what_is_simulated_only(
 def every_text(value, replaced):
     """Return a report with every text that is data, and no key, replaced."""
     if isinstance(value, dict):
-        kept = {"id", "group", "verdict", "told", "best", "best_any", "schema"}
+        kept = {"id", "group", "verdict", "told", "named", "best_any", "schema"}
         return {k: v if k in kept else every_text(v, replaced) for k, v in value.items()}
     if isinstance(value, list):
         return [every_text(item, replaced) for item in value]

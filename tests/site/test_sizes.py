@@ -90,9 +90,13 @@ def test_waits_on_more_nodes_of_partitions_are_those_of_the_machine_that_is_mean
 
 
 def sizes_of(jobs: Workload) -> list[str]:
-    """Return the names of the sizes that are tried."""
+    """Return the names of the sizes that are tried, and what is said of others."""
     options = options_beside(SchedulerSettings(), jobs)
-    return [option.name for option in options if option.group == "machine"]
+    return [
+        option if isinstance(option, str) else option.name
+        for option in options
+        if ("the machine" in option if isinstance(option, str) else option.group == "machine")
+    ]
 
 
 def test_a_size_on_which_a_job_of_a_partition_no_longer_fits_is_not_tried() -> None:
@@ -103,7 +107,10 @@ def test_a_size_on_which_a_job_of_a_partition_no_longer_fits_is_not_tried() -> N
         *("288 processors", "304 processors", "336 processors", "352 processors")
     ]
     wide = replace(jobs, processors=jobs.processors * 19, chunks=jobs.chunks * 19)
-    assert sizes_of(wide) == ["304 processors", "336 processors", "352 processors"]
+    assert sizes_of(wide) == [
+        "90% of the machine: not all jobs fit; the widest asks for 152 processors",
+        *("304 processors", "336 processors", "352 processors"),
+    ]
     with pytest.raises(HpcgymError, match="a job can never run on 36 nodes"):
         resized_nodes(wide, 0.9)
 
@@ -111,4 +118,7 @@ def test_a_size_on_which_a_job_of_a_partition_no_longer_fits_is_not_tried() -> N
 def test_where_outages_name_nodes_no_other_size_is_tried() -> None:
     outage = Downtime.from_dict({"from": 5, "to": 9, "nodes": ["0-3"]})
     machine = Machine((NodeType(40, cpus=8),), (), None, (outage,))
-    assert sizes_of(Workload.from_arrays([0], [1], [1], [8], machine=machine)) == []
+    jobs = Workload.from_arrays([0], [1], [1], [8], machine=machine)
+    assert sizes_of(jobs) == ["other sizes of the machine: outages name its nodes"]
+    said = options_beside(SchedulerSettings(), jobs, is_machine_known=False)
+    assert "other sizes of the machine: today's is a guess; give --processors or --machine" in said

@@ -80,6 +80,12 @@ def test_a_table_of_outages_is_read_and_what_is_over_is_left_out(tmp_path: Path)
     file.write_text("from,to,processors\nsoon,200,4\n")
     with pytest.raises(MachineError, match=r"outages.csv:2: from is 'soon'; allowed: whole"):
         read_told(outages=file)
+    file.write_text("from,to,processors\n100,200,4\n300,,4\n")
+    with pytest.raises(MachineError, match=r"outages.csv:3: to is ''; allowed: whole"):
+        read_told(outages=file)
+    file.write_text("Account|User|RawShares|NormShares\nroot|||1.0\n")
+    with pytest.raises(MachineError, match=r"outages.csv: of sshare, .* belongs to --shares"):
+        read_told(limits=str(file))
 
 
 def test_a_table_of_outages_names_nodes_as_the_site_does_or_by_id(tmp_path: Path) -> None:

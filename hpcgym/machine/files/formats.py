@@ -45,12 +45,7 @@ class MachineFile(NamedTuple):
 
 
 def read_machine(path: str | Path) -> MachineFile:
-    """Read a machine: TOML, or one of the formats, by its content.
-
-    Raises:
-        MachineError: The file cannot be read, or has an error; the message names file and line or
-            key.
-    """
+    """Read a machine: TOML, or one of the formats, by its content."""
     text = text_of(path)
     known = next((form for form in FORMATS if form.recognises(text)), None)
     if known is None:

@@ -16,11 +16,7 @@ from hpcgym.machine.files.records import PartitionRecord, Records, hosts_of
 
 
 def as_machine(records: Records, path: str) -> tuple[Machine, tuple[str, ...]]:
-    """Return the machine, and the name of each node by its id.
-
-    Raises:
-        MachineError: There is no node, or a partition has a node that is not listed.
-    """
+    """Return the machine, and the name of each node by its id."""
     if not records.nodes:
         raise MachineError(f"{path}: no node is listed; print nodes too: scontrol show node")
     members = {name: _members(partition, records) for name, partition in _stated(records)}

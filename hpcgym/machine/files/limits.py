@@ -68,17 +68,17 @@ class _Row(NamedTuple):
 
 
 def read_limits(*paths: str | Path) -> StatedLimits:
-    """Read limits of associations and of qualities of service.
-
-    Raises:
-        MachineError: A file cannot be read, or has no limits; a value cannot be read, or is not
-            modelled. The message names file, line and key.
-    """
+    """Read limits of associations and of qualities of service."""
     associations: list[_Row] = []
     qualities: list[_Row] = []
     for path in paths:
         text = text_of(path)
         columns = [name.strip() for name in text.lstrip("\n").partition("\n")[0].split("|")]
+        if "RawShares" in columns:
+            raise MachineError(
+                f"{path}: of sshare, which prints no limits; it belongs to --shares of hpcgym "
+                f"report. Limits are printed by: {COMMANDS}"
+            )
         if "Account" in columns and "User" in columns:
             associations += _associations(text, str(path))
         elif "Name" in columns:

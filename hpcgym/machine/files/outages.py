@@ -56,10 +56,6 @@ def read_outages(
     Args:
         node_names: The name of each node by its id; none where processors are counted.
         read_time: Reads a time as Unix seconds, or raises a ValueError.
-
-    Raises:
-        MachineError: The file cannot be read, or states no outages; a value cannot be read. The
-            message names file and line or record.
     """
     text = text_of(path)
     ids = {name: number for number, name in enumerate(node_names)}
@@ -81,10 +77,9 @@ def _row(
     row: Mapping[str, str], where: str, ids: Mapping[str, int], read_time: ReadTime
 ) -> StatedOutage:
     cells = {name.strip(): (cell or "").strip() for name, cell in row.items()}
-    times = [
-        _instant(cells[name], f"{where}: {name}", read_time) if cells.get(name) else 0
-        for name in ("from", "to", "announced")
-    ]
+    known = ("from", "to", "announced") if cells.get("announced") else ("from", "to")
+    times = [_instant(cells.get(name, ""), f"{where}: {name}", read_time) for name in known]
+    times += [0] * (3 - len(times))
     processors = read_cell(count_of, cells.get("processors") or "0", f"{where}: processors")
     nodes = cells.get("nodes", "")
     hosts = hosts_of(nodes.replace("/", ","), where) if ids else []
@@ -178,6 +173,8 @@ def _pairs(text: str) -> Iterator[dict[str, str]]:
 
 def _instant(text: str, where: str, read_time: ReadTime) -> int:
     try:
+        if not text:
+            raise ValueError
         return read_time(text)
     except ValueError:
         raise MachineError(

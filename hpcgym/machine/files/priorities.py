@@ -57,12 +57,7 @@ UNUSED = {
 
 
 def read_priorities(*paths: str | Path) -> dict[str, Any]:
-    """Read Slurm's priorities, as keywords of the policy `multifactor`.
-
-    Raises:
-        MachineError: A file cannot be read, or has none of all that; a value cannot be read, or is
-            not modelled. The message names file, line and key.
-    """
+    """Read Slurm's priorities, as keywords of the policy `multifactor`."""
     stated: dict[str, Any] = {}
     for path in paths:
         text = text_of(path)
@@ -151,11 +146,7 @@ def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def accounts_of_tree(text: str, path: str) -> Iterator[tuple[int, dict[str, str], str, str, str]]:
-    """Yield line, cells, account, user and parent of each row; accounts are indented, or name it.
-
-    Raises:
-        MachineError: A row is about a user in a partition.
-    """
+    """Yield line, cells, account, user and parent of each row; accounts are indented, or named."""
     above: list[tuple[int, str]] = []  # the accounts above the line at hand, and their indents
     for number, cells in rows_of(text, path):
         if cells.get("Partition", "").strip():

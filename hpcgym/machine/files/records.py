@@ -64,11 +64,7 @@ class Records:
     leaves: dict[str, str] = field(default_factory=dict)  # the leaf switch of each host
 
     def add_switch(self, name: str, nodes: str, above: str, where: str) -> None:
-        """Add a switch with its nodes, or one that has other switches below it.
-
-        Raises:
-            MachineError: Its nodes are no list of hosts, or are on another leaf, too.
-        """
+        """Add a switch with its nodes, or one that has other switches below it."""
         if above:
             self.note("switches above others are not simulated", name)
             return
@@ -79,11 +75,7 @@ class Records:
                 )
 
     def add_node(self, node: NodeRecord, where: str) -> None:
-        """Add a node; one that came before may come again, if it is alike.
-
-        Raises:
-            MachineError: It came before, and was another.
-        """
+        """Add a node; one that came before may come again, if it is alike."""
         if len(self.nodes) >= MOST_NODES:
             raise MachineError(f"{where}: more than {MOST_NODES} nodes")
         if self.nodes.setdefault(node.name, node) != node:

@@ -42,12 +42,7 @@ NO_LIMIT_AT_0 = (
 
 
 def read_backfilling(path: str | Path) -> dict[str, Any]:
-    """Read Slurm's backfilling, as keywords of the mode `slurm`.
-
-    Raises:
-        MachineError: The file cannot be read, or says nothing about scheduling; a value cannot be
-            read, or is not modelled. The message names file, line and key.
-    """
+    """Read Slurm's backfilling, as keywords of the mode `slurm`."""
     text = text_of(path)
     stated: dict[str, Any] = {}
     said = False

@@ -36,11 +36,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Records:
-    """Read all nodes and partitions.
-
-    Raises:
-        MachineError: It is no JSON, lists no nodes, or an entry lacks a field.
-    """
+    """Read all nodes and partitions."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

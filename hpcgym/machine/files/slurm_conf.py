@@ -58,12 +58,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Records:
-    """Read all records.
-
-    Raises:
-        MachineError: A file that is included cannot be read, a node states no cpus, or a value
-            cannot be read. Or there are switches alone.
-    """
+    """Read all records."""
     conf = _Configuration()
     for where, keys in _lines(text, path, conf.cluster):
         conf.add(keys, where)

@@ -133,7 +133,7 @@ class DayCharts {
     const tops = days.flatMap((day) => Object.values(day.schedules).flat().map(([first, n]) => first + n));
     this.capacity = tops.reduce((most, top) => Math.max(most, top), (report.queue || {}).capacity || 1);
     const upper = this.ids.includes("recorded") ? "recorded" : this.ids[0];
-    const lower = [report.best, "today", ...this.ids].find((id) => id !== upper && this.ids.includes(id));
+    const lower = [report.named, "today", ...this.ids].find((id) => id !== upper && this.ids.includes(id));
     this.charts = [upper, lower].filter((id) => id != null).map((id) => new ScheduleChart(this, id));
     this.readout = el("div", { class: "readout", "aria-live": "polite" });
     const legend = WAIT_NAMES.map((text, k) => el("span", { class: `k${k}` }, text));

@@ -13,7 +13,7 @@ function heatMaps(choice) {
   const cells = [...changed.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("td")]);
   document.getElementById("heat-maps").append(changed);
   let before = ids.includes("today") ? "today" : ids[0];
-  let after = ids.includes(report.best) ? report.best : ids[ids.length - 1];
+  let after = ids.includes(report.named) ? report.named : ids[ids.length - 1];
 
   function show() {
     maps.forEach((map) => {
