@@ -24,7 +24,7 @@ LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
 LOGS += ("KTH-SP2-1996-2.1-cln:recorded",)
 HEADS = ["jobs", "forecasts", "with a range, %", "held, %", "tell, %", "of these held, %"]
 HEADS += ["median error, h", "median width, h"]
-SHOWN = ["held, %", "tell, %", "of these held, %"]
+SHOWN = ["held, %", "tell, %", "of these held, %", "median error, h", "median width, h"]
 """What is written of waiting jobs, and of those submitted now that find no room."""
 
 

@@ -155,8 +155,8 @@ def advise_queue(
 
 def _show_rows(advices: Sequence[Advice], how: Format, is_applied: bool, plan: Plan | None) -> None:
     """Print advice for a program, with what a cycle tells."""
-    rows = [(job.job.job_id, job.row(advice.now)) for advice in advices for job in advice.jobs]
-    told = applying.with_told(plan, dict(rows)) if is_applied else [row for _, row in rows]
+    rows = [(job.job, job.row(advice.now)) for advice in advices for job in advice.jobs]
+    told = applying.with_told(plan, rows) if is_applied else [row for _, row in rows]
     show_rows(told, how, kinds={})
     for advice in advices:
         for sentence in (*advice.notes, *advice.totals):

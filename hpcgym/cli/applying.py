@@ -86,11 +86,7 @@ OPTIONS = options.group_of(Applying)
 
 
 def applying(context: typer.Context) -> Applying:
-    """Return the options; refuse those in vain.
-
-    Raises:
-        HpcgymError: One is given in vain, contradicts another, or is missing.
-    """
+    """Return the options; refuse those in vain."""
     given = Applying(**{field.name: context.params[field.name] for field in fields(Applying)})
     asked = [
         flag
@@ -246,17 +242,30 @@ def carry_out(
         echo_prose(sentence, err=beside)
 
 
-def with_told(plan: Plan | None, rows: dict[int, dict[str, object]]) -> list[dict[str, object]]:
-    """Return rows by job id with site factors, then those of other jobs that are told one.
+def with_told(
+    plan: Plan | None, rows: Sequence[tuple[WaitingJob, dict[str, object]]]
+) -> list[dict[str, object]]:
+    """Return rows of jobs with site factors and `sprio`'s terms, then those of other jobs told one.
 
-    Where nothing is told, the cell is empty.
+    Where nothing is told, or known, the cell is empty.
     """
+    from hpcgym.site.live.readings import FACTORS
+
     told, factors = ({}, {}) if plan is None else (plan.told, plan.factors)
-    others = {job: {"job": str(job)} for job in told if job not in rows}
+    said = [column.name for column in FACTORS[4:]]
+    names = {f"sprio_{name.removesuffix(chr(39) + 's').replace(' ', '_')}": name for name in said}
     made: list[dict[str, object]] = []
-    for job, row in (rows | others).items():
-        now = factors[job][0].site if job in factors else None
-        made.append({**row, "site_factor_now": now, "site_factor_told": told.get(job)})
+    others = told.keys() - {job.job_id for job, _ in rows}
+    every: list[tuple[WaitingJob | None, dict[str, object]]] = [*rows]
+    every += [(None, {"job": str(job)}) for job in sorted(others)]
+    for job, row in every:
+        job_id = job.job_id if job else int(str(row["job"]))
+        known = factors[job_id][0] if job_id in factors else None
+        then = max(round(plan.priority(job)), 1) if plan and job and job_id in told else None
+        cells = {"site_factor_now": known and known.site, "site_factor_told": told.get(job_id)}
+        cells |= {"priority_then": then}
+        terms = {column: known and known.terms.get(name) for column, name in names.items()}
+        made.append({**row, **cells, **terms})
     return made
 
 

@@ -64,10 +64,15 @@ def row(name: str, each: Backtest, parts: Sequence[NDArray[np.int64]]) -> list[s
         f"{len(has):,}",
         f"{100 * has.mean():.0f}",
         interval([each.holds[part][has[part]] for part in parts]),
-        f"{100 * tells.mean():.0f}",
+        f"{100 * tells.mean():.1f}",
         interval([each.holds[part][tells[part]] for part in parts]),
-        *(f"{np.median(each) / 3600:.2g}" if len(each) else "-" for each in (error, width)),
+        *(_in_hours(float(np.median(each))) if len(each) else "-" for each in (error, width)),
     ]
+
+
+def _in_hours(seconds: float) -> str:
+    """Return hours with two digits that count."""
+    return np.format_float_positional(seconds / 3600, 2, fractional=False, trim="-")
 
 
 def interval(parts: Sequence[NDArray[np.bool_]]) -> str:

@@ -1,8 +1,12 @@
 """Queues of tests: jobs and nodes by what matters, texts as Slurm prints them, fake commands."""
 
+import random
 from pathlib import Path
 
+import numpy as np
+
 from hpcgym.site.live.readings import Node, QueuedJob, Reading, WaitingJob
+from hpcgym.site.live.run_times import Past
 
 RECORDED = Path(__file__).parents[2] / "docs" / "datasets" / "live-queue"
 """What a toy cluster printed."""
@@ -71,6 +75,42 @@ def nodes(*sizes, partition="batch", state="mixed", tier=1, first=1, held=0):
 def reading(waiting=(), running=(), of=None):
     """Return a reading of one node, unless others are given."""
     return Reading(NOW, tuple(waiting), tuple(running), of or nodes(16))
+
+
+def past_of(**seconds):
+    """Return a past in which each user's jobs ran so many seconds."""
+    users = [user for user in seconds for _ in range(2)]
+    column = np.array([seconds[user] for user in users])
+    ends = np.full(len(users), NOW - 5000)
+    ones, names = np.ones_like(column), np.array(users, dtype=object)
+    rows = np.arange(len(users))
+    return Past(names, ends - column, column, column, ones, ends, names, rows, True, "")
+
+
+def drawn(seed):
+    """Draw a machine with running and waiting jobs, and what their users' jobs ran before."""
+    rng = random.Random(seed)
+    cpus, running, waiting = rng.choice([4, 16, 40]), [], []
+    free = cpus
+    while free and rng.random() < 0.9:
+        held, limit = rng.randint(1, free), 60 * rng.randint(1, 20)
+        running.append(runs(len(running) + 1, held, limit, rng.randint(0, limit - 1)))
+        free -= held
+    for k in range(rng.randint(1, 14)):
+        begin = {"eligible_time": NOW + rng.randint(1, 900)} if rng.random() < 0.2 else {}
+        waiting.append(
+            waits(
+                100 + k,
+                rng.randint(1, cpus),
+                60 * rng.randint(1, 20),
+                user=rng.choice(["ana", "chi"]),
+                waited=rng.randint(0, 5000),
+                priority=rng.randint(1, 4),
+                **begin,
+            )
+        )
+    past = past_of(ana=rng.randint(1, 600), chi=rng.randint(1, 600), ben=rng.randint(1, 600))
+    return reading(waiting, running, nodes(cpus)), past
 
 
 def fake_commands(folder, monkeypatch, **scripts):

@@ -77,9 +77,6 @@ def advise(
         name: What the order is called.
         backfill: Slurm's backfilling, as of `hpcgym.simulate`.
         known: Past forecasts, of which ranges are made; None = no ranges.
-
-    Raises:
-        LiveError: A mode that would not run the jobs that are running.
     """
     now_order = stage.slurm_order()
     starts_now, starts = (stage.starts(each, backfill) for each in (now_order, order))
@@ -87,7 +84,7 @@ def advise(
     ranks_now, ranks = _ranks(stage, now_order), _ranks(stage, order)
     why = _Reasons(stage, ranks_now, order, starts)
     waiting = stage.snapshot.waiting
-    likely = dict(enumerate(ranges_now(stage, known))) if known else {}
+    likely = dict(enumerate(ranges_now(stage, known, shown=first_now))) if known else {}
     jobs = [
         AdvisedJob(
             waiting[at],
@@ -115,15 +112,27 @@ def advise(
     )
 
 
-def ranges_now(stage: Stage, known: Forecasts, *, is_new: bool = False) -> list[Range | None]:
+def ranges_now(
+    stage: Stage, known: Forecasts, *, is_new: bool = False, shown: Sequence[int] | None = None
+) -> list[Range | None]:
     """Return the range of each waiting job, of starts that limits and Slurm's order forecast.
+
+    What asks for more than is idle, or is at its limit of tasks, does not start now.
 
     Args:
         is_new: Whether the jobs are submitted now.
+        shown: Starts that stand beside the ranges, and that they hold, Unix s; None = none.
     """
-    by_limits = replace(stage, past=no_past())
+    snapshot, by_limits = stage.snapshot, replace(stage, past=no_past())
     starts = _first_starts(stage, by_limits.starts(stage.slurm_order()))
-    return list(ranges(known, [start - stage.snapshot.now for start in starts], is_new))
+    likely = ranges(known, [start - snapshot.now for start in starts], is_new)
+    least = [
+        max(snapshot.begins(job) - snapshot.now, job.cpus > stage.idle or _at_its_limit(job))
+        for job in snapshot.waiting
+    ]
+    held = [None] * len(least) if shown is None else [start - snapshot.now for start in shown]
+    each_of = zip(likely, least, held, strict=True)
+    return [each and each.holding(earliest, start) for each, earliest, start in each_of]
 
 
 def range_columns(known: Range | None, now: int) -> dict[str, Any]:

@@ -87,11 +87,7 @@ class Outcome:
 
 
 def refuse_unfit() -> None:
-    """Refuse a Slurm whose priorities do not take site factors back and forth, or from this user.
-
-    Raises:
-        LiveError: The controller does not answer, or the reason.
-    """
+    """Refuse a Slurm whose priorities take no site factors back and forth, or none of this user."""
     ensure_controller()
     lines = (line.partition("=") for line in printed("scontrol", "show", "config").splitlines())
     config = {key.strip(): value.strip() for key, _, value in lines}
@@ -140,11 +136,7 @@ def ensure_controller() -> None:
 
 
 def read_factors() -> dict[int, list[Factors]]:
-    """Return what `sprio` says of each job, once for each of its partitions.
-
-    Raises:
-        LiveError: It cannot be asked, or a line cannot be read.
-    """
+    """Return what `sprio` says of each job, once for each of its partitions."""
     factors: dict[int, list[Factors]] = {}
     for _, values in rows_of("factors", asked("factors")):
         terms = {term.name: values[term.name] for term in TERMS} | {"nice": -values["nice"]}
@@ -181,11 +173,7 @@ def plan_of(
 
 
 def cycle(plan: Plan, journal: Journal, hold_s: float) -> Outcome:
-    """Tell Slurm what is planned; it holds for `hold_s` seconds unless a later cycle renews it.
-
-    Raises:
-        LiveError: Slurm does not answer, or refuses a change.
-    """
+    """Tell Slurm what is planned; it holds for `hold_s` seconds unless a later cycle renews it."""
     now = time.time()
     outcome = Outcome(expires=now + hold_s)
     journal.intend(now, outcome.expires, plan.told)
@@ -203,10 +191,6 @@ def restore(journal: Journal, *, only_expired: bool = False) -> Outcome:
     """Take back all site factors of a journal, or none before they have expired.
 
     Those that somebody else has changed meanwhile stay.
-
-    Raises:
-        LiveError: Slurm does not answer, or refuses a change; what is not restored stays in the
-            journal.
     """
     outcome = Outcome()
     now = time.time()

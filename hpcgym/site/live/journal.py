@@ -140,12 +140,7 @@ def entries_of(path: str | Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def opened(path: str | Path, *, wait_s: float = LOCK_S) -> Iterator[Journal]:
-    """Open a journal, made if missing, and keep other processes out meanwhile.
-
-    Raises:
-        OutputError: It cannot be opened.
-        LiveError: Another process has it for longer than `wait_s`.
-    """
+    """Open a journal, made if missing, and keep other processes out meanwhile."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

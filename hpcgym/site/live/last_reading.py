@@ -18,9 +18,6 @@ def check_against_last(reading: Reading, folder: Path | None = None) -> None:
 
     Args:
         folder: Where counts are; default the user's cache.
-
-    Raises:
-        LiveError: There are no jobs, and there were.
     """
     path = (folder or _folder()) / _name(reading)
     jobs = len(reading.waiting) + len(reading.running)

@@ -2,6 +2,8 @@
 
 How many times longer or shorter jobs with like forecasts waited is the range. It holds as often as
 it says where errors are exchangeable with the next error; whether they are, `backtest` measures.
+Narrow ranges are of short forecasts, which are too short more often than others. So each that would
+tell a start is widened until it holds as often among those like it that would, too.
 
 Sources: Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random World, 4.5, for classes;
 Lei et al. 2018, Distribution-Free Predictive Inference for Regression, for split samples.
@@ -46,6 +48,12 @@ class Range:
         """Tell whether the range is no wider than the wait of like jobs."""
         return bool(self.high < math.inf and self.high - self.low <= self.usual)
 
+    def holding(self, least: float, start: float | None = None) -> Range:
+        """Return the range of waits from a least one on, widened to a start that is shown, s."""
+        low, middle, high = (max(each, least) for each in (self.low, self.middle, self.high))
+        shown = middle if start is None else start
+        return Range(min(low, shown), middle, max(high, shown), self.usual)
+
 
 def ranges(
     known: Forecasts, expected: Iterable[int], is_new: bool, now: int | None = None
@@ -62,23 +70,47 @@ def ranges(
     came = usable.came.astype(float)
     until = np.full(len(came), UNKNOWN_S) if now is None else now - usable.instant
     came[usable.came > until] = math.inf
-    ratio = (came + SOFTENED_S) / (usable.expected + SOFTENED_S)
     class_of = _class_of(usable.expected)
-    quantiles: dict[int, tuple[float, ...] | None] = {}
+    classes: dict[int, tuple[_Class, _Class] | None] = {}
     waits = list(expected)
     for wait, kind in zip(waits, _class_of(waits).tolist(), strict=True):
-        if kind not in quantiles:
-            like = class_of == kind
-            apart = n_apart(usable.instant[like], came[like])
-            enough = apart >= FEWEST
-            usual = float(np.median(came[like])) if enough else math.inf
-            quantiles[kind] = (*conformal(ratio[like], apart), usual) if enough else None
-        if (known_quantiles := quantiles[kind]) is None:
+        if kind not in classes:
+            like = usable.at(class_of == kind)
+            classes[kind] = _of_class(like.instant, like.expected, came[class_of == kind])
+        if (known_class := classes[kind]) is None:
             yield None
             continue
-        *ratios, usual = known_quantiles
-        low, middle, high = (_whole(each * (wait + SOFTENED_S) - SOFTENED_S) for each in ratios)
-        yield Range(low, middle, high, usual)
+        whole, narrow = (each.range_of(wait) for each in known_class)
+        yield narrow if whole.tells else whole
+
+
+class _Class(NamedTuple):
+    """How many times longer like forecasts came, `conformal`, and their median wait, s."""
+
+    low: float
+    middle: float
+    high: float
+    usual: float
+
+    def range_of(self, wait: float) -> Range:
+        """Return the range of a forecast, s."""
+        low, middle, high = (_whole(each * (wait + SOFTENED_S) - SOFTENED_S) for each in self[:3])
+        return Range(low, middle, high, self.usual)
+
+
+def _of_class(
+    instant: IntArray, expected: IntArray, came: FloatArray
+) -> tuple[_Class, _Class] | None:
+    """Return errors of all forecasts, and of those whose range would tell; None: too few."""
+    softened = expected + SOFTENED_S
+    ratio = (came + SOFTENED_S) / softened
+    if (apart := n_apart(instant, came)) < FEWEST:
+        return None
+    whole = _Class(*conformal(ratio, apart), float(np.median(came)))
+    ends = (np.maximum(each * softened - SOFTENED_S, 0) for each in (whole.high, whole.low))
+    tells = np.subtract(*ends) <= whole.usual
+    low, _, high = conformal(ratio[tells], n_apart(instant[tells], came[tells]))
+    return whole, whole._replace(low=min(low, whole.low), high=max(high, whole.high))
 
 
 def n_apart(begin: IntArray, wait: FloatArray) -> int:

@@ -72,6 +72,7 @@ class Node:
     cpus: int
     held: int  # cpus that jobs hold
     tier: int  # the partition's priority tier: jobs of a higher one go first
+    is_default: bool = False  # whether its partition is that of jobs that name none
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ SQUEUE = (
 )
 SINFO = (
     Column("NodeList", "name", _required),
-    Column("PartitionName", "partition", _required),
+    Column("Partition", "partition", _required),
     Column("StateLong", "state", _required),
     Column("CPUs", "cpus", _count),
     Column("CPUsState", "held", _held),
@@ -235,11 +236,7 @@ class Text(NamedTuple):
 
 
 def asked(name: str) -> Text:
-    """Ask Slurm for a reading; of priorities that have no factors it is empty.
-
-    Raises:
-        LiveError: The command is not there, takes too long, fails, or complains.
-    """
+    """Ask Slurm for a reading; of priorities that have no factors it is empty."""
     try:
         return Text(COMMANDS[name][0], printed(*COMMANDS[name]))
     except LiveError as error:
@@ -255,22 +252,13 @@ def environment() -> dict[str, str]:
 
 
 def run(*command: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
-    """Run a command of Slurm, whatever the user's shell sets; more is as of `subprocess.run`.
-
-    Raises:
-        OSError: It is not there.
-        TimeoutExpired: It takes longer than `TIMEOUT_S`.
-    """
+    """Run a command of Slurm, whatever the user's shell sets; more is as of `subprocess.run`."""
     how = {"stdin": subprocess.DEVNULL, "timeout": TIMEOUT_S, "env": environment(), **more}
     return subprocess.run(command, capture_output=True, check=False, **how)
 
 
 def printed(*command: str) -> str:
-    """Return what a command of Slurm prints.
-
-    Raises:
-        LiveError: It is not there, takes longer than `TIMEOUT_S`, fails, or complains.
-    """
+    """Return what a command of Slurm prints."""
     program = command[0]
     try:
         done = run(*command)
@@ -301,11 +289,7 @@ def text_of(name: str, path: str | Path) -> Text:
 
 
 def rows_of(name: str, source: Text) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place (file:line) and the values of each line of a reading.
-
-    Raises:
-        LiveError: A line has more or fewer fields than the format, or one that cannot be read.
-    """
+    """Yield the place (file:line) and the values of each line of a reading."""
     columns = FORMATS[name]
     for number, line in enumerate(source.text.splitlines(), start=1):
         where = f"{source.where}:{number}"
@@ -328,13 +312,12 @@ def rows_of(name: str, source: Text) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_queue(squeue: Text, sprio: Text, sinfo: Text) -> Reading:
-    """Read a queue of three texts, and refuse it where they contradict each other.
-
-    Raises:
-        LiveError: A line cannot be read, a job comes twice, or the queue is empty though it should
-            not be.
-    """
-    nodes = tuple(Node(**values) for _, values in rows_of("sinfo", sinfo))
+    """Read a queue of three texts, and refuse it where they contradict each other."""
+    nodes = tuple(
+        Node(**values | {"partition": name.removesuffix("*"), "is_default": name.endswith("*")})
+        for _, values in rows_of("sinfo", sinfo)
+        for name in [values["partition"]]
+    )
     if not nodes:
         raise LiveError(
             f"{sinfo.where}: no nodes; nothing is advised. Print it by: {shell_line('sinfo')}"

@@ -82,11 +82,7 @@ def ask_accounting(days: int, now: int) -> str:
 
 
 def read_past(path: str | Path, now: int) -> Past:
-    """Read accounting, and find whether users' last jobs tell run times better than limits do.
-
-    Raises:
-        TraceError: It cannot be read, or no row is a run of a job.
-    """
+    """Read accounting, and find whether users' last jobs tell run times better than limits do."""
     runs = read_accounting(path).runs
     end = runs["submit_time"] + runs["wait_time"] + runs["run_time"]
     ended = runs.assign(end_time=end, processors=held_processors(runs))[

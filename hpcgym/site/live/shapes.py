@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -56,11 +57,7 @@ class Outlook:
 
 
 def shape_of(text: str, reading: Reading) -> Shape:
-    """Read cpus=64,time=4:00:00[,nodes=2][,gres=gpu:1][,partition=batch].
-
-    Raises:
-        LiveError: It is not that, or the partition is not said and there are several.
-    """
+    """Read cpus=64,time=4:00:00[,nodes=2][,gres=gpu:1][,partition=batch]."""
     words: dict[str, str] = {}
     for pair in text.split(","):
         key, _, value = (part.strip() for part in pair.partition("="))
@@ -80,12 +77,21 @@ def shape_of(text: str, reading: Reading) -> Shape:
             allowed = "[D-][HH:]MM:SS" if key == "time" else "a whole number, 1 or more"
             raise LiveError(f"--job {text}: {key} is {shown}; allowed: {allowed}")
     names = sorted({node.partition for node in reading.nodes})
-    partition = words.get("partition", names[0])
+    partition = words.get("partition") or _partition(reading)
+    if not partition:
+        raise LiveError(f"--job {text}: write partition=NAME in it; there are {', '.join(names)}")
     if partition not in names:
         raise LiveError(f"--job {text}: {unknown_name('partition', partition, names)}")
-    if "partition" not in words and len(names) > 1:
-        raise LiveError(f"--job {text}: write partition=NAME in it; there are {', '.join(names)}")
     return Shape(text, numbers["cpus"], numbers["time"], numbers["nodes"], partition)
+
+
+def _partition(reading: Reading) -> str | None:
+    """Return Slurm's default partition; else that of most nodes of the only machine, if it is."""
+    default = [node.partition for node in reading.nodes if node.is_default]
+    counts = Counter(node.partition for node in reading.nodes)
+    largest = min(counts, key=lambda name: (-counts[name], name))
+    only = largest if len(snapshots_of(reading)) == 1 else None
+    return default[0] if default else only
 
 
 def outlooks(

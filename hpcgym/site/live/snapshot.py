@@ -63,12 +63,7 @@ class Snapshot:
 
 
 def snapshots_of(reading: Reading, partitions: Sequence[str] = ()) -> list[Snapshot]:
-    """Return a snapshot of each machine: of all, or of those that have the partitions named.
-
-    Raises:
-        LiveError: A partition that is not there, or running jobs that hold far fewer cpus than
-            `sinfo` says, so that not all are shown.
-    """
+    """Return a snapshot of each machine: of all, or of those that have the partitions named."""
     known = dict.fromkeys(node.partition for node in reading.nodes)
     for name in partitions:
         if name not in known:

@@ -176,11 +176,7 @@ class Stage:
         )
 
     def wanted_order(self, settings: SchedulerSettings) -> list[int]:
-        """Return positions in `snapshot.waiting` as a policy orders them now, within each tier.
-
-        Raises:
-            PolicyError: The policy chooses between orders.
-        """
+        """Return positions in `snapshot.waiting` as a policy orders them now, within each tier."""
         if not self.snapshot.waiting:
             return []
         score = self._scores(settings)
@@ -226,9 +222,6 @@ class Stage:
             order: Positions in `snapshot.waiting`, best first.
             backfill: As of `hpcgym.simulate`.
             queue: `queue()` with other run times.
-
-        Raises:
-            LiveError: Under the mode the running jobs would not be running.
         """
         if not len(self.tasks):
             return np.zeros(0, dtype=np.int64)

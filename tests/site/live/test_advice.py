@@ -1,9 +1,11 @@
 """Ranks, starts and reasons of a queue that is small enough to work out by hand."""
 
-from live_queues import NOW, reading, runs, waits
+import numpy as np
+from live_queues import NOW, drawn, reading, runs, waits
 
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.site.live.advice import advise
+from hpcgym.site.live.advice import advise, ranges_now
+from hpcgym.site.live.replay import Forecasts
 from hpcgym.site.live.run_times import no_past
 from hpcgym.site.live.snapshot import snapshots_of
 from hpcgym.site.live.stage import Stage
@@ -85,3 +87,27 @@ def test_notes_say_what_is_simplified():
     assert "batch: 16 cpus on 1 node, counted as one pool" in notes
     assert "4 cpus are idle; run times are the limits" in notes
     assert "jobs without a limit: 1; a year is planned for each" in notes
+
+
+def test_a_range_holds_the_start_beside_it_and_no_start_before_cpus_are_free():
+    rng, columns = np.random.default_rng(1), []
+    for is_new in (False, True):
+        expected = rng.integers(0, 3_000, 400)
+        came = rng.integers(0, 2, 400) * (expected + rng.integers(-50, 50, 400)).clip(0)
+        columns.append((np.arange(400) * 10_000, np.full(400, is_new), expected, came))
+    known = Forecasts(*map(np.concatenate, zip(*columns, strict=True)))
+    known = known.at(np.argsort(known.instant, kind="stable"))
+    n_ranges = 0
+    for seed in range(60):
+        read, past = drawn(seed)
+        (snapshot,) = snapshots_of(read)
+        stage = Stage(snapshot, past)
+        advice = advise(stage, stage.wanted_order(SchedulerSettings("SAF")), "SAF", known=known)
+        of_new = zip(snapshot.waiting, ranges_now(stage, known, is_new=True), strict=True)
+        found = [(job, each, each and each.middle) for job, each in of_new]
+        found += [(each.job, each.range_now, each.start_now - NOW) for each in advice.jobs]
+        for job, likely, shown in (each for each in found if each[1]):
+            n_ranges += 1
+            assert likely.low <= shown <= likely.high
+            assert likely.low >= max(job.cpus > stage.idle, snapshot.begins(job) - NOW)
+    assert n_ranges > 300

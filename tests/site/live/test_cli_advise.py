@@ -185,7 +185,6 @@ def test_jobs_not_yet_submitted_stand_side_by_side(run: Command, files: Path) ->
         (["--top", "3", "--format", "csv"], "--top has no effect with this --format"),
         (["--backfill", "esy"], "esy"),
         (["--job", "cpus=1,time=1:00", "--top", "3"], "--top has no effect beside --job"),
-        (["--job", "cpus=1,time=1:00"], "write partition=NAME in it; there are batch, debug"),
         (["--top", "-1"], "--top and --days must be 0 or more, got -1"),
         (["--days", "1000000"], "--days must be at most 3650, got 1000000"),
     ],

@@ -84,8 +84,11 @@ def test_a_dry_run_lists_what_would_be_told_and_why_and_changes_nothing(
     }
     assert {now for _, now, site in listed if site} == {"0"}
     started = Plan({7: [Factors(5, 3, 5.0, is_bare=False)]}, told={7: 0})
-    row = {"job": "7", "site_factor_now": 3, "site_factor_told": 0}
-    assert applying.with_told(started, {}) == [row]
+    (row,) = applying.with_told(started, [])
+    assert (row["job"], row["site_factor_now"], row["site_factor_told"]) == ("7", 3, 0)
+    for row in (row for row in rows if row["site_factor_told"]):
+        points = sum(points for name, points in row.items() if name.startswith("sprio_"))
+        assert points + row["site_factor_told"] == row["priority_then"] and "sprio_age" in row
 
 
 @pytest.mark.long

@@ -163,7 +163,7 @@ def test_formats_are_pinned_and_never_cut_a_field(tmp_path, monkeypatch):
     assert asked_for[0].startswith("squeue -a -h -t PD,R,CF,CG -O JobArrayID:|,JobID:|,UserName:|,")
     assert asked_for[1] == "sprio -h -o %i|%r|%Y|%S|"
     assert asked_for[2] == (
-        "sinfo -a -h -N -O NodeList:|,PartitionName:|,StateLong:|,CPUs:|,CPUsState:|,PriorityTier:|"
+        "sinfo -a -h -N -O NodeList:|,Partition:|,StateLong:|,CPUs:|,CPUsState:|,PriorityTier:|"
     )
     assert asked_for[3] == "sprio -h -o %i|%r|%Y|%S|%N|%A|%B|%F|%J|%P|%Q|%T|"
 

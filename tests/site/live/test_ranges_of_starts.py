@@ -130,3 +130,16 @@ def test_words_say_how_often_ranges_held_or_why_there_are_none():
     assert f"held in the second {holds.mean():.0%} of {len(holds)} waits" in said
     share = f"{len(told) / len(holds):.0%} tell a start, of which {told.mean():.0%} held"
     assert said.endswith(share if len(told) else "waits")
+
+
+def test_ranges_that_tell_hold_as_often_among_those_that_tell():
+    """Short forecasts are too short more often, and it is theirs whose ranges are narrow."""
+    rng = np.random.default_rng(2)
+    expected = rng.integers(3_600, 21_000, 900)
+    came = (expected * rng.lognormal(0.5 * (expected < 7_000), 0.3)).round()
+    likely = list(ranges(forecasts(expected, came), expected.tolist(), is_new=False))
+    low, high, tells = np.array([(each.low, each.high, each.tells) for each in likely]).T
+    holds, tells = (low <= came) & (came <= high), tells == 1
+    low, _, high = np.outer(conformal((came + 60) / (expected + 60)), expected + 60) - 60
+    assert tells.mean() > 0.2 and holds[tells].mean() > 0.8
+    assert ((low <= came) & (came <= high))[tells].mean() < 0.7  # if all were of one class

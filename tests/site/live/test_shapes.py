@@ -5,6 +5,7 @@ from live_queues import NOW, nodes, reading, runs, waits
 
 from hpcgym.base.errors import LiveError
 from hpcgym.site.live.ranges import Range
+from hpcgym.site.live.readings import Text, read_queue
 from hpcgym.site.live.run_times import no_past
 from hpcgym.site.live.shapes import Outlook, Shape, outlooks, shape_of, sooner
 
@@ -40,6 +41,14 @@ def test_what_is_no_shape_is_refused(text, says):
     with pytest.raises(LiveError) as refused:
         shape_of(text, QUEUE)
     assert says in str(refused.value)
+
+
+def test_a_job_that_names_no_partition_gets_the_default_or_that_of_most_nodes():
+    sinfo = "n1|batch|idle|16|0/16/0/16|1|\nn2|debug*|idle|8|0/8/0/8|1|\n"
+    default = read_queue(Text("squeue", ""), Text("sprio", ""), Text("sinfo", sinfo))
+    assert shape_of("cpus=4,time=4:00", default).partition == "debug"
+    shared = reading(of=(*nodes(16, partition="a"), *nodes(16, 16)))
+    assert shape_of("cpus=4,time=4:00", shared).partition == "batch"
 
 
 def test_partition_is_said_where_there_are_several():

@@ -1,14 +1,11 @@
 """A simulation that begins from a snapshot: starts and orders against plain Python."""
 
-import random
-
-import numpy as np
 import pytest
-from live_queues import NOW, nodes, reading, runs, waits
+from live_queues import NOW, drawn, nodes, past_of, reading, runs, waits
 
 from hpcgym.base.errors import LiveError, PolicyError
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.site.live.run_times import Past, no_past
+from hpcgym.site.live.run_times import no_past
 from hpcgym.site.live.snapshot import snapshots_of
 from hpcgym.site.live.stage import Stage
 from reference_queue import Runs, Waits, starts_of
@@ -23,42 +20,6 @@ def stage_of(read, past=None):
     """Return the stage of the only machine of a reading."""
     (snapshot,) = snapshots_of(read)
     return Stage(snapshot, past or no_past())
-
-
-def past_of(**seconds):
-    """Return a past in which each user's jobs ran so many seconds."""
-    users = [user for user in seconds for _ in range(2)]
-    column = np.array([seconds[user] for user in users])
-    ends = np.full(len(users), NOW - 5000)
-    ones, names = np.ones_like(column), np.array(users, dtype=object)
-    rows = np.arange(len(users))
-    return Past(names, ends - column, column, column, ones, ends, names, rows, True, "")
-
-
-def drawn(seed):
-    """Draw a machine with running and waiting jobs, and what their users' jobs ran before."""
-    rng = random.Random(seed)
-    cpus, running, waiting = rng.choice([4, 16, 40]), [], []
-    free = cpus
-    while free and rng.random() < 0.9:
-        held, limit = rng.randint(1, free), 60 * rng.randint(1, 20)
-        running.append(runs(len(running) + 1, held, limit, rng.randint(0, limit - 1)))
-        free -= held
-    for k in range(rng.randint(1, 14)):
-        begin = {"eligible_time": NOW + rng.randint(1, 900)} if rng.random() < 0.2 else {}
-        waiting.append(
-            waits(
-                100 + k,
-                rng.randint(1, cpus),
-                60 * rng.randint(1, 20),
-                user=rng.choice(["ana", "chi"]),
-                waited=rng.randint(0, 5000),
-                priority=rng.randint(1, 4),
-                **begin,
-            )
-        )
-    past = past_of(ana=rng.randint(1, 600), chi=rng.randint(1, 600), ben=rng.randint(1, 600))
-    return reading(waiting, running, nodes(cpus)), past
 
 
 def expected_run(past, user, limit):
