@@ -1,11 +1,4 @@
-"""Drawn machines of nodes and jobs for them: small, rich in ties, and scarce in one thing or other.
-
-Every function draws from a `random.Random`. With a seed it gives the same case each time; with
-`st.randoms(use_true_random=False)` hypothesis can make a failing case smaller.
-
-Times come from a few values, so that submissions, ends, estimated ends and scores often tie. Jobs
-that have no placement on their empty partition are left out, by the rule that will place them.
-"""
+"""Drawn machines of nodes and jobs for them: small, rich in ties, scarce in one thing or other."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Workers of evaluations that are forked from a process which has imported the package.
-
-A spawned one takes two to three seconds of processor time to import and load what it needs, and
-dozens of tests start two. How processes are spawned has tests of its own, which keep to that.
-"""
+"""Workers of evaluations that are forked from a process which has imported the package."""
 
 import os
 import time

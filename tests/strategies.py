@@ -1,11 +1,4 @@
-"""Hypothesis strategies: small workloads rich in cases where two schedulers differ.
-
-Times come from a few values, so that submissions, completions, estimated ends and scores often
-tie. Many jobs take the whole machine, no time at all, or longer than they requested.
-
-Strategies are made once, and not for each draw: making one takes longer than drawing from it. What
-belongs together is drawn at once, as a row of a table: each draw takes longer than a simulated job.
-"""
+"""Hypothesis strategies: small workloads rich in cases where two schedulers differ."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The built documentation in headless Chromium: links lead somewhere, no page scrolls sideways.
-
-Skipped where there is no Chromium (`apt-get install chromium` on Debian), or no Sphinx.
-"""
+"""The built documentation in headless Chromium: links lead somewhere, no page scrolls sideways."""
 
 import importlib.util
 import subprocess

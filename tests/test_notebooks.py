@@ -1,8 +1,4 @@
-"""Notebooks run from their first cell to the last, and print what they show.
-
-Cells tagged `varies` print other digits on other processors; they are run, not compared. Notebooks
-that train run, cut to a two-hundredth, where a change touches them, and whole in slow tests.
-"""
+"""Notebooks run from their first cell to the last, and print what they show."""
 
 import importlib.util
 from pathlib import Path

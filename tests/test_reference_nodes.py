@@ -1,9 +1,4 @@
-"""What must hold on machines of nodes (specification, section 13), and examples worked by hand.
-
-Each test runs on every simulator of `SIMULATORS`. Those that look into a pass run on the reference
-alone. A simulator is called as `reference_nodes.simulate` is, and gives the first four columns of
-its result.
-"""
+"""What must hold on machines of nodes (specification, section 13), and examples worked by hand."""
 
 from __future__ import annotations
 

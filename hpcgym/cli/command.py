@@ -34,12 +34,7 @@ class HouseCommand(TyperCommand):
     """Writes over no file that its other options and arguments name, whatever is forced."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Read the arguments.
-
-        Raises:
-            HpcgymError: The option of old that `--on` has replaced, a number that is none, or
-                nothing where something is needed.
-        """
+        """Read the arguments."""
         takes_on = any(parameter.name == "executor" for parameter in self.params)
         if takes_on and any(word.partition("=")[0] == "--processes" for word in args):
             raise HpcgymError("--processes is gone; --on local:8 stands for --processes 8")
@@ -53,13 +48,7 @@ class HouseCommand(TyperCommand):
             raise HpcgymError(said) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand.
-
-        Raises:
-            HpcgymError: A file that it would read, or a package that it needs, is not there; it has
-                written nothing.
-            OutputError: It would write over what it reads.
-        """
+        """Run the subcommand."""
         if any(name in OUTPUTS for name in ctx.params):
             _refuse_missing(ctx.params)
         needed = missing_packages(_typed(ctx), _modules_of(str(self.name), ctx.params))

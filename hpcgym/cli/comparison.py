@@ -67,11 +67,7 @@ OPTIONS = options.group_of(Comparison) | options.OF_A_LOG
 
 
 def refuse_idle_options(context: typer.Context) -> Comparison:
-    """Return the options of a command; refuse those of a log without one, and others in vain.
-
-    Raises:
-        HpcgymError: One of them is given.
-    """
+    """Return the options of a command; refuse those of a log without one, and others in vain."""
     given = context.params
     if given["log"] is not None:
         if given.get("scenario") or given.get("scenarios"):
@@ -86,11 +82,7 @@ def refuse_idle_options(context: typer.Context) -> Comparison:
 
 
 def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]:
-    """Return the weeks of `--log`, or of scenarios, and print what the cleaning did.
-
-    Raises:
-        HpcgymError: One of them cannot be found or read, or an option has no effect.
-    """
+    """Return the weeks of `--log`, or of scenarios, and print what the cleaning did."""
     from hpcgym.env.scenario.episodes import Episodes
     from hpcgym.env.scenario.from_log import episodes_of_log
 
@@ -152,10 +144,6 @@ def results_folder(
         force: Whether to replace files, and to begin anew without `resume`.
         unfinished: Name of the store.
         part: What the store keeps, in the singular.
-
-    Raises:
-        HpcgymError: One of the files, or the store of an interrupted run, is there already; or
-            there is nothing to resume from; or another process writes there.
     """
     from hpcgym.base.output import ensure_writable, locked, output_folder
     from hpcgym.evaluation.store import remove_store

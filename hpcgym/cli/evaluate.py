@@ -74,11 +74,7 @@ def evaluate_agents(
 
 
 def split_agents(text: str) -> list[str]:
-    """Split a list of agents at its commas, but not at those inside weights.
-
-    Raises:
-        HpcgymError: There is nothing between two commas.
-    """
+    """Split a list of agents at its commas, but not at those inside weights."""
     names: list[str] = []
     for part in (part.strip() for part in text.split(",")):
         if not part:

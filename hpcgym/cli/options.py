@@ -194,9 +194,6 @@ def refuse_idle(context: typer.Context, idle: Mapping[str, str | None]) -> None:
 
     Args:
         idle: Why a parameter has none, such as "without --output"; None where it has one.
-
-    Raises:
-        HpcgymError: One of them is given.
     """
     flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     for name, why in idle.items():
@@ -230,11 +227,7 @@ def idle_on_machine(machine: Path | None) -> dict[str, str | None]:
 
 
 def read_machine(path: Path | None) -> Machine | None:
-    """Return the machine of `--machine`, or None; say on standard error what a site's file had.
-
-    Raises:
-        HpcgymError: The file has an error.
-    """
+    """Return the machine of `--machine`, or None; say on standard error what a site's file had."""
     if path is None:
         return None
     from hpcgym.machine import files as machine_files
@@ -264,9 +257,6 @@ def lists_nodes(scheduler: str | None) -> bool:
 
 def parse_threshold(text: str) -> int | None:
     """Return the threshold of `--threshold`, s; None = no threshold.
-
-    Raises:
-        HpcgymError: It is neither whole seconds nor "none".
 
     Example:
         >>> parse_threshold("0"), parse_threshold("200000"), parse_threshold("none")

@@ -114,11 +114,7 @@ def plot_log(
 
 
 def parse_days(text: str) -> tuple[float, float]:
-    """Return first and last day of `--days`.
-
-    Raises:
-        HpcgymError: It is not two numbers, the first below the second.
-    """
+    """Return first and last day of `--days`."""
     first, _, last = text.partition("-")
     try:
         days = float(first), float(last)

@@ -74,13 +74,7 @@ class HouseGroup(TyperGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand, and show progress of what lasts.
-
-        Raises:
-            typer.Exit: With code 2 for a `HpcgymError`, or an error of a part; with 130 for Ctrl-C,
-                after the message of the `KeyboardInterrupt`, in which a subcommand says what is
-                kept.
-        """
+        """Run the subcommand, and show progress of what lasts."""
         try:
             with shown():
                 return super().invoke(ctx)

@@ -24,11 +24,7 @@ MOST_SEED = 9_999  # largest seed that a range may name
 
 
 def has_seeds(context: typer.Context, given: Any) -> bool:
-    """Tell whether several seeds are asked for.
-
-    Raises:
-        HpcgymError: Options beside it that contradict it, or that go with it only.
-    """
+    """Tell whether several seeds are asked for."""
     if given.seeds is None:
         if given.executor is not None:
             raise HpcgymError("--on shares trainings of several --seeds, such as --seeds 0-3")
@@ -61,9 +57,6 @@ def make_seeds(given: Any, command: str, make: Make) -> list[str]:
 
     Args:
         given: Options of the command, `hpcgym.cli.train.AgentOptions`.
-
-    Raises:
-        HpcgymError: No such seed or executor, or the first error of a seed.
     """
     from hpcgym.evaluation.executors import executor_of
 

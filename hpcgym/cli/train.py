@@ -141,11 +141,7 @@ def train_agent(context: typer.Context, **given: Any) -> None:
 def train_and_write(
     given: TrainOptions, command: str = "hpcgym train", *, progress: bool = True
 ) -> tuple[Trained, Path]:
-    """Train, or go on with a training; return the result and the card, which records the command.
-
-    Raises:
-        HpcgymError: An option that cannot be honoured, before anything is trained.
-    """
+    """Train, or go on with a training; return the result and the card, with the command."""
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
     from hpcgym.agent.learn import ppo
     from hpcgym.agent.learn.ppo.checkpoint import CHECKPOINT, TrainingSettings
@@ -250,12 +246,7 @@ def _saying_how_to_go_on(folder: Path, command: str) -> Iterator[None]:
 def chosen_weeks(
     scenarios: Sequence[str], weeks: Sequence[str], validation_weeks: Sequence[str], share: float
 ) -> tuple[list[Episodes], list[Episodes]]:
-    """Return the weeks to play and those to validate on, apart from all others of each log.
-
-    Raises:
-        EvaluationError: One log twice, weeks of some logs only, or too few to hold out a block.
-        ScenarioError: No such scenario or week.
-    """
+    """Return the weeks to play and those to validate on, apart from all others of each log."""
     from hpcgym.agent.learn.ppo.validation_split import split_validation
     from hpcgym.evaluation.folds import left_of_each_log
 

@@ -72,9 +72,6 @@ def tune_and_write(given: TuneOptions, command: str) -> list[str]:
     """Search, or go on with a search; return what there is to say of it.
 
     The card records the command, and the trainer's settings that it leaves open.
-
-    Raises:
-        HpcgymError: An option that cannot be honoured, before anything is tried.
     """
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, refuse_name, write_agent
     from hpcgym.agent.search import SearchTrainer
@@ -132,11 +129,7 @@ def tune_and_write(given: TuneOptions, command: str) -> list[str]:
 
 
 def chosen_trainer(name: str, given: dict[str, object]) -> Trainer:
-    """Return the trainer with the given settings.
-
-    Raises:
-        HpcgymError: It does not have one of them, or trains no weights of an order.
-    """
+    """Return the trainer with the given settings."""
     from hpcgym.agent.trainers import load_trainer
 
     if name.casefold().startswith("ppo"):

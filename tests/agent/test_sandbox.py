@@ -1,8 +1,4 @@
-"""Agents that are code, in a process that has no network, no logs and no files of others.
-
-Each attack is an agent whose action says whether it has succeeded, and is tried outside, too: there
-it must succeed, or the test would show nothing.
-"""
+"""Agents that are code, in a process that has no network, no logs and no files of others."""
 
 import os
 import socket

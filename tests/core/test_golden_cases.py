@@ -1,7 +1,4 @@
-"""Schedules computed by hand: the smallest workloads on which two rules differ.
-
-Each case draws the machine: one line per processor, one column per second unless said.
-"""
+"""Schedules computed by hand: the smallest workloads on which two rules differ."""
 
 import pytest
 

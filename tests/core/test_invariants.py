@@ -1,8 +1,4 @@
-"""What holds for every schedule, whatever the jobs: of the package and of the reference alike.
-
-A schedule is replayed from its start times alone: at each instant at which something happened, who
-ran, who waited, who was the head and what it was promised.
-"""
+"""What holds for every schedule, whatever the jobs: of the package and of the reference alike."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,4 @@
-"""Outages of nodes, announced or not: against the reference, and what holds of every schedule.
-
-After every pass it is checked that no node gives more than it has, and none that is down.
-"""
+"""Outages of nodes, announced or not: against the reference, and what holds of every schedule."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A cap, urgency and costs on machines of nodes: against the reference, and what must hold.
-
-After every pass it is checked that no node gives more than it has.
-"""
+"""A cap, urgency and costs on machines of nodes: against the reference, and what must hold."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Trials, young jobs, a cap, costs, overhead and outages on nodes: against the reference.
-
-After every pass it is checked that no node gives more than it has, to trials either.
-"""
+"""Trials, young jobs, a cap, costs, overhead and outages on nodes: against the reference."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Real logs on machines of nodes: every start, node, chunk and kind equals the reference's.
-
-`scripts/verify.py --nodes` compares whole logs.
-"""
+"""Real logs on machines of nodes: every start, node, chunk and kind equals the reference's."""
 
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Machines of nodes: every start, node, chunk and kind of start equals the reference's.
-
-Both get the same estimates. After every pass it is checked that no node gives more than it has.
-"""
+"""Machines of nodes: every start, node, chunk and kind of start equals the reference's."""
 
 from __future__ import annotations
 

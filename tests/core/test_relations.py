@@ -1,8 +1,4 @@
-"""What must not change a schedule does not, under any setting; exceptions are named with reasons.
-
-A relation returns the lives of jobs in another case, and those that they must have by the first.
-HYPOTHESIS_PROFILE=thorough draws two hundred times as many cases.
-"""
+"""What must not change a schedule does not, under any setting; exceptions have reasons."""
 
 import re
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""Slurm's backfilling on machines of nodes: the reference, cases by hand, and what stands by it.
-
-After every pass it is checked that no node gives more than it has.
-"""
+"""Slurm's backfilling on machines of nodes: the reference, cases by hand, and what stands by it."""
 
 from __future__ import annotations
 

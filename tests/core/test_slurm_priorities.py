@@ -1,8 +1,6 @@
-"""Priorities that a real Slurm printed, recomputed to the printed digit from its own files.
+"""Priorities that a real Slurm 22.05 printed, recomputed to the printed digit from its own files.
 
-`sprio`, `sshare` and `scontrol` of Slurm 22.05, of jobs that slept: on two nodes of 8,000 cpus
-under Fair Tree, under classic fair share with PriorityFavorSmall, and under SMALL_RELATIVE_TO_TIME;
-and on two nodes of 16.
+Two nodes of 8,000 cpus under Fair Tree, classic fair share and SMALL_RELATIVE_TO_TIME; two of 16.
 """
 
 from dataclasses import replace

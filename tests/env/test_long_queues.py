@@ -1,8 +1,4 @@
-"""Environments whose queue is much longer than the slots: what is shown, against plain formulas.
-
-Long queues are not listed: an observation goes by links and by summaries of the queue's nodes
-(`hpcgym.core.kernels.queue.summary`). So each is compared, bit by bit, with all jobs looked at.
-"""
+"""Environments whose queue is much longer than the slots: what is shown, against plain formulas."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Intervals hold what they are of as often as they say, where weeks are drawn and the truth known.
-
-Bounds are four standard errors of a share of so many draws. A percentile bootstrap over weeks,
-which there was before, is far outside of them.
-"""
+"""Intervals hold what they are of as often as they say, on drawn weeks whose truth is known."""
 
 import math
 

@@ -1,7 +1,4 @@
-"""What is compared with AccaSim: its input, the checks of both schedules, how it backfills.
-
-None of this needs AccaSim.
-"""
+"""What is compared with AccaSim: its input, the checks of both schedules, how it backfills."""
 
 import json
 import sys

@@ -1,7 +1,4 @@
-"""Records of LSF and rows of Grid Engine: what is a run, what it says, and what is left out.
-
-`tests/reference_lsf_sge.py` writes them from known jobs and says what they mean.
-"""
+"""Records of LSF and rows of Grid Engine: what is a run, what it says, and what is left out."""
 
 import random
 from collections.abc import Callable

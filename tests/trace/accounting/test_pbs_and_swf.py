@@ -1,7 +1,4 @@
-"""Records of PBS and Torque, and logs in SWF that go on after field 18; real ones where there are.
-
-Real logs lie in the folder that HPCGYM_MODERN names; nothing of them is in the project.
-"""
+"""Records of PBS and Torque, and logs in SWF that go on after field 18; real ones, too."""
 
 import gzip
 import os

@@ -1,7 +1,4 @@
-"""Twenty jobs on a real Slurm: what an import says of them is what was submitted.
-
-Slurm is started by a script beside the checkout, as root; without either the tests are skipped.
-"""
+"""Twenty jobs on a real Slurm: what an import says of them is what was submitted."""
 
 import os
 import shutil
