@@ -18,6 +18,7 @@ from hpcgym.base.errors import HpcgymError, OutputError
 from hpcgym.base.progress import Steps
 from hpcgym.core import metrics
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.simulator import Simulator
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Store, digest
@@ -141,7 +142,7 @@ def compile_ahead(settings: Iterable[SchedulerSettings], jobs: Workload) -> None
     few = jobs.select(np.arange(min(FEW_JOBS, len(jobs))))
     for each in settings:
         with suppress(HpcgymError):  # it is told later
-            Outcome.under(few, each)
+            Simulator(few, each).run()
 
 
 def outcomes(
