@@ -10,14 +10,7 @@ from typing import Any
 
 
 class Hostile(Executor):
-    """Calls functions in any order, twice, or not at all, and loses results.
-
-    Args:
-        lost: Share of chunks that are lost, in one of four ways.
-
-    Attributes:
-        done: How many chunks it has dealt with.
-    """
+    """Calls functions in any order, twice, or not at all; loses a share `lost` of chunks."""
 
     chunk_s = 0.05
 

@@ -51,7 +51,8 @@ SHARES = (0.3, 0.5, 0.75, 0.8, 0.9, 1.0)
 KEPT = 16  # candidates that stay after each
 # Orders and modes tried together after the first jobs: at most how many, whether of one policy.
 CROSSED = ((6, False), (6, False), (12, True))
-APART = attrgetter("apart")
+APART = attrgetter("is_chance", "apart")
+NEARER = 0.9  # of the others' mean difference by job: what those tried together need at most
 LEAST_RATIO = 0.01  # of a wait to the recorded one, where less would be expected
 ENOUGH = 0.1  # a setting that is no further apart needs no holds
 WEIGHTS = (100, 300, 1_000, 3_000, 10_000)  # of size, beside 1,000 of age
@@ -67,6 +68,7 @@ class Candidate:
     what: str = ""
     is_told: bool = False  # whether the site says that this is what it has
     is_held: bool = False  # whether jobs are held as the log shows it, `held_until`
+    is_crossed: bool = False  # whether it is of `crossed`
 
     def __str__(self) -> str:
         held = "jobs held as recorded" if self.is_held else ""
@@ -79,7 +81,9 @@ class Trial:
 
     candidate: Candidate
     ratios: FloatArray  # `log_ratios` of simulated to recorded waits
+    by_job_h: float  # mean difference of each job's simulated and recorded wait
     outcome: Outcome
+    is_chance: bool = False  # whether only its summary is near, see `ranked`
 
     @property
     def apart(self) -> float:
@@ -184,7 +188,7 @@ class Fit:
                 more = crossed(made, most, is_last=is_last)
                 self._progress.total += len(more)
                 together = self._trials(more, first, end, until, is_needed=False)
-                made = sorted([*made, *together], key=APART)
+                made = ranked([*made, *together])
             if n == len(jobs):
                 self.tried += made
                 break
@@ -232,13 +236,31 @@ class Fit:
         for candidate, outcome, trial in zip_longest(candidates, outcome_of, before):
             if isinstance(outcome, Outcome):
                 waits = np.minimum(outcome.wait_h[early], longest)
-                made.append(Trial(candidate, log_ratios(waits, recorded), outcome))
+                by_job = float(np.abs(waits - recorded).mean())
+                made.append(Trial(candidate, log_ratios(waits, recorded), by_job, outcome))
             elif outcome is not None:
                 self.left_out.append(f"{candidate}: {plainly(outcome)}")
             else:
                 self.is_cut, self.n_untried = True, self.n_untried + (trial is None)
                 made += [trial] if trial else []
-        return sorted(made, key=APART)
+        return ranked(made)
+
+
+def ranked(made: Sequence[Trial]) -> list[Trial]:
+    """Return trials, nearest first.
+
+    Among many orders and modes together some are near by chance. So these stand behind, unless they
+    are nearer than the others' nearest job by job, too.
+    """
+    plain = [trial for trial in made if not trial.candidate.is_crossed]
+    most = NEARER * min(plain, key=lambda trial: trial.apart).by_job_h if plain else np.inf
+    return sorted(
+        (
+            replace(each, is_chance=each.candidate.is_crossed and each.by_job_h > most)
+            for each in made
+        ),
+        key=APART,
+    )
 
 
 def crossed(made: Sequence[Trial], most: int, *, is_last: bool) -> list[Candidate]:
@@ -255,7 +277,7 @@ def crossed(made: Sequence[Trial], most: int, *, is_last: bool) -> list[Candidat
     plain = next((by_order[order] for order in by_order if PLAIN.fullmatch(order)), {})
     distinct: dict[bytes, tuple[float, Candidate]] = {}
     for modes in by_order.values():
-        order = replace(next(iter(modes.values())).candidate, is_told=False)
+        order = replace(next(iter(modes.values())).candidate, is_told=False, is_crossed=True)
         if is_last and order.settings.policy != made[0].candidate.settings.policy:
             continue
         known = [mode for mode in plain if mode in modes]

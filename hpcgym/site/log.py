@@ -127,7 +127,8 @@ def read_site_log(files: str | Path | Sequence[str | Path], how: Reading | None 
     causes = np.full((2, len(jobs)), UNKNOWN, dtype=np.int64)
     if accounting is not None:
         causes = accounting.runs[["cause", "ineligible"]].to_numpy()[jobs.source_row].T
-    read = [*lines, *(line.strip() for line in str(report).splitlines()[1:]), *why_none]
+    cleaned = str(report).replace("machine=...; simulate --machine", "--machine").splitlines()
+    read = [*lines, *(line.strip() for line in cleaned[1:]), *why_none]
     if not known.all():
         read.append(f"without a recorded start, left out: {np.count_nonzero(~known)}")
     return SiteLog(
@@ -233,7 +234,6 @@ def _of_jobs(line: str) -> str:
     line = re.sub(
         r"^(waits +\d+ jobs)(.* to their) last start", r"\1, the last of each id,\2 start", line
     )
-    line = re.sub(r"\(machine=.*?; simulate (--machine \w+)\)", r"(\1)", line)
     return line.replace("is an attempt", "is a job").replace("attempts", "jobs")
 
 

@@ -121,6 +121,17 @@ def test_an_order_and_a_mode_that_are_usual_together_are_found_untold(
     assert len(found.tried) == len({str(trial.candidate) for trial in found.tried})
 
 
+def test_of_orders_and_modes_together_one_that_is_near_by_chance_stands_behind() -> None:
+    def trial(apart: float, by_job_h: float, is_crossed: bool) -> fit.Trial:
+        candidate = fit.Candidate(SchedulerSettings(), is_crossed=is_crossed)
+        return fit.Trial(candidate, np.full(3, apart), by_job_h, SimpleNamespace())  # type: ignore[arg-type]
+
+    made = [trial(0.1, 9.1, True), trial(0.4, 5.0, False), trial(0.3, 10.0, False)]
+    made += [trial(0.2, 8.9, True)]
+    order = [(each.by_job_h, each.is_chance) for each in fit.ranked(made)]
+    assert order == [(8.9, False), (10.0, False), (5.0, False), (9.1, True)]
+
+
 def test_no_setting_is_tried_twice(fcfs_log: Path) -> None:
     log, basis = read_site_log(fcfs_log), SchedulerSettings(kill_at_limit=False)
     every = [str(each) for each in fit.candidates(log, basis, Told("fair-share"))]

@@ -60,10 +60,7 @@ Logs = dict[str, list[tuple[int, float]]]
 
 
 def logs_of(folder: Path) -> Logs:
-    """Return step and value of every scalar for TensorBoard, but for the speed, by step.
-
-    Files that are begun in the same second have no order.
-    """
+    """Return step and value of every scalar for TensorBoard, but for the speed, by step."""
     events = event_accumulator.EventAccumulator(str(folder), size_guidance={"scalars": 0})
     events.Reload()
     tags = [tag for tag in events.Tags()["scalars"] if tag != "time/fps"]
