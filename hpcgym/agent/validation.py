@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import Agent
+from hpcgym.agent.first_fit import FIRST_FITS
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.weights import ConstantAction
@@ -116,6 +117,9 @@ class Validation:
             where = self._envs[0], self._workloads[0], metric
             if self._scale.static == "constant":
                 static = _values(ConstantAction(self._scale.constant), *where)
+            elif fit := FIRST_FITS.get(self._scale.rule):
+                needs = {"num_envs": len(where[1]), "autoreset_mode": "SAME_STEP", **fit.NEEDS}
+                static = _values(fit, SchedulingVectorEnv(episodes[0], **needs), *where[1:])
             elif metric == PRICED:
                 static = _values(load_agent(self._scale.rule), *where)
             else:

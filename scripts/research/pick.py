@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from hpcgym import simulate_many
-from hpcgym.core.observation_fields import JobField
+from hpcgym.agent.first_fit import FIRST_FITS, slots_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.scale import scale_of
 from hpcgym.env.scenario.episodes import Episodes, settings_but_policy
@@ -21,6 +21,11 @@ from papers.common.playing import METRICS, Chooses, Floats, Seen, played_once
 
 ID = "hpcgym/Windows-pick-{}-v0"
 SCENARIO = "windows-256"
+
+FIRST: dict[str, Chooses] = {
+    name: lambda shown, agent=agent: agent.predict(shown)[0]  # type: ignore[misc]
+    for name, agent in FIRST_FITS.items()
+}
 
 RULES = [("FCFS", "none"), ("SAF", "none"), ("SAF-REG", "none"), ("SAF", "easy")]
 RULES += [("SAF-REG", "easy"), ("SAF-HISTORY", "easy"), ("SMITH-REG", "easy")]
@@ -53,29 +58,18 @@ def played(chooses: Chooses, windows: Sequence[Sequence[Workload]]) -> Seen:
     return Seen(*(column.reshape(len(windows), -1) for column in played_once(chooses, envs, flat)))
 
 
-def parts_of(shown: NDArray[np.float32], n_slots: int = 32) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return which slots hold a job, and which of these fit now, both (n, n_slots)."""
-    n_fields = len(JobField)
-    jobs = shown[:, : n_slots * n_fields].reshape(len(shown), n_slots, n_fields)
-    there = shown[:, -n_slots:] > 0
-    return there, there & (jobs[:, :, JobField.FITS_NOW] > 0)
-
-
 def simple_agents() -> dict[str, Chooses]:
     """Return agents that need no learning, by name."""
     chance = np.random.default_rng(0)
 
     def random(shown: NDArray[np.float32]) -> NDArray[Any]:
-        there, _ = parts_of(shown)
+        there, _ = slots_of(shown)
         return np.asarray((chance.random(there.shape) * there).argmax(axis=1))
-
-    def fitting(shown: NDArray[np.float32]) -> NDArray[Any]:
-        return np.asarray(parts_of(shown)[1].argmax(axis=1))
 
     return {
         "random": random,
         "first slot": lambda shown: np.zeros(len(shown), dtype=np.int64),
-        "first slot that fits": fitting,
+        **FIRST,
     }
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.agent.contest import contest_by, contest_of, mode_in_env
+from hpcgym.agent.first_fit import FIRST_FITS, FirstFit
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_cards
 from hpcgym.base.progress import steps
@@ -86,19 +87,24 @@ class Player:
 
     def __init__(self, episodes: Episodes, action: str, backfill: str, metric: str) -> None:
         mode: dict[str, Any] = {"backfill": backfill} if backfill else {}
+        if (action, backfill) == ("job", "none"):
+            mode |= FirstFit.NEEDS
         self.envs = SchedulingVectorEnv(
-            episodes, num_envs=len(episodes), threads=1, action=action, observation="flat", **mode
+            episodes,
+            num_envs=len(episodes),
+            threads=1,
+            **{"action": action, "observation": "flat"} | mode,
         )
         self._jobs = [episodes.workload(position) for position in range(len(episodes))]
         self._metric = metric
 
-    def __call__(self, act: Callable[[int], Any]) -> Floats:
-        """Return the value of each week under the actions that `act` gives for so many weeks."""
+    def __call__(self, act: Callable[[Any], Any]) -> Floats:
+        """Return the value of each week under the actions that `act` gives for observations."""
         n = len(self._jobs)
-        self.envs.reset(seed=0, options={"workload": self._jobs})
+        shown, _ = self.envs.reset(seed=0, options={"workload": self._jobs})
         value, over = np.zeros(n), np.zeros(n, dtype=np.bool_)
         while not over.all():
-            _, _, terminated, _, info = self.envs.step(act(n))
+            shown, _, terminated, _, info = self.envs.step(act(shown))
             ends = terminated & ~over  # an episode that is over begins anew
             if ends.any():
                 value[ends] = info[self._metric][ends]
@@ -108,12 +114,12 @@ class Player:
     def constant(self, action: Any) -> Floats:
         """Return the value of each week under one action."""
         space = self.envs.single_action_space
-        return self(lambda n: np.array([action] * n, dtype=space.dtype))
+        return self(lambda shown: np.array([action] * len(shown), dtype=space.dtype))
 
     def at_random(self, seed: int = 0) -> Floats:
         """Return the value of each week under random actions, the mean of ten runs."""
         self.envs.action_space.seed(seed)
-        runs = [self(lambda n: self.envs.action_space.sample()) for _ in range(10)]
+        runs = [self(lambda _: self.envs.action_space.sample()) for _ in range(10)]
         return np.asarray(np.mean(runs, axis=0))
 
 
@@ -241,9 +247,12 @@ def find(
     )
     rules = {rule.name: rule for rule in rules_of(every, contest, backfill)}
     by_rule, saf = values_of([*rules.values()], training, folder)
-    rule = min(rules, key=lambda name: ratio_of(by_rule[name].to_numpy(), saf))
-    of_rule = ratio_of(by_rule[rule].to_numpy(), saf)
     player = Player(training, action, backfill, "ratio")
+    fits = FIRST_FITS if (action, backfill) == ("job", "none") else {}
+    for name, fit in fits.items():
+        by_rule[name] = player(lambda shown, fit=fit: fit.predict(shown)[0])
+    rule = min([*rules, *fits], key=lambda name: ratio_of(by_rule[name].to_numpy(), saf))
+    of_rule = ratio_of(by_rule[rule].to_numpy(), saf)
     tried = constants_of(player.envs.single_action_space, action)
 
     def reach(constant: Any) -> float:
@@ -262,7 +271,9 @@ def find(
     static = "rule" if of_rule < min(reached) else "constant"
     judge = Player(test, action, backfill, "ratio")
     zeros = np.zeros(np.shape(constant))
-    judged, saf_bsld = values_of([rules[rule]], test, folder)
+    judged, saf_bsld = values_of([rules.get(rule, rules["SAF none"])], test, folder)
+    if rule in fits:
+        judged[rule] = judge(lambda shown: fits[rule].predict(shown)[0])
     values = {
         "random": judge.at_random(),
         "zeros": judge.constant(zeros),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.agent import NamedAgent, RuleAgent, validation
+from hpcgym.agent import NamedAgent, validation
+from hpcgym.agent.first_fit import FIRST_FITS, FirstFit
 from hpcgym.agent.weights import ConstantAction
 from hpcgym.base.estimate import mean_of
 from hpcgym.env.scale import scale_of
@@ -61,14 +62,15 @@ def test_the_gap_is_in_units_of_that_of_the_test_weeks():
 
 
 @pytest.mark.long
-def test_the_static_end_may_be_a_rule_under_the_mode_of_the_problem():
+def test_the_static_end_may_be_what_picks_the_first_job_that_fits():
     windows = Episodes("windows-256").select("validation:3")
     keywords = {"action": "job", "backfill": "none"}
     found = validation.Validation([windows], keywords, copies=0, threads=1).score(SLOT)
-    scale, rule = scale_of("windows-256", "job", "none"), RuleAgent("SQF", backfill="none")
-    assert (scale.static, scale.rule) == ("rule", "SQF none")
+    scale = scale_of("windows-256", "job", "none")
+    assert (scale.static, scale.rule) == ("rule", "first that fits by index")
+    first = NamedAgent("FIRST", FIRST_FITS[scale.rule], FirstFit.NEEDS)
     (static, base), (mine, _) = (
-        bslds(agent, windows) for agent in (rule, NamedAgent("SLOT", SLOT, keywords))
+        bslds(agent, windows) for agent in (first, NamedAgent("SLOT", SLOT, keywords))
     )
     assert found.gap.value == pytest.approx((static - mine).sum() / base.sum() / scale.gap[0])
 
