@@ -90,12 +90,14 @@ def table_of(
     seen |= {f"{policy} {words[mode]}": of_rule(policy, mode, windows) for policy, mode in RULES}
     saf, reg = seen["SAF under EASY"].bsld, seen["SAF-REG under EASY"].bsld
     bare = seen["SAF-REG without backfilling"].bsld
+    fit = played(FIRST["first that fits by index"], windows).bsld
     rows = [
         {
             "agent": name,
             "mean ratio": f"{np.mean(bsld / saf):.3f}",
             "ratio of sums": str(ratio_of_sums(bsld, saf)),
             "geometric mean": geometric(bsld, saf),
+            "to first that fits by index": geometric(bsld, fit),
             "to SAF-REG without": geometric(bsld, bare),
             "to SAF-REG under EASY": geometric(bsld, reg),
             "gap closed": gap_of(bsld / saf, windows, part),
