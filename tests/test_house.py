@@ -221,6 +221,8 @@ READ_BY = {
     ("JobField", "PROCESSORS"): {"env/observation.py"},
     ("JobField", "LOG_ESTIMATE"): {"env/observation.py"},
     ("JobField", "LOG_PREDICTED_TIME"): {"env/observation.py"},
+    ("JobField", "LOG_EXPECTED_INDEX"): {"agent/first_fit.py"},
+    ("JobField", "FITS_NOW"): {"agent/first_fit.py"},
     ("PriceField", "RANK"): {"agent/price.py"},
     ("PriceField", "WORK"): {"agent/price.py"},
 }
@@ -710,7 +712,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 @pytest.mark.parametrize(
-    ("files", "most"), [(MODULES, 73_369), (TESTS, 68_613)], ids=["package", "tests"]
+    ("files", "most"), [(MODULES, 73_412), (TESTS, 68_616)], ids=["package", "tests"]
 )
 def test_lines_stay_within_their_limit(files, most):
     assert sum(len(path.read_text().splitlines()) for path in files) < most

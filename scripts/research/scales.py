@@ -271,7 +271,7 @@ def find(
     static = "rule" if of_rule < min(reached) else "constant"
     judge = Player(test, action, backfill, "ratio")
     zeros = np.zeros(np.shape(constant))
-    judged, saf_bsld = values_of([rules.get(rule, rules["SAF none"])], test, folder)
+    judged, saf_bsld = values_of([rules.get(rule) or next(iter(rules.values()))], test, folder)
     if rule in fits:
         judged[rule] = judge(lambda shown: fits[rule].predict(shown)[0])
     values = {

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hpcgym
+from hpcgym.agent.first_fit import FIRST_FITS
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.base.registry import shelf_entries
 from hpcgym.env.scale import scales_of
@@ -107,8 +108,8 @@ def test_what_never_changes_is_chosen_on_training_weeks(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_where_a_problem_states_a_mode_every_rule_is_under_it(tmp_path: Path) -> None:
+def test_where_nothing_is_backfilled_the_first_that_fits_may_be_best(tmp_path: Path) -> None:
     """Values are ratios to SAF under the scenario's own mode, which is no rule of the problem."""
     found = scales.find(SCENARIO, "job", "none", tmp_path, weeks=(1, 1))
-    assert found["rule"].endswith(" none") and found["clairvoyant"].endswith(" none")
+    assert found["rule"] in FIRST_FITS and found["clairvoyant"].endswith(" none")
     assert found["means"]["SAF"] == 1.0 < found["means"]["rule"]
