@@ -49,8 +49,8 @@ FIT_S, JOBS = 20.0, 50_000  # how long a search may take, s, at up to so many jo
 # By which shares of it few jobs, more, all jobs, and the same with holds are to end.
 SHARES = (0.3, 0.5, 0.75, 0.8, 0.9, 1.0)
 KEPT = 16  # candidates that stay after each
-# Orders and modes tried together after the first jobs: at most how many, whether of one policy.
-CROSSED = ((6, False), (6, False), (12, True))
+# Orders and modes tried together after the first jobs: at most how many, whether of the nearest.
+CROSSED = ((4, False), (4, False), (16, True))
 APART = attrgetter("is_chance", "apart")
 NEARER = 0.9  # of the others' mean difference by job: what those tried together need at most
 LEAST_RATIO = 0.01  # of a wait to the recorded one, where less would be expected
@@ -247,27 +247,22 @@ class Fit:
 
 
 def ranked(made: Sequence[Trial]) -> list[Trial]:
-    """Return trials, nearest first.
+    """Return trials, nearest first, but those of orders and modes together that are so by chance.
 
-    Among many orders and modes together some are near by chance. So these stand behind, unless they
-    are nearer than the others' nearest job by job, too.
+    These are not nearer than the others' nearest job by job.
     """
     plain = [trial for trial in made if not trial.candidate.is_crossed]
     most = NEARER * min(plain, key=lambda trial: trial.apart).by_job_h if plain else np.inf
-    return sorted(
-        (
-            replace(each, is_chance=each.candidate.is_crossed and each.by_job_h > most)
-            for each in made
-        ),
-        key=APART,
-    )
+    far = [trial.candidate.is_crossed and trial.by_job_h > most for trial in made]
+    marked = (replace(trial, is_chance=each) for trial, each in zip(made, far, strict=True))
+    return sorted(marked, key=APART)
 
 
 def crossed(made: Sequence[Trial], most: int, *, is_last: bool) -> list[Candidate]:
     """Return those of orders and modes not yet tried together that are likely to be nearest.
 
     A mode is taken to change waits in an order by as much, or as many times, as it changes them in
-    that of submission. The last are other modes of the policy that is nearest so far.
+    that of submission. The last are of the policies nearest so far, job by job and not.
     """
     by_order: dict[str, dict[str, Trial]] = {}
     for trial in made:
@@ -275,10 +270,12 @@ def crossed(made: Sequence[Trial], most: int, *, is_last: bool) -> list[Candidat
         modes = by_order.setdefault(str(replace(trial.candidate, settings=under_easy)), {})
         modes[str(trial.candidate.settings.backfill)] = trial
     plain = next((by_order[order] for order in by_order if PLAIN.fullmatch(order)), {})
+    by_job = min(made, key=lambda trial: trial.by_job_h, default=None)
+    nearest_policies = {trial.candidate.settings.policy for trial in (*made[:1], by_job) if trial}
     distinct: dict[bytes, tuple[float, Candidate]] = {}
     for modes in by_order.values():
         order = replace(next(iter(modes.values())).candidate, is_told=False, is_crossed=True)
-        if is_last and order.settings.policy != made[0].candidate.settings.policy:
+        if is_last and order.settings.policy not in nearest_policies:
             continue
         known = [mode for mode in plain if mode in modes]
         for mode in (mode for mode in plain if known and mode not in modes):
