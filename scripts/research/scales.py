@@ -123,6 +123,11 @@ class Player:
         return np.asarray(np.mean(runs, axis=0))
 
 
+def picked(fit: FirstFit, shown: Any) -> Any:
+    """Return what an agent picks."""
+    return fit.predict(shown)[0]
+
+
 def rules_of(episodes: Episodes, contest: str, backfill: str) -> list[RuleAgent]:
     """Return the rules of the shelf that never learn or change, in the problem's contest.
 
@@ -250,7 +255,7 @@ def find(
     player = Player(training, action, backfill, "ratio")
     fits = FIRST_FITS if (action, backfill) == ("job", "none") else {}
     for name, fit in fits.items():
-        by_rule[name] = player(lambda shown, fit=fit: fit.predict(shown)[0])
+        by_rule[name] = player(partial(picked, fit))
     rule = min([*rules, *fits], key=lambda name: ratio_of(by_rule[name].to_numpy(), saf))
     of_rule = ratio_of(by_rule[rule].to_numpy(), saf)
     tried = constants_of(player.envs.single_action_space, action)
@@ -273,7 +278,7 @@ def find(
     zeros = np.zeros(np.shape(constant))
     judged, saf_bsld = values_of([rules.get(rule) or next(iter(rules.values()))], test, folder)
     if rule in fits:
-        judged[rule] = judge(lambda shown: fits[rule].predict(shown)[0])
+        judged[rule] = judge(partial(picked, fits[rule]))
     values = {
         "random": judge.at_random(),
         "zeros": judge.constant(zeros),
