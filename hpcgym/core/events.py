@@ -74,9 +74,14 @@ class Event(Mode):
     SHARED: ClassVar[bool] = False  # whether its kernels are called once for all events of its kind
 
     @property
+    def makes_passes(self) -> bool:
+        """Tell whether it may, as it is stated."""
+        return self.MAKES_PASSES
+
+    @property
     def demands(self) -> dict[str, str]:
         """Return what it demands: of modes and semantics that there are passes."""
-        more = {"passes": ""} if self.MAKES_PASSES else {}
+        more = {"passes": ""} if self.makes_passes else {}
         starts = {"attempts": ""} if self.requeues else {}
         return super().demands | {"backfilling": "", "instants": ""} | more | starts
 
@@ -85,7 +90,7 @@ class Event(Mode):
         """Return what it cannot be beside: planning, and another event that makes the passes."""
         reasons = {"trials": "which knows no trials", "waits": "which may know jobs by position"}
         lacking = {word: reasons.get(word, "") for word in super().lacks} | {"no events": ""}
-        return lacking | ({"passes": "which makes them, too"} if self.MAKES_PASSES else {})
+        return lacking | ({"passes": "which makes them, too"} if self.makes_passes else {})
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
         """Return rows of `Jobs.outage`, on the clock of the workload."""

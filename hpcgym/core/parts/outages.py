@@ -76,7 +76,6 @@ class Outage(Event):
 
     NAME: ClassVar[str] = "outage"
     KNOWS: ClassVar[tuple[str, ...]] = ("trials", "waits", "nodes")
-    MAKES_PASSES: ClassVar[bool] = True
     SHARED: ClassVar[bool] = True
 
     from_: int  # when it begins; "from" in texts
@@ -107,6 +106,11 @@ class Outage(Event):
             object.__setattr__(self, "processors", int(self.processors))
 
     @property
+    def makes_passes(self) -> bool:
+        """Tell whether it may: passes on nodes look ahead themselves."""
+        return not self.nodes
+
+    @property
     def demands(self) -> dict[str, str]:
         """Return what it demands: of passes that they know outages, and of the machine its form."""
         modes = "those of backfill 'easy' and 'cost-benefit', with a cap or trials or without"
@@ -116,9 +120,7 @@ class Outage(Event):
                 f"needs passes that know outages of nodes, {modes}, 'depth', 'conservative', "
                 "'slurm', 'none'"
             )
-            demands = super().demands | {"nodes": where, "outages of nodes": known}
-            del demands["passes"]  # those of nodes look ahead themselves
-            return demands
+            return super().demands | {"nodes": where, "outages of nodes": known}
         where = "counts processors; of nodes name those that are down, as in nodes=0-3/7"
         known = f"needs passes that know outages, {modes}, and 'none'"
         return super().demands | {"counts": where, "outages": known}
@@ -126,10 +128,7 @@ class Outage(Event):
     @property
     def lacks(self) -> dict[str, str]:
         """Return what it cannot be beside: jobs that wait anew, and kills that take time."""
-        lacks = super().lacks | {"restart": "", "overhead": ""}
-        if self.nodes:
-            del lacks["passes"]
-        return lacks
+        return super().lacks | {"restart": "", "overhead": ""}
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
         """Return its row of `Jobs.outage`, which lasts no time if it is over at time 0."""

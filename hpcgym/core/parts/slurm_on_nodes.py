@@ -34,12 +34,11 @@ from hpcgym.core.kernels.nodes.timeline import (
     WINDOW,
     add_interval,
     begin_cursor,
+    change_whole_node,
     leave_out_down,
     next_return,
     pass_others,
     pass_releases,
-    show_change,
-    touch,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.types import ByteVector, IntVector, Jobs, Sim, empty
@@ -159,11 +158,7 @@ def change_whole(jobs: Jobs, sim: Sim, shape: int, number: int, sign: int) -> No
     """Have the cursor take the whole nodes of a reservation (`sign` -1), or return them."""
     first = sim.plan_first[PLAN, number]
     for each in range(first, first + sim.plan_on[PLAN, number]):
-        node = sim.planned_node[PLAN, each]
-        touch(sim, TRIAL, node)
-        for resource in range(s.N_RESOURCES):
-            sim.later[TRIAL, node, resource] += sign * jobs.capacity[node, resource]
-        show_change(jobs, sim, TRIAL, shape, node)
+        change_whole_node(jobs, sim, TRIAL, shape, sim.planned_node[PLAN, each], sign)
 
 
 @kernel
@@ -178,10 +173,7 @@ def pass_changes(jobs: Jobs, sim: Sim, shape: int, position: int, until: int, si
             break
         if jobs.node_change[row, s.CHANGE_SIGN] == sign:
             node = jobs.node_change[row, s.CHANGE_NODE]
-            touch(sim, TRIAL, node)
-            for resource in range(s.N_RESOURCES):
-                sim.later[TRIAL, node, resource] += sign * jobs.capacity[node, resource]
-            show_change(jobs, sim, TRIAL, shape, node)
+            change_whole_node(jobs, sim, TRIAL, shape, node, sign)
         position += 1
     return position
 

@@ -123,6 +123,16 @@ def show_change(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> None:
 
 
 @kernel(inlined=True)
+def change_whole_node(jobs: Jobs, sim: Sim, at: int, shape: int, node: int, sign: int) -> None:
+    """Return all that a node has, or take it (`sign` -1); `TRIAL` has its row follow."""
+    touch(sim, at, node)
+    for resource in range(s.N_RESOURCES):
+        sim.later[at, node, resource] += sign * jobs.capacity[node, resource]
+    if at == TRIAL:
+        show_change(jobs, sim, at, shape, node)
+
+
+@kernel(inlined=True)
 def is_easys(sim: Sim) -> bool:
     """Tell whether the pass is EASY's: also with trials, a cap or costs, which have parts."""
     return sim.backfill == s.BACKFILL_EASY or sim.hears & s.EASY_ON_NODES != 0
@@ -200,11 +210,7 @@ def pass_outages(jobs: Jobs, sim: Sim, at: int, shape: int, until: int) -> None:
         if jobs.node_change[row, s.CHANGE_TIME] > until:
             break
         node, sign = jobs.node_change[row, s.CHANGE_NODE], jobs.node_change[row, s.CHANGE_SIGN]
-        touch(sim, at, node)
-        for resource in range(s.N_RESOURCES):
-            sim.later[at, node, resource] += sign * jobs.capacity[node, resource]
-        if at == TRIAL:
-            show_change(jobs, sim, at, shape, node)
+        change_whole_node(jobs, sim, at, shape, node, sign)
         position += 1
     sim.cursor[at, s.CURSOR_OUTAGE] = position
 
