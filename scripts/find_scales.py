@@ -1,7 +1,7 @@
 """Find the ends of problems' scales, and write a file each: the best static one, and who knows.
 
     python scripts/find_scales.py synthetic-busy-weeks index order job trials [--weeks N]
-    python scripts/find_scales.py price-weeks price --test-weeks 60
+    python scripts/find_scales.py price-weeks price
 
 What is static is searched on the training weeks, both ends are judged on the test weeks; of both
 the first N are played, or all. What was found is kept in `--output`, so that the same command goes
