@@ -117,11 +117,11 @@ class Indexed(Controlled):
     """A machine whose order and kappa change as action `index` says."""
 
     def obey(self, numbers: list[float]) -> None:
-        *exponents, kappa = map(float, np.float32(numbers))
-        self.kappa = max(kappa, 0.0) ** 2
-        processors, request, ratio, speed = exponents
-        index = reference_index.Index((1 + processors, 1 + request, 0, 0, 0, 0))
-        self.primary.policy = index.with_more(ratio, -speed, 0) if any(exponents) else AREA
+        processors, request, ratio, speed, root = map(float, np.float32(numbers))
+        self.kappa = (1 + root) ** 2
+        index = reference_index.Index((0.5 + processors, 1 + request, 0, 0, 0, 0))
+        is_area = (processors, request, ratio, speed) == (0.5, 0, -1, 0)
+        self.primary.policy = AREA if is_area else index.with_more(1 + ratio, -speed, 0)
 
     def fields(self, t: int) -> list[float]:
         return []

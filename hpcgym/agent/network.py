@@ -7,9 +7,8 @@ cluster's fields c become h = relu(x A + c B + b), and after further layers a nu
   or its index of SMITH-HISTORY, SMITH-REG or SMITH-URGENT. An untrained network is its start.
   Training never moves a job by more than a factor exp(bound) of area or index.
 - `index`, `weights`, `policy`, `controls`, `trials`, `price`: f is computed from the mean of h over
-  the jobs, and the action is the start's plus bound tanh(f). An index starts at 0, so as SAF, and
-  controls, trials and price do, so as the mode or the event they change and SMITH-URGENT. Of a
-  price no jobs are shown: h is that of the cluster alone.
+  the jobs, and the action is the start's plus bound tanh(f). Weights and policy start at a rule,
+  the others at zeros. Of a price no jobs are shown: h is that of the cluster alone.
 
 As `order`, an untrained network reproduces SAF job by job, since slots are in SAF's order. It
 reproduces an index except where two jobs' indexes differ by less than 2e-6 of their value, the

@@ -13,13 +13,14 @@ from hpcgym.base.ranges import number_ranges
 ACTIONS = ("index", "trials")
 RULES = ("FCFS", "SAF", "URGENT-BENEFIT", "URGENT-YOUNG")
 CONSTANTS: dict[tuple[float, ...], str] = {
-    (0, 0, 0, 0, 0): "SAF",
-    (-1, -1, 0, 0, 0): "FCFS",
-    (-1, 0, 0, 0, 0): "SPF, by the request alone",
-    (0, 0, 1, 0, 0): "SAF-REG, by the expected area",
-    (0, 1, 1, 1, 0): "SMITH-REG",
-    (0, 0, 0, 0, 0.5): "SAF under `cost-benefit:kappa=0.25`",
-    (0, 1, 1, 1, 0.5): "SMITH-REG under the same",
+    (0, 0, 0, 0, 0): "expected run time times the root of processors, kappa 1",
+    (0.5, 0, -1, 0, -1): "SAF",
+    (-0.5, -1, -1, 0, -1): "FCFS",
+    (-0.5, 0, -1, 0, -1): "SPF, by the request alone",
+    (0.5, 0, 0, 0, -1): "SAF-REG, by the expected area",
+    (0.5, 1, 0, 1, -1): "SMITH-REG",
+    (0.5, 0, -1, 0, -0.5): "SAF under `cost-benefit:kappa=0.25`",
+    (0.5, 1, 0, 1, -0.5): "SMITH-REG under the same",
 }
 
 

@@ -19,6 +19,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.actions.index import SAF
 from hpcgym.env.scale import scale_of
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.vector import SchedulingVectorEnv
@@ -47,7 +48,7 @@ BY_RULE: dict[str, Any] = {
 }
 """Keywords under which action 0 is URGENT-BENEFIT."""
 
-CONSTANTS = {"SAF": (0, 0, 0, 0, 0), "FCFS": (-1, -1, 0, 0, 0)}
+CONSTANTS = {"SAF": SAF, "FCFS": (-0.5, -1, -1, 0, -1)}
 """Actions that hold for a whole week."""
 
 
@@ -193,7 +194,7 @@ def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
     keywords: dict[str, Any] = {**config.env_keywords, "observation": "dict"}
     judge = Judge(scenario, "test", **keywords)
     return [
-        # An untrained network acts as SAF.
+        # What an untrained network takes.
         Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), 5), np.float32))),
         Point(spent, trained.steps, judge(lambda shown: trained.agent.predict(shown)[0])),
     ]

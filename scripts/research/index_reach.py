@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcgym.base.errors import ScenarioError
 from hpcgym.core import constants as s
-from hpcgym.core.actions.index import KAPPA, PROCESSORS, RATIO, REQUEST, SPEED, Index
+from hpcgym.core.actions.index import AT_ZEROS, SAF, Index
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.metrics import BSLD_BOUND_S
@@ -58,16 +58,16 @@ class IndexWeek:
 
     def set(self, simulator: Simulator, action: Constant) -> None:
         """Let an action hold from now on, as the kernel of `index` does."""
-        policy = self._learned if any(action[:KAPPA]) else self._saf
+        processors, request, ratio, speed, root = np.add(AT_ZEROS, action)
+        policy = self._saf if action[:4] == SAF[:4] else self._learned
         weight = np.array(policy.parameters)
         if policy is self._learned:
-            weight[s.TERM_PROCESSORS] = 1 + action[PROCESSORS]
-            weight[s.TERM_REQUEST] = 1 + action[REQUEST]
-            weight[s.TERM_REGRESSED_RUN_TIME_RATIO] = action[RATIO]
-            weight[s.TERM_REGRESSED_SPEED] = -action[SPEED]
+            weight[s.TERM_PROCESSORS], weight[s.TERM_REQUEST] = processors, request
+            weight[s.TERM_REGRESSED_RUN_TIME_RATIO] = ratio
+            weight[s.TERM_REGRESSED_SPEED] = -speed
         state = simulator.state
         state.order_rule[0], state.weight[0, s.PASS_ORDER] = policy.rule, weight
-        state.backfill_parameter[0, KAPPA_COLUMN] = max(action[KAPPA], 0.0) ** 2
+        state.backfill_parameter[0, KAPPA_COLUMN] = root**2
 
     def sums(
         self, actions: Sequence[Constant], then: Constant, future: Future

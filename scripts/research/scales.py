@@ -50,17 +50,17 @@ their base, so that a week takes seconds; those of conservative backfilling take
 BASED_ON = 50
 """Training weeks that choose the base."""
 
-KAPPAS = (0.0, 0.3, 0.5, 0.7, 1.0)
+KAPPAS = (-1.0, -0.7, -0.5, -0.3, 0.0)
 INDEXES = {
-    "SAF": (0, 0, 0, 0),
-    "halfway to SMITH-REG": (0, 0.5, 0.5, 0.5),
-    "SMITH-REG": (0, 1, 1, 1),
-    "halfway to SAF-REG": (0, 0, 0.5, 0),
-    "SAF-REG": (0, 0, 1, 0),
-    "SAF-REG by half the processors": (-0.5, 0, 1, 0),
-    "SPF-REG": (-1, 0, 1, 0),
-    "by half the processors": (-0.5, 0, 0, 0),
-    "SAF-REG and speed": (0, 0, 1, 0.5),
+    "SAF": (0.5, 0, -1, 0),
+    "halfway to SMITH-REG": (0.5, 0.5, -0.5, 0.5),
+    "SMITH-REG": (0.5, 1, 0, 1),
+    "halfway to SAF-REG": (0.5, 0, -0.5, 0),
+    "SAF-REG": (0.5, 0, 0, 0),
+    "SAF-REG by half the processors": (0, 0, 0, 0),
+    "SPF-REG": (-0.5, 0, 0, 0),
+    "by half the processors": (0, 0, -1, 0),
+    "SAF-REG and speed": (0.5, 0, 0, 0.5),
 }
 """Orders that actions `index` make, each tried with all of `KAPPAS`."""
 

@@ -104,11 +104,10 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
 @pytest.mark.parametrize(
     ("action", "start"),
     [
-        *((action, "saf") for action in ACTIONS if action not in ("controls", "trials")),
+        *((action, "saf") for action in ("order", "job", "policy", "weights")),
         *((action, "smith-history") for action in ("order", "job", "policy")),
         ("order", "smith-reg"),
         ("order", "smith-urgent"),
-        ("index", "smith-reg"),
         ("controls", "smith-urgent"),
         ("trials", "smith-urgent"),
     ],
@@ -116,7 +115,7 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
 def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
     action: str, start: str
 ) -> None:
-    rule = "SAF" if action == "index" else start.upper()
+    rule = start.upper()
     spec = spec_of(action, n_slots=512, start=start)
     shows = spec.expectations
     keywords: dict[str, Any] = {"action": action, "n_slots": 512, "expectations": shows}
@@ -140,11 +139,9 @@ def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
             left.remove(env)
             view = envs.envs[env]
             settings = vars(view.settings) | {"policy": rule}  # of controls, with their mode
-            if action == "index":
-                settings["backfill"] = "easy"
             theirs = simulate(view.workload, **settings)
             assert np.array_equal(view.schedule().start_time, theirs.start_time)
-    assert n_steps > (25 if action == "index" else 100)
+    assert n_steps > 100
 
 
 def test_an_observation_of_other_slots_is_refused() -> None:

@@ -35,7 +35,7 @@ def bslds(agent, episodes):
 def test_a_score_is_the_geometric_mean_of_weeks_with_its_interval(copies):
     weeks, keywords = Episodes("synthetic-busy-weeks").select("11-13"), {"action": "index"}
     played = validation.Validation([weeks], keywords, copies=copies, threads=1)
-    action = ConstantAction((0.0, 0.0, 1.0, 0.0, 0.0))
+    action = ConstantAction((0.5, 0.0, 0.0, 0.0, -1.0))
     score = played.score(action)
     assert score.gap is None  # on that scale there is no gap to close
     assert score.by_week.value == pytest.approx(np.exp(score.mean_log_ratio))
@@ -51,7 +51,7 @@ def test_the_gap_is_in_units_of_that_of_the_test_weeks():
     weeks, scale = Episodes("many-weeks").select("validation:3"), scale_of("many-weeks", "index")
     played = validation.Validation([weeks], {"action": "index"}, copies=0, threads=1)
     assert played.score(ConstantAction(scale.constant)).gap.ends() == (0, 0)
-    saf = played.score(ConstantAction((0.0,) * 5))
+    saf = played.score(ConstantAction((0.5, 0.0, -1.0, 0.0, -1.0)))
     assert saf.by_week.ends() == pytest.approx((1, 1))
     static, base = bslds(
         NamedAgent("S", ConstantAction(scale.constant), {"action": "index"}), weeks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,15 @@ import reference_index
 from engines import history_of_users, jobs_of, records_of_users
 from env_cases import burst, busy_workload, env_with, episodes_of, slowed, starts_under
 from hpcgym.base.errors import ActionError, HpcgymError, ScenarioError
+from hpcgym.core.actions.index import SAF
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
 from reference_controls import AREA, AreaReader, Indexed
 from strategies import busy_workloads
 
-ZEROS = np.zeros(5, dtype=np.float32)
-SMITH = np.array([0, 1, 1, 1, 0], dtype=np.float32)
-NONE = np.array([-1, -1, 0, 0, 0], dtype=np.float32)
+AREA_FIRST = np.array(SAF, dtype=np.float32)
+SMITH = np.array([0.5, 1, 0, 1, -1], dtype=np.float32)
+NONE = np.array([-0.5, -1, -1, 0, -1], dtype=np.float32)
 VALUES = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.3, 0.7, 1.0)
 WITHOUT = "cost-benefit:kappa=0"
 EPOCHS = ("contested", "event", 14_400)
@@ -63,7 +65,7 @@ def check_beside_the_reference(
     while not over:
         numbers = generator.choice(VALUES, 5)
         if generator.random() < 0.25:
-            numbers[:4] = 0  # by area, whose ties are exact
+            numbers[:4] = SAF[:4]  # by area, whose ties are exact
         if env.schedule().start_time.min() < 0:  # else it was over before any decision
             decided.append((env.now, numbers.tolist()))
         over = env.step(numbers.astype(np.float32))[2]
@@ -108,7 +110,7 @@ def test_a_long_queue_starts_as_the_reference_says(decide):
     workload=busy_workloads(),
     threshold=st.sampled_from(THRESHOLDS_S),
     decide=st.sampled_from(EPOCHS),
-    action=st.sampled_from(((ZEROS, "SAF"), (SMITH, "SMITH-REG"), (NONE, "FCFS"))),
+    action=st.sampled_from(((AREA_FIRST, "SAF"), (SMITH, "SMITH-REG"), (NONE, "FCFS"))),
 )
 def test_some_numbers_are_known_rules_under_easy(workload, threshold, decide, action):
     numbers, policy = action
@@ -136,7 +138,7 @@ def ties(seed: int, n: int = 80) -> Workload:
 
 
 @given(seed=st.integers(0, 2**16), decide=st.sampled_from(EPOCHS))
-def test_zeros_are_saf_where_all_areas_tie(seed, decide):
+def test_saf_is_exact_where_all_areas_tie(seed, decide):
     workload = ties(seed)
     area = workload.requested_time * workload.processors
     assert set(area.tolist()) == {10_080}
@@ -144,12 +146,12 @@ def test_zeros_are_saf_where_all_areas_tie(seed, decide):
     assert len({math.log(q) + math.log(e) for q, e in pairs}) > 1  # not so for sums of logarithms
     schedule = hpcgym.simulate(workload, "SAF", backfill="easy")
     assert (
-        starts_under(env_with(workload, "index", decide=decide), ZEROS)
+        starts_under(env_with(workload, "index", decide=decide), AREA_FIRST)
         == schedule.start_time.tolist()
     )
 
 
-@pytest.mark.parametrize(("numbers", "policy"), [(ZEROS, "SAF"), (SMITH, "SMITH-REG")])
+@pytest.mark.parametrize(("numbers", "policy"), [(AREA_FIRST, "SAF"), (SMITH, "SMITH-REG")])
 def test_some_numbers_are_known_rules_on_weeks(numbers, policy):
     env = SchedulingEnv("synthetic-busy-weeks")
     for week in (4, 11):
@@ -169,20 +171,18 @@ def test_every_number_moves_a_start():
     workload = busy_workload(4, n=150)
     env = env_with(workload, "index", 40_000, decide="event")
     middle = starts_under(env, SMITH / 2)
-    for place, values in enumerate([(-1, 1)] * 4 + [(1,)]):
-        for value in values:
-            action = SMITH / 2
-            action[place] = value
-            assert starts_under(env, action) != middle, (place, value)
+    for place, value in product(range(5), (-1, 1)):
+        action = SMITH / 2
+        action[place] = value
+        assert starts_under(env, action) != middle, (place, value)
 
 
-def test_kappa_below_zero_is_zero_and_above_its_square():
+def test_kappa_is_the_square_of_its_number_and_one():
     workload = busy_workload(4, n=150)
     env = env_with(workload, "index", decide="event")
-    for number, kappa in ((-1.0, 0), (0.5, 0.25), (1.0, 1)):
-        action = np.float32([0, 1, 1, 1, number])
-        mode = f"cost-benefit:kappa={kappa}"
-        expected = hpcgym.simulate(workload, "SMITH-REG", backfill=mode)
+    for number, kappa in ((-1.0, 0), (-0.5, 0.25), (0.0, 1), (1.0, 4)):
+        action = np.float32([*SMITH[:4], number])
+        expected = hpcgym.simulate(workload, "SMITH-REG", backfill=f"cost-benefit:kappa={kappa}")
         assert starts_under(env, action) == expected.start_time.tolist()
 
 

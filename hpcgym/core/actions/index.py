@@ -17,6 +17,8 @@ NUMBERS = ("processors", "request", "run_time_ratio", "speed", "kappa")
 """What an action sets, in order."""
 
 PROCESSORS, REQUEST, RATIO, SPEED, KAPPA = range(5)  # places of these in an action
+AT_ZEROS = (0.5, 1.0, 1.0, 0.0, 1.0)  # exponents and the root of kappa, the best known constant
+SAF = (0.5, 0.0, -1.0, 0.0, -1.0)  # the action that is SAF under EASY, with its order of ties
 
 WITHOUT_BENEFIT = "cost-benefit:kappa=0"
 """The mode that an action changes where the scenario's is EASY; as it is, it is EASY."""
@@ -25,8 +27,8 @@ WITHOUT_BENEFIT = "cost-benefit:kappa=0"
 class Index(Action):
     """Five numbers that order jobs, and say what a backfilled job may cost the head, by regression.
 
-    A job's score is the product q^(1 + x_0) E^(1 + x_1) (expected D / E)^x_2 (expected E / D)^-x_3
-    with D = max(run time, 10 s), and kappa is max(x_4, 0)^2.
+    A job's score is q^(.5 + x_0) E^(1 + x_1) (expected D / E)^(1 + x_2) (expected E / D)^-x_3 with
+    D = max(run time, 10 s), and kappa is (1 + x_4)^2. Zeros are the best constant of `many-weeks`.
     """
 
     NAME = "index"
@@ -37,9 +39,9 @@ class Index(Action):
     USUAL_SLOTS = 8  # it names none of the jobs, and what a network may learn by heart is less
     # SAF, half of SMITH-REG and all of it, half of SAF-REG and all of it, each with five kappas.
     KNOWN = tuple(
-        (0, *order, y)
-        for order in ((0, 0, 0), (0.5, 0.5, 0.5), (1, 1, 1), (0, 0.5, 0), (0, 1, 0))
-        for y in (0, 0.3, 0.5, 0.7, 1)
+        (0.5, *order, root)
+        for order in ((0, -1, 0), (0.5, -0.5, 0.5), (1, 0, 1), (0, -0.5, 0), (0, 0, 0))
+        for root in (-1, -0.7, -0.5, -0.3, 0)
     )
 
     def policies_of(self, names: Sequence[str] | None) -> list[Policy]:
@@ -75,19 +77,19 @@ def act(
 
     Source: Specification, section 10, "Index".
     """
-    kappa = max(np.float64(values[KAPPA]), 0.0)
-    sim.kappa = kappa * kappa
+    root = AT_ZEROS[KAPPA] + np.float64(values[KAPPA])
+    sim.kappa = root * root
     moved = 0.0
     for column in range(KAPPA):
-        moved += abs(np.float64(values[column]))
+        moved += abs(np.float64(values[column]) - SAF[column])
     if moved == 0.0:  # exactly SAF: logarithms would break its ties by how they round
         set_rule_parameters(sim, action_spec.rule_weight[1])
         go_by_rule(jobs, sim, action_spec.rule[1])
         return
     set_rule_parameters(sim, action_spec.rule_weight[0])
     weight = sim.weight[s.PASS_ORDER]
-    weight[s.TERM_PROCESSORS] = 1.0 + np.float64(values[PROCESSORS])
-    weight[s.TERM_REQUEST] = 1.0 + np.float64(values[REQUEST])
-    weight[s.TERM_REGRESSED_RUN_TIME_RATIO] = np.float64(values[RATIO])
-    weight[s.TERM_REGRESSED_SPEED] = -np.float64(values[SPEED])
+    weight[s.TERM_PROCESSORS] = AT_ZEROS[PROCESSORS] + np.float64(values[PROCESSORS])
+    weight[s.TERM_REQUEST] = AT_ZEROS[REQUEST] + np.float64(values[REQUEST])
+    weight[s.TERM_REGRESSED_RUN_TIME_RATIO] = AT_ZEROS[RATIO] + np.float64(values[RATIO])
+    weight[s.TERM_REGRESSED_SPEED] = AT_ZEROS[SPEED] - np.float64(values[SPEED])
     go_by_rule(jobs, sim, action_spec.rule[0])

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from hpcgym.core.actions.index import SAF
 from hpcgym.core.workload import Workload
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.schedule.counterfactual import Future
@@ -18,7 +19,7 @@ from research.index_reach import IndexWeek, futures_of, rows
 from research.scales import Kept
 
 SCENARIO = "synthetic-busy-weeks"
-BASE = (0.0, 0.0, 0.5, 0.0, 1.0)
+BASE = (0.5, 0.0, -0.5, 0.0, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def days() -> Workload:
 def test_an_agent_that_takes_the_actions_reaches_the_same(
     days: Workload, knows: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_reach, "TRIED", ((0.0,) * 5, (-1.0, 0.0, 1.0, 0.0, 0.0)))
+    monkeypatch.setattr(index_reach, "TRIED", (SAF, (-0.5, 0.0, 0.0, 0.0, -1.0)))
     week = IndexWeek(days, Episodes(SCENARIO).settings)
     total, taken = week.plan(BASE, futures_of(16, knows)[:2])
     assert len({BASE, *taken}) > 1
@@ -57,7 +58,7 @@ def test_a_branch_is_what_the_week_becomes(days: Workload, monkeypatch: pytest.M
     assert set(taken) == {BASE}
     others = []
     while week.simulator.run():
-        base, other = week.sums([BASE, (0.0,) * 5], BASE, Future())
+        base, other = week.sums([BASE, SAF], BASE, Future())
         assert base == pytest.approx(total, rel=1e-12)
         others.append(other)
         week.set(week.simulator, BASE)

@@ -42,15 +42,14 @@ def test_page_shows_the_rows_that_the_script_prints() -> None:
 def test_a_constant_is_worth_what_the_rule_is_that_it_makes() -> None:
     player = Player(WEEK, "index", "", "ratio")
     tried = constants_of(player.envs.single_action_space, "index")
-    assert len(tried) == len(set(tried)) == 45 and (0, 0, 1, 0, 0.5) in tried
+    assert len(tried) == len(set(tried)) == 45 and (0.5, 0, 0, 0, -0.5) in tried
     weighed = hpcgym.evaluate(
-        [RuleAgent("SAF-REG", backfill="cost-benefit:kappa=0.25", name="WEIGHED"), "FCFS"],
+        [RuleAgent("SAF-REG", backfill="cost-benefit:kappa=0.25", name="WEIGHED")],
         WEEK,
         progress=False,
     ).frame.set_index("agent")["mean_bsld"]
     saf = weighed["SAF"]
-    assert player.constant((0, 0, 1, 0, 0.5)) == pytest.approx(weighed["WEIGHED"] / saf)
-    assert player.constant((-1, -1, 0, 0, 0)) == pytest.approx(weighed["FCFS"] / saf)
+    assert player.constant((0.5, 0, 0, 0, -0.5)) == pytest.approx(weighed["WEIGHED"] / saf)
 
 
 def test_rules_of_a_problem_neither_kill_nor_learn_unless_it_allows_it() -> None:

@@ -58,8 +58,8 @@ def test_a_search_of_constants_moves_towards_the_best_and_stays_in_reach() -> No
 @pytest.mark.parametrize("best", range(25))
 def test_known_constants_come_first_and_are_all_where_no_more_are_asked_for(best: int) -> None:
     spec, asked = ppo.preset("index").spec, []
-    orders = ((0, 0, 0), (0.5, 0.5, 0.5), (0.95, 0.95, 0.95), (0, 0.5, 0), (0, 0.95, 0))
-    known = [(0, *order, y) for order in orders for y in (0, 0.3, 0.5, 0.7, 0.95)]
+    orders = ((0, -0.95, 0), (0.5, -0.5, 0.5), (0.95, 0, 0.95), (0, -0.5, 0), (0, 0, 0))
+    known = [(0.5, *order, root) for order in orders for root in (-0.95, -0.7, -0.5, -0.3, 0)]
 
     def value_of(action: ConstantAction) -> float:
         asked.append(action.action)

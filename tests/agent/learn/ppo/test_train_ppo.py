@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.agent import card_writer
+from hpcgym.agent import NamedAgent, card_writer
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.training_weeks import digests_of_logs
+from hpcgym.agent.weights import ConstantAction
 from hpcgym.base import registry
 from hpcgym.base.errors import CardError, HpcgymError, OutputError
 from hpcgym.cli import app
@@ -252,7 +253,7 @@ def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
 
 
 @pytest.mark.long
-def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(
+def test_a_network_of_an_index_that_nothing_has_bettered_is_zeros_to_the_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hpcgym.agent.validation.Validation.score", lambda *_: Score(1.0, 0.0, 1.0))
@@ -261,15 +262,14 @@ def test_a_network_of_an_index_that_nothing_has_bettered_is_saf_to_the_second(
     wide = {"COLUMNS": "400"}
     done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)], env=wide)
     assert done.exit_code == 0, done.output
-    begun = "TRAINED ended where it began, as SAF: 64 decisions of PPO gave nothing better."
+    begun = "TRAINED ended where it began, as the index of zeros: 64 decisions of PPO"
     assert done.stdout.splitlines()[-1].startswith(begun)
     card = load_card(str(tmp_path / "trained.toml"))
     assert card.environment["action"] == "index"
-    assert "decides as SAF: 64 decisions of PPO gave nothing better" in card.description
-    agents = [replace(card.agent, training=None), "SAF"]
-    found = evaluate(agents, SCENARIO, weeks="7-8", progress=False).frame
-    own, saf = (found[found["agent"] == one].drop(columns="agent") for one in ("TRAINED", "SAF"))
-    assert own.to_numpy().tolist() == saf.to_numpy().tolist()
+    assert "decides as the index of zeros: 64 decisions of PPO" in card.description
+    zeros = NamedAgent("ZEROS", ConstantAction((0.0,) * 5), {"action": "index"})
+    found = evaluate([replace(card.agent, training=None), zeros], SCENARIO, weeks="7-8")
+    assert found.values("TRAINED").tolist() == found.values("ZEROS").tolist()
 
 
 @pytest.mark.long
