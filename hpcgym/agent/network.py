@@ -38,7 +38,7 @@ Chosen = Literal["index", "weights", "policy", "order", "job", "controls", "tria
 
 Start = Literal["saf", "smith-history", "smith-reg", "smith-urgent"]
 
-FORMAT = 2  # version of the files; it grows whenever the same weights would act differently
+FORMAT = {"index": 3}  # of files, else 2; it grows whenever the same weights would act differently
 FORMER = {"spec.network", "spec.heads"}  # what files also stated; there is one network now
 
 STARTS: dict[str, tuple[int, float]] = {
@@ -311,7 +311,7 @@ def write_network(agent: NetworkAgent, path: str | Path, *, force: bool = False)
         f"spec.{declared.name}": getattr(agent.spec, declared.name)
         for declared in fields(NetworkSpec)
     }
-    arrays: dict[str, Any] = {"format": np.array(FORMAT)}
+    arrays: dict[str, Any] = {"format": np.array(FORMAT.get(agent.spec.action, 2))}
     arrays |= {key: np.array(value) for key, value in stated.items()} | agent.weights
     write_npz(path, arrays, force=force)
 
@@ -346,9 +346,9 @@ def read_network(path: str | Path) -> NetworkAgent:
 
 def _spec_of(arrays: dict[str, NDArray[Any]]) -> NetworkSpec:
     """Return the architecture that a file states."""
-    version = _stated(arrays, "format", "int")
-    if version != FORMAT:
-        raise CardError(f"format is {version}; this hpcgym reads {FORMAT}")
+    version, action = _stated(arrays, "format", "int"), _stated(arrays, "spec.action", "str")
+    if version != (known := FORMAT.get(action, 2)):
+        raise CardError(f"format is {version}; this hpcgym reads {known} of action {action!r}")
     types = {declared.name: str(declared.type) for declared in fields(NetworkSpec)}
     return NetworkSpec(**{key: _stated(arrays, f"spec.{key}", kind) for key, kind in types.items()})
 

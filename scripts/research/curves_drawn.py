@@ -110,11 +110,12 @@ def draw(folder: Path, scenario: str, learners: list[str]) -> None:
         axes.fill_between(middle[0] / 60, low, high, color=f"C{number}", alpha=0.15, linewidth=0)
         axes.plot(middle[0] / 60, middle[1], style, color=f"C{number}", linewidth=2, label=learner)
     for name in rules["name"].unique():
-        value = judged_of(rules[rules["name"] == name]).ratio.value
+        judged = rules[rules["name"] == name]
+        value = judged_of(judged).ratio.value
         if value < HIGHEST:
             axes.axhline(value, color="0.6", linewidth=0.7)
             axes.annotate(
-                name,
+                f"{name} ({gap_of(judged, scenario).partition(' [')[0]})",
                 (1.01 * end / 60, value),
                 xytext=(4, 0),
                 textcoords="offset points",
@@ -124,7 +125,7 @@ def draw(folder: Path, scenario: str, learners: list[str]) -> None:
             )
     axes.set_xlim(0, 1.01 * end / 60)
     axes.set_xlabel("training, minutes")
-    axes.set_ylabel("bounded slowdown on test weeks, ratio to SAF's")
+    axes.set_ylabel("bounded slowdown, ratio to SAF's (gap closed)")
     plain_axes(axes)
     axes.legend(frameon=False, fontsize=10)
     save(figure, folder / f"{scenario}.png", force=True)

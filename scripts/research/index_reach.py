@@ -58,7 +58,7 @@ class IndexWeek:
 
     def set(self, simulator: Simulator, action: Constant) -> None:
         """Let an action hold from now on, as the kernel of `index` does."""
-        processors, request, ratio, speed, root = np.add(AT_ZEROS, action)
+        processors, request, ratio, speed, root = np.add(AT_ZEROS, np.float32(action))
         policy = self._saf if action[:4] == SAF[:4] else self._learned
         weight = np.array(policy.parameters)
         if policy is self._learned:
@@ -139,7 +139,7 @@ def rows(scenario: str, n_weeks: int, kept: Kept) -> Iterator[dict[str, str]]:
                 week = IndexWeek(jobs, episodes.settings)
                 return week.plan(scale.constant, futures_of(number, knows))[0] / len(jobs)
 
-            key = ["index", list(scale.constant), knows, week_digest(jobs)]
+            key = ["index, by AT_ZEROS", list(scale.constant), knows, week_digest(jobs)]
             bsld[name][row] = kept.value(key, find)
     bsld["any job, as the table has it"] = clairvoyant * saf
     for name, values in bsld.items():

@@ -269,7 +269,7 @@ def find(
         played = [week_digest(training.workload(place)) for place in range(len(training))]
         for one in tried:
             weeks_played = sha256("".join(played).encode()).hexdigest()
-            key = [action, backfill, one, "ratio of sums", weeks_played]
+            key = [action, backfill, one, "by ratio of sums", weeks_played]
             reached.append(kept.value(key, partial(reach, one)))
             work.advance()
     constant = tried[int(np.argmin(reached))]

@@ -27,8 +27,8 @@ WITHOUT_BENEFIT = "cost-benefit:kappa=0"
 class Index(Action):
     """Five numbers that order jobs, and say what a backfilled job may cost the head, by regression.
 
-    A job's score is q^(.5 + x_0) E^(1 + x_1) (expected D / E)^(1 + x_2) (expected E / D)^-x_3 with
-    D = max(run time, 10 s), and kappa is (1 + x_4)^2. Zeros are the best constant of `many-weeks`.
+    A job's score is q^(.5 + x_0) b^(1 + x_1) (expected D / b)^(1 + x_2) (expected b / D)^-x_3 with
+    D = max(run time, 10 s), b = max(e, 10 s); it is SAF's at (.5, 0, -1, 0). Kappa is (1 + x_4)^2.
     """
 
     NAME = "index"

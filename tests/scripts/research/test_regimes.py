@@ -28,7 +28,7 @@ def test_a_row_has_the_gap_and_its_share_of_the_static_end(
 ) -> None:
     scale = {
         "static": "constant",
-        "constant": [0.0, 0.0, 1.0, 0.0, 0.5],
+        "constant": [0.5, 0.0, 0.0, 0.0, -0.5],
         "rule": "SAF-REG",
         "means": {"constant": 0.8, "rule": 0.9, "clairvoyant": 0.6},
         "gap": [0.2, 0.1, 0.3],
@@ -44,5 +44,5 @@ def test_a_row_has_the_gap_and_its_share_of_the_static_end(
     table = [*rows(tmp_path)]
     assert played == [(name, "index") for name in REGIMES]
     assert [*table[0].values()][1:] == [
-        *("15.0", "0.800: (0, 0, 1, 0, 0.5)", "0.600", "0.200 [0.100, 0.300]", "25 %")
+        *("15.0", "0.800: (0.5, 0, 0, 0, -0.5)", "0.600", "0.200 [0.100, 0.300]", "25 %")
     ]

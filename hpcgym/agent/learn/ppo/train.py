@@ -87,7 +87,7 @@ class Trained:
         if not config.residual:
             return "its first network"
         if config.action in FROM_ZERO:
-            what = {"index": "the index of zeros", "price": "the numbers of the event"}
+            what = {"index": "actions of zeros", "price": "the numbers of the event"}
             return what.get(config.action, "the numbers of the mode")
         seen = f" among the {config.n_slots} jobs it sees" if config.spec.scores_jobs else ""
         return config.starts[0].upper() + seen

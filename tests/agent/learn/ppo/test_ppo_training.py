@@ -470,7 +470,7 @@ def test_a_training_tells_whether_it_gives_the_network_it_began_with(
 @pytest.mark.parametrize(
     ("changes", "start"),
     [
-        ({"action": "index"}, "the index of zeros"),
+        ({"action": "index"}, "actions of zeros"),
         ({"start": "smith-urgent"}, "SMITH-URGENT among the 16 jobs it sees"),
         (CONTROLS, "the numbers of the mode"),
         ({"residual": False}, "its first network"),

@@ -262,11 +262,11 @@ def test_a_network_of_an_index_that_nothing_has_bettered_is_zeros_to_the_second(
     wide = {"COLUMNS": "400"}
     done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)], env=wide)
     assert done.exit_code == 0, done.output
-    begun = "TRAINED ended where it began, as the index of zeros: 64 decisions of PPO"
+    begun = "TRAINED ended where it began, as actions of zeros: 64 decisions of PPO"
     assert done.stdout.splitlines()[-1].startswith(begun)
     card = load_card(str(tmp_path / "trained.toml"))
     assert card.environment["action"] == "index"
-    assert "decides as the index of zeros: 64 decisions of PPO" in card.description
+    assert "decides as actions of zeros: 64 decisions of PPO" in card.description
     zeros = NamedAgent("ZEROS", ConstantAction((0.0,) * 5), {"action": "index"})
     found = evaluate([replace(card.agent, training=None), zeros], SCENARIO, weeks="7-8")
     assert found.values("TRAINED").tolist() == found.values("ZEROS").tolist()
