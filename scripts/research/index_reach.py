@@ -58,7 +58,7 @@ class IndexWeek:
 
     def set(self, simulator: Simulator, action: Constant) -> None:
         """Let an action hold from now on, as the kernel of `index` does."""
-        processors, request, ratio, speed, root = np.add(AT_ZEROS, np.float32(action))
+        processors, request, ratio, speed, root = np.add(AT_ZEROS, np.array(action, np.float32))
         policy = self._saf if action[:4] == SAF[:4] else self._learned
         weight = np.array(policy.parameters)
         if policy is self._learned:
