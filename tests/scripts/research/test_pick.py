@@ -10,7 +10,7 @@ import pytest
 from env_cases import busy_workload, episodes_of
 from hpcgym import simulate
 from papers.common.expected_cost import expected_cost, held_means
-from research.pick import played, shuffled, table_of, windows_of
+from research.pick import FIRST, on_another_log, played, shuffled, table_of, windows_of
 
 PPO = pytest.importorskip("stable_baselines3").PPO
 loop = pytest.importorskip("papers.common.rows_ppo")
@@ -57,6 +57,15 @@ def test_copies_stand_beside_their_windows() -> None:
     alone, seen = played(first, windows_of("test", 3)), played(first, windows)
     assert seen.bsld[:, :1] == pytest.approx(alone.bsld)
     assert (seen.bsld[:, 1] != seen.bsld[:, 0]).any() and (seen.wait > 0).all()
+
+
+@pytest.mark.long
+def test_on_another_log_the_static_end_closes_nothing_and_saf_does_not_reach_it() -> None:
+    rule = on_another_log(FIRST["first slot that fits"], 60).iloc[0]
+    assert float(rule["gap closed"].split()[0]) == pytest.approx(0)
+    assert rule["to first slot that fits"] == "1.000 [1.000, 1.000]"
+    first = on_another_log(lambda shown: np.zeros(len(shown), np.int64), 60).iloc[0]
+    assert float(first["gap closed"].split()[0]) < 0
 
 
 def test_table_has_a_row_of_a_shuffled_agent() -> None:
