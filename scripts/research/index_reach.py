@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +28,11 @@ from hpcgym.evaluation.gap import gap_closed
 from hpcgym.evaluation.statistics import ratio_of_sums
 from hpcgym.schedule.counterfactual import Branches, Future
 from research.diagnosis import total_of
-from research.scales import INDEXES, KAPPAS, Kept, first_of
+from research.scales import Kept, first_of
 
 Constant = tuple[float, ...]
 
-ORDERS = ("SAF", "halfway to SMITH-REG", "SMITH-REG", "halfway to SAF-REG", "SAF-REG")
-TRIED: tuple[Constant, ...] = tuple(
-    (*map(float, INDEXES[order]), kappa) for order, kappa in product(ORDERS, KAPPAS)
-)
+TRIED: tuple[Constant, ...] = Index.KNOWN
 """Actions that a decision chooses among, besides the best constant."""
 
 COPIES, JITTER_S = 3, 1_800

@@ -19,12 +19,10 @@ from hpcgym.env.scenario.episodes import Episodes, settings_but_policy
 from hpcgym.evaluation.baselines import clairvoyant
 from hpcgym.evaluation.gap import gap_closed
 from hpcgym.evaluation.statistics import mean_log_ratio, ratio_of_sums
-from hpcgym.schedule.counterfactual import Future
 from hpcgym.trace.resample import jitter
 from hpcgym.trace.synthetic import synthetic_workload
 from papers.common.playing import METRICS, Chooses, Floats, Seen, played_once
-from research.diagnosis import planned, weeks_of
-from research.scales import COPIES, JITTER_S
+from research.scales import COPIES, clairvoyant_value
 
 ID = "hpcgym/Windows-pick-{}-v0"
 SCENARIO = "windows-256"
@@ -98,14 +96,16 @@ def table_of(
     seen |= {f"{policy} {words[mode]}": of_rule(policy, mode, windows) for policy, mode in RULES}
     saf, reg = seen["SAF under EASY"].bsld, seen["SAF-REG under EASY"].bsld
     bare = seen["SAF-REG without backfilling"].bsld
-    fit = played(FIRST["first that fits by index"], windows).bsld
+    scale = scale_of(SCENARIO, "job", "none")
+    assert scale is not None
+    static = played(FIRST[scale.rule], windows).bsld
     rows = [
         {
             "agent": name,
             "mean ratio": f"{np.mean(bsld / saf):.3f}",
             "ratio of sums": str(ratio_of_sums(bsld, saf)),
             "geometric mean": geometric(bsld, saf),
-            "to first that fits by index": geometric(bsld, fit),
+            f"to {scale.rule}": geometric(bsld, static),
             "to SAF-REG without": geometric(bsld, bare),
             "to SAF-REG under EASY": geometric(bsld, reg),
             "gap closed": gap_of(bsld / saf, windows, part),
@@ -144,13 +144,10 @@ def on_another_log(chooses: Chooses, n: int, seed: int = 12) -> pd.DataFrame:
     saf, (bsld, wait) = of_rule("SAF", "easy", windows).bsld, played(chooses, windows)
     static = played(FIRST[scale.rule], windows)
     name, mode = scale.clairvoyant.split()
-    rules = RuleAgent(clairvoyant(name, settings).policy, backfill=mode), RuleAgent("SAF")
-    knows = np.empty((n, 1))
+    base, knows = RuleAgent(clairvoyant(name, settings).policy, backfill=mode), np.empty((n, 1))
     with steps(n, "windows of another log", "clairvoyant ones") as work:
-        for at, window in enumerate(windows):
-            (base,), (other,) = (weeks_of(window, rule, settings) for rule in rules)
-            futures = [Future("exact", JITTER_S, COPIES * at + copy) for copy in range(COPIES)]
-            knows[at] = planned(base, futures) / other.base
+        for at, (window,) in enumerate(windows):
+            knows[at] = clairvoyant_value(base, window, settings, COPIES * at)
             work.advance()
     closed = gap_closed(*np.hstack([static.bsld / saf, bsld / saf, knows, saf]).T)
     row = {

@@ -25,6 +25,7 @@ from hpcgym.agent.first_fit import FIRST_FITS, FirstFit
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_cards
 from hpcgym.base.progress import steps
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.env.scale import Scale, week_digest
 from hpcgym.env.scenario.episodes import Episodes
@@ -209,22 +210,25 @@ def clairvoyant_values(
     base: RuleAgent, episodes: Episodes, seed: int, kept: Kept
 ) -> Iterator[float]:
     """Yield the ratio to SAF of each week under the clairvoyant one."""
-    saf = load_cards()["SAF"].agent
-    assert isinstance(saf, RuleAgent)
-    # Branches of modes that kill take no other future than the one that comes.
-    draws = not base.settings(episodes.settings).requeues
     for position, number in enumerate(episodes.numbers):
-        jobs = episodes.workload(position)
-        seeds = [1_000_003 * seed + COPIES * number + copy for copy in range(COPIES)]
-        futures = [Future("exact", JITTER_S, one) for one in seeds] if draws else [Future()]
-
-        def plan(jobs: Workload = jobs, futures: list[Future] = futures) -> float:
-            (week,), (other,) = (
-                weeks_of([jobs], agent, episodes.settings) for agent in (base, saf)
-            )
-            return planned(week, futures) / other.base
-
+        jobs, first = episodes.workload(position), 1_000_003 * seed + COPIES * number
+        plan = partial(clairvoyant_value, base, jobs, episodes.settings, first)
         yield kept.value([base.name, seed, week_digest(jobs)], plan)
+
+
+def clairvoyant_value(
+    base: RuleAgent, jobs: Workload, settings: SchedulerSettings, first: int
+) -> float:
+    """Return a week's ratio to SAF under the clairvoyant one, whose copies' first seed is `first`.
+
+    Branches of modes that kill take no other future than the one that comes.
+    """
+    seeds = range(first, first + COPIES)
+    futures = [Future("exact", JITTER_S, seed) for seed in seeds]
+    if base.settings(settings).requeues:
+        futures = [Future()]
+    (week,), (other,) = (weeks_of([jobs], agent, settings) for agent in (base, RuleAgent("SAF")))
+    return planned(week, futures) / other.base
 
 
 def find(

@@ -173,7 +173,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, action: str) -> None:
         ({"spec.hidden": np.array("16")}, "spec.hidden must be one int"),
         ({"spec.hidden": np.array([16, 16])}, "spec.hidden must be one int"),
         ({"spec.action": np.array("ordre")}, "did you mean 'order'"),
-        ({"spec.temperature": np.array(np.nan)}, "bound and temperature must be finite"),
+        ({"spec.temperature": np.array(np.nan)}, "and temperature must be finite and above 0"),
         ({"output.bias": None}, "'output.bias' is missing"),
         ({"output.biases": np.zeros(1, np.float32)}, "did you mean 'output.bias'"),
         ({"output.bias": np.zeros(2, np.float32)}, r"shape \(1,\), got float32 of \(2,\)"),

@@ -23,21 +23,18 @@ TABLE = Path(__file__).parents[2] / "docs" / "datasets" / "environment" / "actio
 @pytest.mark.long
 def test_zeros_of_the_index_are_better_than_saf_and_the_rewards_say_so() -> None:
     row, static = row_of("index", 1), scale_of("many-weeks", "index").weeks[20_001].static
-    assert row["zeros"] == f"{static:.3f}" != row["SAF"] == "1.000"
+    assert row["weeks"] == "many-weeks 20001"
+    assert row["zeros"] == f"{static:.3f}" != row["SAF"] == "1.000" != row["FCFS"]
     least, most = map(float, row["sum of rewards"].split(" to "))
     assert least <= -float(row["zeros"]) <= most < 0
+    (fcfs,) = (action for action, rule in CONSTANTS.items() if rule == "FCFS")
+    assert row_of_constant(fcfs, 1)["test weeks"] == row["FCFS"]
 
 
 def test_each_week_pays_minus_its_score() -> None:
     played = play("index", 2)
     assert played["week"].tolist() == [20_001, 20_002]
     assert played["sum"].to_numpy() == pytest.approx(-played["ratio"].to_numpy())
-
-
-@pytest.mark.long
-def test_constant_that_is_fcfs_scores_as_fcfs() -> None:
-    (fcfs,) = (action for action, rule in CONSTANTS.items() if rule == "FCFS")
-    assert row_of_constant(fcfs, 1)["test weeks"] == row_of("index", 1)["FCFS"]
 
 
 def test_one_decision_in_some_changes_the_sum_of_a_week() -> None:

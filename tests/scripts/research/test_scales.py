@@ -44,12 +44,13 @@ def test_a_constant_is_worth_what_the_rule_is_that_it_makes() -> None:
     tried = constants_of(player.envs.single_action_space, "index")
     assert len(tried) == len(set(tried)) == 45 and (0.5, 0, 0, 0, -0.5) in tried
     weighed = hpcgym.evaluate(
-        [RuleAgent("SAF-REG", backfill="cost-benefit:kappa=0.25", name="WEIGHED")],
+        [RuleAgent("SAF-REG", backfill="cost-benefit:kappa=0.25", name="WEIGHED"), "FCFS"],
         WEEK,
         progress=False,
     ).frame.set_index("agent")["mean_bsld"]
     saf = weighed["SAF"]
     assert player.constant((0.5, 0, 0, 0, -0.5)) == pytest.approx(weighed["WEIGHED"] / saf)
+    assert player.constant((-0.5, -1, -1, 0, -1)) == pytest.approx(weighed["FCFS"] / saf)
 
 
 def test_rules_of_a_problem_neither_kill_nor_learn_unless_it_allows_it() -> None:
