@@ -1,16 +1,15 @@
 """Train learners from scratch by an environment's id alone, and draw what they reach.
 
-    python scripts/learning_curves.py [sb3] [zoo] [hpcgym] [cleanrl] [--scenario NAME]...
+    python scripts/learning_curves.py [sb3] [zoo] [hpcgym] [--scenario NAME]...
 
 Each trains `--seeds` times for `--minutes`, one after the other, and is judged on test weeks and
 their jittered copies. Finished trainings are kept in the folder, so that the same command goes on
-from there. CleanRL's scripts are not shipped: `--cleanrl FOLDER` names them.
+from there.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -23,12 +22,12 @@ from research import curves
 from research.curves_drawn import draw, rows_of, table_of
 from research.tables import Tables
 
-SCENARIOS = ("many-weeks",)
-COLUMNS = ("agent", "at its end", "gap closed", "steps", "at its start", "end over start")
-"""What is written of learners."""
+SCENARIOS = {"many-weeks": "curves", "price-weeks": "price_curves"}
+"""Names of tables, by scenario."""
 
-CLEANRL = ("tyro", "tensorboard")
-"""What CleanRL's scripts import besides."""
+COLUMNS = ("agent", "at its end", "gap closed", "longest wait, h", "steps", "at its start")
+MORE = ("end over start", "gap closed by each seed")
+"""What is written of learners; of several seeds, each."""
 
 
 def main() -> int:
@@ -40,31 +39,27 @@ def main() -> int:
     parser.add_argument("--scenario", action="append", metavar="NAME", help="default: many-weeks")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--cleanrl", type=Path, metavar="FOLDER")
-    parser.add_argument("--output", type=Path, default=Path("runs/learning_curves"))
+    parser.add_argument("--output", type=Path, default=Path("runs/curves"))
     given = parser.parse_args()
-    learners = given.learners or ["sb3", "zoo", "hpcgym", *(["cleanrl"] if given.cleanrl else [])]
+    learners = given.learners or ["sb3", "zoo", "hpcgym"]
     if unknown := set(learners) - set(curves.LEARNERS):
         parser.error(
             f"unknown: {', '.join(sorted(unknown))}; allowed: {', '.join(curves.LEARNERS)}"
         )
-    if "cleanrl" in learners and given.cleanrl is None:
-        parser.error("cleanrl needs --cleanrl FOLDER, where its ppo_continuous_action.py is")
-    if "cleanrl" in learners and (lacking := [one for one in CLEANRL if find_spec(one) is None]):
-        parser.error(f"cleanrl needs {' and '.join(lacking)}: pip install {' '.join(lacking)}")
     torch.set_num_threads(1)
     try:
         folder = make_folder(given.output)
-        for scenario in given.scenario or SCENARIOS:
-            chosen = [one for one in learners if one != "cleanrl" or scenario == SCENARIOS[0]]
-            with shown(), steps(len(chosen) * given.seeds, scenario, "trainings") as work:
-                for _ in trainings(chosen, scenario, given, folder):
+        for scenario in given.scenario or ["many-weeks"]:
+            with shown(), steps(len(learners) * given.seeds, scenario, "trainings") as work:
+                for _ in trainings(learners, scenario, given, folder):
                     work.advance()
-            table = table_of(folder, scenario, chosen)
-            title = f"\n{scenario}, ratio to SAF on test weeks"
-            name = "curves" if scenario == SCENARIOS[0] else f"{scenario} curves"
-            Tables(folder).show(name, table, title, rows=chosen, columns=COLUMNS)
-            draw(folder, scenario, chosen)
+            table = table_of(folder, scenario, learners)
+            title = f"\n{scenario}, on test weeks"
+            name = SCENARIOS.get(scenario, f"{scenario} curves")
+            Tables(folder).show(
+                name, table, title, rows=learners, columns=COLUMNS + MORE[: given.seeds]
+            )
+            draw(folder, scenario, learners)
     except HpcgymError as error:
         sys.exit(f"learning_curves: {error}")
     except KeyboardInterrupt:
@@ -84,8 +79,7 @@ def trainings(
         for seed in range(given.seeds):
             path = folder / f"{scenario} {learner} {given.minutes:g} min seed {seed}.csv"
             if not path.exists():
-                own = {"folder": given.cleanrl} if learner == "cleanrl" else {}
-                points = curves.learned(learner, scenario, seed, 60 * given.minutes, **own)
+                points = curves.LEARNERS[learner](scenario, seed, 60 * given.minutes)
                 found = [rows_of(learner, seed, *point) for point in points]
                 pd.concat(found).to_csv(path, index=False)
             yield

@@ -57,21 +57,21 @@ def search(part: str) -> None:
 
 def judge(weeks: Weeks, files: list[Path | None]) -> pd.DataFrame:
     """Return what rules and networks reach on some weeks, and how they compare."""
-    weeks.play(SAF.choose)
     heads = {f"J less that of {one}": "" for one in ("SAF", BEST)}
-    rows, rules = [{"agent": "SAF"} | heads | weeks.waits()], rules_of_the_shelf()
-    best, _ = weeks.play(rules[BEST].choose)
-    rows.append(row(BEST, best, {}) | weeks.waits())
+    rows = [{"agent": "SAF"} | heads | weeks.seen(weeks.play(SAF.choose)[0])]
+    best, _ = weeks.play((rules := rules_of_the_shelf())[BEST].choose)
+    rows.append(row(BEST, best, {}) | weeks.seen(best))
     for name, rule in {"zeros": PriceRule(100, 0.25, 0.95), **rules}.items():
         if name != BEST:
-            rows.append(row(name, weeks.play(rule.choose)[0], {BEST: best}) | weeks.waits())
+            reached = weeks.play(rule.choose)[0]
+            rows.append(row(name, reached, {BEST: best}) | weeks.seen(reached))
     found = []
     for file in files:
         reached, actions = weeks.play(chooser(file))
         found.append(reached)
-        waits, controls = weeks.waits(), controls_of(actions)
+        seen, controls = weeks.seen(reached), controls_of(actions)
         others = {BEST: best, **{one: weeks.play(controls[one])[0] for one in controls}}
-        rows.append(row("PRICE-NET" if file is None else file.stem, reached, others) | waits)
+        rows.append(row("PRICE-NET" if file is None else file.stem, reached, others) | seen)
     if len(found) > 1:
         rows.append(row(f"mean of {len(found)}", np.mean(found, axis=0), {BEST: best}))
     return pd.DataFrame(rows).fillna("")

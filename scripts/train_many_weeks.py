@@ -6,7 +6,7 @@
 It begins at the best constant action that the problem's scale knows. Environments of a group play
 the same week, and an advantage is less the group's mean at that decision. Between rollouts it says
 what the policy reaches on 30 validation weeks; the best by these is kept. Minutes are of processor
-time.
+time, without validations.
 """
 
 import argparse
@@ -17,9 +17,9 @@ import torch
 from stable_baselines3 import PPO
 
 from hpcgym.agent.learn.ppo.buffer import FlatGroupBuffer
-from hpcgym.agent.sb3 import HPCBatchVecEnv, Progress
+from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.base.output import make_folder
-from research.clock import Clock
+from research.clock import Clock, Validations
 
 SHOWN: dict[str, Any] = {"index": "small", "trials": "flat"}
 """Observations by kind of action."""
@@ -67,10 +67,8 @@ def main() -> None:
     if scale is not None and len(scale.constant) == model.policy.action_net.out_features > 1:
         with torch.no_grad():
             model.policy.action_net.bias.copy_(torch.tensor(scale.constant))
-    model.learn(
-        10**9,
-        callback=[Progress(best=given.output), Clock(given.minutes, SETTINGS["learning_rate"])],
-    )
+    clock = Clock(given.minutes, SETTINGS["learning_rate"])
+    model.learn(10**9, callback=[Validations(clock, best=given.output), clock])
 
 
 if __name__ == "__main__":

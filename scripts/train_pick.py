@@ -7,8 +7,7 @@ Between rollouts it prints the geometric mean of ratios to SAF-REG under EASY, w
 the validation windows; the best average of networks by these is `best.zip`. Minutes are of
 processor time. --resume goes on from `last.zip`. --defaults trains SB3's defaults, "MlpPolicy" and
 all, in its stead. --judge prints the table of the test windows, with the best network in it, and
-what it does where each window gets the slot that it takes in another: "shuffled". --others N adds
-the gap closed on N windows of another log.
+what it does where each window gets the slot that it takes in another: "shuffled".
 """
 
 import argparse
@@ -25,16 +24,7 @@ from hpcgym.env.scenario.episodes import Episodes, settings_but_policy
 from papers.common.expected_cost import expected_cost
 from papers.common.playing import Chooses
 from papers.common.rows_ppo import Judge, train, trained
-from research.pick import (
-    SCENARIO,
-    geometric,
-    of_rule,
-    on_another_log,
-    played,
-    shuffled,
-    table_of,
-    windows_of,
-)
+from research.pick import SCENARIO, geometric, of_rule, played, shuffled, table_of, windows_of
 
 ENVS = 512
 """Environments; 8 with SB3's defaults."""
@@ -83,7 +73,6 @@ if __name__ == "__main__":
     parser.add_argument("--defaults", action="store_true", help="SB3's defaults in its stead")
     parser.add_argument("--judge", type=Path, metavar="FOLDER", help="print the test windows")
     parser.add_argument("--copies", type=int, default=0, help="jittered, of each test window")
-    parser.add_argument("--others", type=int, default=0, help="windows of another log, judged too")
     given = parser.parse_args()
     if given.judge is None:
         main(given)
@@ -92,5 +81,3 @@ if __name__ == "__main__":
         agents = {"trained": best, "trained, shuffled": shuffled(best)}
         with shown():
             print(machine_text(table_of(agents, copies=given.copies), "markdown"))
-            if given.others:
-                print(machine_text(on_another_log(best, given.others), "markdown"))

@@ -9,17 +9,16 @@ from hpcgym.base.output import writing
 from hpcgym.base.registry import shelf_folders
 from hpcgym.env.scenario import spec
 from hpcgym.env.scenario.load import load_scenario, scenario_names
+from hpcgym.env.scenario.splits import SPLITS
 
 PAGE = """\
 # Scenarios
 
-Named settings: a log, a machine, how episodes are cut and how the scheduler works, one
-`.toml` each. The code that reads them is in `hpcgym/env/scenario/`.
-`python scripts/update_scenarios.py` writes this page.
+Named settings: a log, a machine, how episodes are cut and how the scheduler works, one `.toml`
+each, read by `hpcgym/env/scenario/`. `python scripts/update_scenarios.py` writes this page.
 
-`gymnasium.make("HPCBatch-v0", scenario="NAME")` and `hpcgym evaluate --scenario NAME`
-take a name of this list, or the path of a file of your own; `hpcgym scenarios info NAME`
-shows all that a scenario states.
+`gymnasium.make("HPCBatch-v0", scenario="NAME")` and `hpcgym evaluate --scenario NAME` take a name
+of this list, or the path of a file; `hpcgym scenarios info NAME` shows all that a scenario states.
 
 | scenario | what it is | episodes | processors | largest request (s) | scheduler |
 |---|---|---|---:|---:|---|
@@ -27,17 +26,16 @@ shows all that a scenario states.
 
 ## Write your own
 
-Copy the nearest of these files, change it, and name it by its path. A file is read
-strictly: a key that is not known, or one that contradicts another, is an error. The
-table lists the keys with their defaults. A key without a default is required, except
-that a log has a name, a file or a generator. `hpcgym/env/scenario/spec.py` explains the keys.
+Copy the nearest of these files, change it, and name it by its path. A file is read strictly: a key
+that is not known, or one that contradicts another, is an error. The table lists the keys with their
+defaults. A key without a default is required, except that a log has a name, a file or a generator.
+`hpcgym/env/scenario/spec.py` explains the keys.
 
 | table | keys |
 |---|---|
 {tables}
 
-A machine of nodes has `file`, or `nodes` and `partitions`, in place of `processors`;
-`docs/machines.md` describes them, and `docs/outages.md` outages.
+A machine of nodes has `file`, or `nodes` and `partitions`, not `processors`: `docs/machines.md`.
 """
 
 
@@ -74,21 +72,23 @@ def _key(one: Field[Any]) -> str:
 
 def describe_episodes(episode: spec.EpisodeSpec) -> str:
     """Return a few words on how a log is cut into episodes."""
+    stated = {part: getattr(episode, part, None) for part in SPLITS}
+    parts = ", ".join(f"{numbers} ({part})" for part, numbers in stated.items() if numbers)
     match episode:
         case spec.WholeEpisode():
             return "the whole log"
-        case spec.WeekEpisodes(train=str() as train, validation=validation, test=test):
-            return f"weeks {train} (train), {validation} (validation), {test} (test)"
+        case spec.WeekEpisodes() if parts:
+            return f"weeks {parts}"
         case spec.WeekEpisodes():
-            text = "every week" if episode.weeks is None else f"weeks {episode.weeks}"
+            text = f"weeks {episode.weeks}" if episode.weeks else "every week"
             text += f", rule {episode.rule}" if episode.rule != "whole" else ""
             return text + (f", from {episode.offset_s} s on" if episode.offset_s else "")
         case spec.WindowEpisodes():
-            return f"windows of {episode.n_jobs} jobs"
+            return ", ".join(filter(None, [f"windows of {episode.n_jobs} jobs", parts]))
         case spec.RandomWindowEpisodes():
             return f"{episode.episodes} random windows of {episode.n_jobs} jobs"
         case spec.ResampledEpisodes():
-            logs = f"{'weeks of ' * (episode.part == 'week')}resampled logs"
+            logs = "weeks of resampled logs" if episode.part == "week" else "resampled logs"
             return f"{episode.episodes} {logs} ({episode.mode})"
 
 

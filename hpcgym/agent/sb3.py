@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -34,9 +35,11 @@ class HPCBatchVecEnv(VecEnv):
     `TimeLimit.truncated` and the final metrics; those of the episode that follows are in
     `reset_infos`. Observations are copies, which learners keep while they step.
 
-    Arguments are those of `hpcgym.env.vector.SchedulingVectorEnv`.
+    Arguments are those of `hpcgym.env.vector.SchedulingVectorEnv`. In place of a scenario may stand
+    the id of a problem, such as `hpcgym/Price-train-v0`.
 
     Raises:
+        NameNotFound: An unknown id; the message has the nearest.
         HpcgymError: An unknown or contradictory keyword; on import, no Stable-Baselines3.
 
     Source: Stable-Baselines3, `DummyVecEnv` and `VecEnv`.
@@ -59,8 +62,10 @@ class HPCBatchVecEnv(VecEnv):
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
+        by_id = isinstance(scenario, str) and re.fullmatch(r"(hpcgym:)?hpcgym/.+-v\d", scenario)
+        made: Any = gymnasium.make_vec if by_id else SchedulingVectorEnv
         # The vector environment.
-        self.envs = SchedulingVectorEnv(
+        self.envs: SchedulingVectorEnv = made(
             scenario,
             num_envs=num_envs,
             autoreset_mode=AutoresetMode.SAME_STEP,

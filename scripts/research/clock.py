@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
+
+from hpcgym.agent.sb3 import Progress
 
 
 class Clock(BaseCallback):
@@ -25,3 +28,16 @@ class Clock(BaseCallback):
     def _on_rollout_end(self) -> None:
         rate = self.rate * max(self.left, 0.05)
         self.model.lr_schedule = lambda _: rate
+
+
+class Validations(Progress):
+    """Validations, whose time a clock does not count."""
+
+    def __init__(self, clock: Clock, **given: Any) -> None:
+        super().__init__(**given)
+        self._clock = clock
+
+    def _validate(self) -> None:
+        begun = time.process_time()
+        super()._validate()
+        self._clock.begun += time.process_time() - begun

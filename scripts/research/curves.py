@@ -7,24 +7,26 @@ of one core, but for `hpcgym train`, whose minutes pass on the clock.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from runpy import run_path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.actions.index import SAF
+from hpcgym.core.price import PRICED
+from hpcgym.env.registration import PROBLEMS
 from hpcgym.env.scale import scale_of
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.statistics import Estimate, ratio_of_sums
 from hpcgym.trace.resample import jitter
+from research.price import SAF as HOLDS_NOTHING
+from research.price import SCENARIO as PRICES
+from research.price import rules_of_the_shelf
 
 Floats = NDArray[Any]
 Predict = Callable[[Any], Floats]
@@ -36,6 +38,9 @@ COPIES, MANY = 10, 100
 
 ZOO = Path(__file__).resolve().parents[1] / "rl_zoo3_ppo.py"
 """Hyper-parameters of PPO as RL Baselines3 Zoo reads them."""
+
+ZOO_ONLY = {"n_timesteps", "env_kwargs"}
+"""Its parameters that ids and minutes take the place of."""
 
 MOST_STEPS = 2**40
 """More than any training takes: they end by time."""
@@ -53,10 +58,11 @@ CONSTANTS = {"SAF": SAF, "FCFS": (-0.5, -1, -1, 0, -1)}
 
 
 class Judged(NamedTuple):
-    """Mean bounded slowdowns on weeks and their copies, and SAF's: shape (n_weeks, 1 + COPIES)."""
+    """What is seen of weeks and their copies, each of shape (n_weeks, 1 + COPIES)."""
 
-    bsld: Floats
-    saf: Floats
+    bsld: Floats  # the mean bounded slowdown; J, where energy has a price
+    saf: Floats  # SAF's mean bounded slowdown; 1, where energy has a price
+    wait: Floats  # the longest, s
 
     @property
     def ratio(self) -> Estimate:
@@ -80,21 +86,26 @@ class Judge:
             shaken = np.random.default_rng([place, 0])
             self.jobs += [week, *(jitter(week, shaken) for _ in range(copies))]
         self._shape = len(episodes), 1 + copies
-        own = {"observation": "small", **keywords}
-        self._envs = SchedulingVectorEnv(scenario, num_envs=len(self.jobs), threads=1, **own)
+        self._prices = scenario == PRICES
+        usual = PROBLEMS["Price"].keywords if self._prices else {"observation": "small"}
+        own: dict[str, Any] = {"observation": "flat", **usual, **keywords}
+        own |= {"num_envs": len(self.jobs), "threads": 1, "weeks": part}
+        self._envs = SchedulingVectorEnv(scenario, **own)
 
     def __call__(self, predict: Predict) -> Judged:
         """Return what a network reaches."""
         shown, _ = self._envs.reset(seed=0, options={"workload": self.jobs})
-        found, over = np.zeros((2, len(self.jobs))), np.zeros(len(self.jobs), dtype=np.bool_)
+        found, over = np.ones((3, len(self.jobs))), np.zeros(len(self.jobs), dtype=np.bool_)
         while not over.all():
             shown, _, terminated, _, info = self._envs.step(predict(shown))
             ends = terminated & ~over  # an episode that is over begins anew
             if ends.any():
-                found[0, ends] = info["mean_bsld"][ends]
-                found[1, ends] = info["mean_bsld"][ends] / info["ratio"][ends]
+                found[0, ends] = info[PRICED if self._prices else "mean_bsld"][ends]
+                if not self._prices:
+                    found[1, ends] = info["mean_bsld"][ends] / info["ratio"][ends]
+                found[2, ends] = info["max_wait_time"][ends]
                 over |= ends
-        return Judged(*found.reshape(2, *self._shape))
+        return Judged(*found.reshape(3, *self._shape))
 
 
 class Point(NamedTuple):
@@ -108,7 +119,13 @@ class Point(NamedTuple):
 def constants(scenario: str) -> Iterator[tuple[str, Judged]]:
     """Yield what chance, rules and the best constant reach on the test weeks."""
     chance = np.random.default_rng(0)
-    judge, scale = Judge(scenario, "test"), scale_of(scenario, "index")
+    judge = Judge(scenario, "test")
+    if scenario == PRICES:
+        yield "zeros", judge(always((0.0, 0.0)))
+        for name, rule in {"SAF": HOLDS_NOTHING, **rules_of_the_shelf()}.items():
+            yield name, judge(rule.choose)
+        return
+    scale = scale_of(scenario, "index")
     yield "random", judge(lambda shown: chance.uniform(-1, 1, (len(shown), 5)).astype(np.float32))
     for name in ("FCFS", "SAF"):
         yield name, judge(always(CONSTANTS[name]))
@@ -123,50 +140,46 @@ def always(action: Sequence[float]) -> Predict:
     return lambda shown: np.tile(np.array(action, dtype=np.float32), (len(shown), 1))
 
 
-def learned(learner: str, scenario: str, seed: int, seconds: float, **given: Any) -> list[Point]:
-    """Train a learner for some time, without what judging takes, and return its curve."""
-    return LEARNERS[learner](scenario, seed, seconds, **given)
-
-
 def by_sb3(
     scenario: str, seed: int, seconds: float, n_points: int = 10, **parameters: Any
 ) -> list[Point]:
     """Train PPO of Stable-Baselines3; without parameters with its defaults, by id alone."""
     from stable_baselines3 import PPO
-    from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import VecNormalize
 
+    from research.clock import Clock
+
     settings: dict[str, Any] = dict(parameters)
     n_envs, normalises = settings.pop("n_envs", 1), settings.pop("normalize", False)
-    envs: Any = make_vec_env("HPCBatch-v0", n_envs=n_envs, seed=seed, env_kwargs=own_of(scenario))
+    _, falls, rate = str(settings.pop("learning_rate", 3e-4)).rpartition("lin_")
+    name, own = problem_of(scenario)
+    envs: Any = make_vec_env(name, n_envs=n_envs, seed=seed, env_kwargs=own)
     if normalises:
-        envs = VecNormalize(envs, norm_obs=False, gamma=settings.get("gamma", 0.99))
+        envs = VecNormalize(envs, gamma=settings.get("gamma", 0.99))
     judge, points = Judge(scenario, "test"), list[Point]()
+    settings["learning_rate"] = float(rate)
     model = PPO(settings.pop("policy", "MlpPolicy"), envs, seed=seed, device="cpu", **settings)
 
-    class Watch(BaseCallback):
-        """Judges at equal distances, and ends the training in time."""
+    def predict(shown: Floats) -> Floats:
+        seen = envs.normalize_obs(shown) if normalises else shown
+        return model.predict(seen, deterministic=True)[0]
 
-        begun, judging = time.process_time(), 0.0
-
-        def spent(self) -> float:
-            return time.process_time() - self.begun - self.judging
+    class Watch(Clock):
+        """Judges at equal distances, and does not count what that takes."""
 
         def _on_rollout_end(self) -> None:
-            if len(points) < n_points and self.spent() >= seconds * len(points) / n_points:
+            if falls:
+                super()._on_rollout_end()
+            if len(points) < n_points and 1 - self.left >= len(points) / n_points:
                 self.judge()
 
-        def _on_step(self) -> bool:
-            return self.spent() < seconds
-
         def judge(self) -> None:
-            now, spent = time.process_time(), self.spent()
-            reached = judge(lambda shown: model.predict(shown, deterministic=True)[0])
-            points.append(Point(spent, model.num_timesteps, reached))
-            self.judging += time.process_time() - now
+            now, spent = time.process_time(), self.seconds * (1 - self.left)
+            points.append(Point(spent, model.num_timesteps, judge(predict)))
+            self.begun += time.process_time() - now
 
-    watch = Watch()
+    watch = Watch(seconds / 60, float(rate))
     watch.judge()
     model.learn(MOST_STEPS, callback=watch)
     watch.judge()
@@ -175,16 +188,16 @@ def by_sb3(
 
 def by_zoo(scenario: str, seed: int, seconds: float) -> list[Point]:
     """Train PPO of Stable-Baselines3 with the hyper-parameters for RL Baselines3 Zoo."""
-    given = dict(run_path(str(ZOO))["hyperparams"]["HPCBatch-v0"])
-    del given["n_timesteps"], given["env_kwargs"]
-    return by_sb3(scenario, seed, seconds, **given)
+    known = run_path(str(ZOO))["hyperparams"][problem_of(scenario)[0]]
+    return by_sb3(scenario, seed, seconds, **{key: known[key] for key in known.keys() - ZOO_ONLY})
 
 
 def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
     """Train as `hpcgym train` does, which may stop early; return its start and what it gives."""
     from hpcgym.agent.learn.ppo import preset, train
 
-    config = preset("index", minutes=seconds / 60, steps=MOST_STEPS)
+    action = "price" if scenario == PRICES else "index"
+    config = preset(action, minutes=seconds / 60, steps=MOST_STEPS)
     weeks = Episodes(scenario)
     begun = time.process_time()
     trained = train(
@@ -192,58 +205,24 @@ def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
     )
     spent = time.process_time() - begun
     keywords: dict[str, Any] = {**config.env_keywords, "observation": "dict"}
-    judge = Judge(scenario, "test", **keywords)
+    judge, n = Judge(scenario, "test", **keywords), 2 if scenario == PRICES else 5
     return [
         # What an untrained network takes.
-        Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), 5), np.float32))),
+        Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), n), np.float32))),
         Point(spent, trained.steps, judge(lambda shown: trained.agent.predict(shown)[0])),
     ]
-
-
-def by_cleanrl(
-    scenario: str, seed: int, seconds: float, folder: Path, steps: int = 200_000
-) -> list[Point]:
-    """Run CleanRL's `ppo_continuous_action.py` unchanged, from a folder; it goes by steps alone.
-
-    It was written for Gymnasium below 1.0, whose wrapper needed no space.
-    """
-    import torch
-
-    name, env = "Curves-v0", "hpcgym.env.scheduling:SchedulingEnv"
-    gymnasium.register(id=name, entry_point=env, kwargs=own_of(scenario))  # no keywords pass
-    sys.path.insert(0, str(folder))
-    sys.argv = ["ppo", "--env-id", name, "--seed", str(seed), "--no-cuda"]
-    sys.argv += ["--total-timesteps", str(steps)]
-    wrapper = gymnasium.wrappers.TransformObservation
-    begun = time.process_time()
-    with patch.object(
-        gymnasium.wrappers,
-        "TransformObservation",
-        lambda env, change: wrapper(env, change, env.observation_space),
-    ):
-        made = run_path(str(folder / "ppo_continuous_action.py"), run_name="__main__")
-    spent, one = time.process_time() - begun, made["envs"].envs[0]
-    while not hasattr(one, "obs_rms"):
-        one = one.env
-    mean, unit = one.obs_rms.mean, np.sqrt(one.obs_rms.var + one.epsilon)
-
-    def predict(shown: Floats) -> Floats:
-        seen = torch.as_tensor(np.clip((shown - mean) / unit, -10, 10), dtype=torch.float32)
-        with torch.no_grad():
-            return np.asarray(np.clip(made["agent"].actor_mean(seen).numpy(), -1, 1))
-
-    return [Point(spent, steps, Judge(scenario, "test")(predict))]
 
 
 LEARNERS: dict[str, Callable[..., list[Point]]] = {
     "sb3": by_sb3,
     "zoo": by_zoo,
     "hpcgym": by_hpcgym,
-    "cleanrl": by_cleanrl,
 }
-"""Functions of scenario, seed and seconds, by name."""
+"""Functions of scenario, seed and seconds, which return a curve; judging is not counted."""
 
 
-def own_of(scenario: str) -> dict[str, Any]:
-    """Return the keywords of `HPCBatch-v0` that a learner makes its environment by."""
-    return {"scenario": scenario, "weeks": "train", "observation": "small"}
+def problem_of(scenario: str) -> tuple[str, dict[str, Any]]:
+    """Return the id by which learners make their environment, and its keywords."""
+    if scenario == PRICES:
+        return "hpcgym/Price-train-v0", {}
+    return "HPCBatch-v0", {"scenario": scenario, "weeks": "train", "observation": "small"}

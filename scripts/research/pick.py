@@ -11,22 +11,17 @@ from numpy.typing import NDArray
 
 from hpcgym import simulate_many
 from hpcgym.agent.first_fit import FIRST_FITS, slots_of
-from hpcgym.agent.rule import RuleAgent
-from hpcgym.base.progress import steps
 from hpcgym.core.workload import Workload
 from hpcgym.env.scale import scale_of
 from hpcgym.env.scenario.episodes import Episodes, settings_but_policy
-from hpcgym.evaluation.baselines import clairvoyant
-from hpcgym.evaluation.gap import gap_closed
+from hpcgym.evaluation.gap import gap_text
 from hpcgym.evaluation.statistics import mean_log_ratio, ratio_of_sums
 from hpcgym.trace.resample import jitter
-from hpcgym.trace.synthetic import synthetic_workload
 from papers.common.playing import METRICS, Chooses, Floats, Seen, played_once
-from research.scales import COPIES, clairvoyant_value
+from research.scales import closed_by
 
 ID = "hpcgym/Windows-pick-{}-v0"
 SCENARIO = "windows-256"
-N_JOBS = 256  # of a window
 
 FIRST: dict[str, Chooses] = {
     name: lambda shown, agent=agent: agent.predict(shown)[0]  # type: ignore[misc]
@@ -99,6 +94,8 @@ def table_of(
     scale = scale_of(SCENARIO, "job", "none")
     assert scale is not None
     static = played(FIRST[scale.rule], windows).bsld
+    jobs = [window for window, *_ in windows]
+    numbers = Episodes(SCENARIO).select(part).numbers[: len(jobs)]
     rows = [
         {
             "agent": name,
@@ -108,57 +105,12 @@ def table_of(
             f"to {scale.rule}": geometric(bsld, static),
             "to SAF-REG without": geometric(bsld, bare),
             "to SAF-REG under EASY": geometric(bsld, reg),
-            "gap closed": gap_of(bsld / saf, windows, part),
+            "gap closed": gap_text(closed_by((bsld / saf)[:, 0], scale, numbers, jobs)),
             "longest wait, h": f"{wait.mean() / 3600:.1f}",
         }
         for name, (bsld, wait) in seen.items()
     ]
     return pd.DataFrame(rows)
-
-
-def gap_of(ratio: Floats, windows: Sequence[Sequence[Workload]], part: str) -> str:
-    """Return the gap closed on those windows, without copies, whose ends the scale has."""
-    scale = scale_of(SCENARIO, "job", "none")
-    assert scale is not None
-    numbers = Episodes(SCENARIO).select(part).numbers
-    ends = [
-        (known.static, value, known.clairvoyant, known.weight)
-        for number, (window, *_), value in zip(numbers, windows, ratio[:, 0], strict=False)
-        if (known := scale.ends(number, window)) is not None
-    ]
-    return str(gap_closed(*np.transpose(ends))) if ends else ""
-
-
-def on_another_log(chooses: Chooses, n: int, seed: int = 12) -> pd.DataFrame:
-    """Return what an agent reaches on n windows of another log, whose users nobody has seen.
-
-    The log is made as that of the scenario, of another seed. Both ends are those that the scale's
-    search chose; copies of the clairvoyant one are drawn as there.
-    """
-    scale, settings = scale_of(SCENARIO, "job", "none"), Episodes(SCENARIO).settings
-    assert scale is not None
-    log = synthetic_workload(
-        N_JOBS * n, np.random.default_rng(seed), machine_processors=256, load=0.7
-    )
-    windows = [[log.select(np.arange(N_JOBS * at, N_JOBS * (at + 1)))] for at in range(n)]
-    saf, (bsld, wait) = of_rule("SAF", "easy", windows).bsld, played(chooses, windows)
-    static = played(FIRST[scale.rule], windows)
-    name, mode = scale.clairvoyant.split()
-    base, knows = RuleAgent(clairvoyant(name, settings).policy, backfill=mode), np.empty((n, 1))
-    with steps(n, "windows of another log", "clairvoyant ones") as work:
-        for at, (window,) in enumerate(windows):
-            knows[at] = clairvoyant_value(base, window, settings, COPIES * at)
-            work.advance()
-    closed = gap_closed(*np.hstack([static.bsld / saf, bsld / saf, knows, saf]).T)
-    row = {
-        "windows": f"{n:,}",
-        "ratio of sums": str(ratio_of_sums(bsld, saf)),
-        f"to {scale.rule}": geometric(bsld, static.bsld),
-        "gap closed": str(closed),
-        "longest wait, h": f"{wait.mean() / 3600:.1f}",
-        "the rule's": f"{static.wait.mean() / 3600:.1f}",
-    }
-    return pd.DataFrame([row])
 
 
 def geometric(values: Floats, base: Floats) -> str:

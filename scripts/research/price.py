@@ -20,17 +20,18 @@ from hpcgym.base.progress import steps
 from hpcgym.core.price import PRICED, Price
 from hpcgym.core.workload import Workload
 from hpcgym.env.registration import PROBLEMS
-from hpcgym.env.scale import week_digest
+from hpcgym.env.scale import scale_of, week_digest
 from hpcgym.env.scenario.augment import chosen_episodes
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.load import load_scenario
 from hpcgym.env.scenario.slicing import generated_weeks
 from hpcgym.env.scenario.spec import Scenario
 from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.evaluation.gap import gap_text
 from hpcgym.evaluation.statistics import ends_text, mean_of
 from hpcgym.machine.prices import WEEK_H
 from hpcgym.trace.split import months
-from research.scales import Kept
+from research.scales import Kept, closed_by
 
 Array = NDArray[np.float64]
 Choose = Callable[[NDArray[np.float32]], NDArray[Any]]
@@ -140,10 +141,18 @@ class Weeks:
             over |= terminated
         return total, np.concatenate(actions)
 
-    def waits(self) -> dict[str, str]:
-        """Return the mean and the most of the longest waits of the weeks that were last played."""
-        hours = self.longest / 3600
-        return {"longest wait, mean, h": f"{hours.mean():.1f}", "most, h": f"{hours.max():.1f}"}
+    def seen(self, reached: Array) -> dict[str, str]:
+        """Return what is seen of the weeks that were last played, where J less SAF's was reached.
+
+        It is the gap closed, where the scale is of these weeks and prices, and the mean and the
+        most of the longest waits.
+        """
+        hours, prices = self.longest / 3600, self.envs.configs[0].settings.events
+        known = prices == load_scenario(SCENARIO).scheduler.settings.events
+        scale = scale_of(SCENARIO, "price") if known else None
+        closed = gap_text(closed_by(1 + WEIGHT + reached, scale, self.numbers, self.workloads))
+        waits = {"longest wait, mean, h": f"{hours.mean():.1f}", "most, h": f"{hours.max():.1f}"}
+        return ({"gap closed": closed} if closed else {}) | waits
 
 
 def best_of(

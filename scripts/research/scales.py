@@ -18,7 +18,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.agent.contest import contest_by, contest_of, mode_in_env
 from hpcgym.agent.first_fit import FIRST_FITS, FirstFit
@@ -33,7 +33,8 @@ from hpcgym.env.scenario.spec import Scenario
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.evaluation.baselines import clairvoyant
 from hpcgym.evaluation.cross_validation import evaluate
-from hpcgym.evaluation.gap import gap_between
+from hpcgym.evaluation.gap import gap_between, gap_closed
+from hpcgym.evaluation.statistics import Estimate
 from hpcgym.schedule.counterfactual import Future
 from research.diagnosis import planned, weeks_of
 
@@ -322,6 +323,18 @@ def find(
             for position, number in enumerate(test.numbers)
         ],
     }
+
+
+def closed_by(
+    values: ArrayLike, scale: Scale | None, numbers: Sequence[int], jobs: Sequence[Workload]
+) -> Estimate | None:
+    """Return the gap closed on weeks, as many as values, whose ends the scale has; None of none."""
+    ends = [
+        (known.static, value, known.clairvoyant, known.weight)
+        for value, number, week in zip(np.asarray(values), numbers, jobs, strict=True)
+        if scale is not None and (known := scale.ends(number, week)) is not None
+    ]
+    return gap_closed(*np.transpose(ends)) if ends else None
 
 
 def first_of(episodes: Episodes, n: int) -> Episodes:

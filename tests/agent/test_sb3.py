@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.error import NameNotFound
 
 from env_cases import busy_workload, episodes_of, play
 from hpcgym.base.errors import HpcgymError
@@ -115,6 +116,18 @@ def test_groups_seeded_through_the_vector_outlast_the_reset_of_a_learner() -> No
         labels.append(env.get_attr("label"))
     assert all(set(row[:3]) == {row[0]} and set(row[3:]) == {row[3]} for row in labels)
     assert [row[0] for row in labels] != [row[3] for row in labels]
+
+
+def test_the_id_of_a_problem_stands_in_place_of_a_scenario() -> None:
+    envs = HPCBatchVecEnv("hpcgym:hpcgym/Price-train-v0", num_envs=2)
+    assert envs.reset().shape == (2, 38) and envs.action_space.shape == (2,)
+    assert envs.envs.configs[0].episodes.scenario.name == "price-weeks"
+    with pytest.raises(HpcgymError, match="Price-train-v0 fixes action"):
+        HPCBatchVecEnv("hpcgym/Price-train-v0", action="job")
+    with pytest.raises(NameNotFound, match="Did you mean: `Price-train`"):
+        HPCBatchVecEnv("hpcgym/Price-tran-v0")
+    with pytest.raises(HpcgymError, match=r"hpcgym/mine\.toml"):
+        HPCBatchVecEnv("hpcgym/mine.toml")
 
 
 def test_options_are_for_one_reset() -> None:

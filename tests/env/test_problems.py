@@ -97,11 +97,11 @@ def test_ids_with_a_price_draw_their_weeks_and_decide_by_the_hour(name: str) -> 
 def test_windows_of_pick_are_apart_and_choose_one_job_at_a_time() -> None:
     envs = [gymnasium.make(name).unwrapped for name in PICK]
     numbers = [env.episodes.numbers for env in envs]
-    assert [len(part) for part in numbers] == [906, 302, 301]
-    assert len({*numbers[0], *numbers[1], *numbers[2]}) == 906 + 302 + 301
-    first, last = (envs[2].episodes.workload(place) for place in (0, 300))
-    assert first.name == "windows-256 jobs 309505-309760"
-    assert last.name == "windows-256 jobs 386305-386560"
+    assert [len(part) for part in numbers] == [900, 300, 1500]
+    assert len({*numbers[0], *numbers[1], *numbers[2]}) == 2700
+    first, last = (envs[2].episodes.workload(place) for place in (0, 1499))
+    assert first.name == "windows-256 jobs 307201-307456"
+    assert last.name == "windows-256 jobs 690945-691200"
     assert (envs[2].action, str(envs[2].settings.backfill)) == ("job", "none")
     assert envs[2].action_space == gymnasium.spaces.Discrete(32)
     assert len(first) == 256 and not first.history.completed.any()

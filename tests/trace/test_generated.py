@@ -6,7 +6,7 @@ import pytest
 from hpcgym.base import registry
 from hpcgym.base.errors import OutputError, TraceError
 from hpcgym.trace import entry, find_trace, load_workload
-from hpcgym.trace.catalogue import find_log
+from hpcgym.trace.catalogue import digest_of, find_log
 from hpcgym.trace.synthetic import synthetic_workload
 
 ENTRY = """
@@ -39,7 +39,7 @@ def shelf(tmp_path, monkeypatch):
 
 def test_the_log_of_the_windows_is_on_record():
     known = entry("windows-256")
-    assert (known.jobs, known.generated) == (386_560, {"seed": 11, "load": 0.7})
+    assert (known.jobs, known.generated) == (691_200, {"seed": 11, "load": 0.7})
     assert find_log("windows-256") == find_trace("windows-256")  # else its digest differs
 
 
@@ -55,6 +55,14 @@ def test_a_log_is_made_once_as_the_generator_draws_it(shelf):
     for key in ("run_time", "requested_time", "processors", "user"):
         assert getattr(jobs, key).tolist() == getattr(drawn, key).tolist(), key
     assert (jobs.wait_time == -1).all()
+
+
+def test_what_an_older_entry_made_is_made_again(shelf):
+    path = shelf(ENTRY.format(digest="0" * 64))
+    digest = digest_of(find_trace("made"))
+    path.write_text("of an older entry\n")
+    shelf(ENTRY.format(digest=digest))
+    assert find_log("made") == path and digest_of(path) == digest
 
 
 def test_a_log_of_another_generator_is_noticed(shelf):

@@ -24,7 +24,7 @@ from hpcgym.env.scenario.slicing import (
     slice_log,
     slice_workload,
 )
-from hpcgym.env.scenario.spec import NOT_GENERATED, NUMBERS, Scenario, WeekEpisodes
+from hpcgym.env.scenario.spec import NOT_GENERATED, NUMBERS, Scenario, WeekEpisodes, WindowEpisodes
 from hpcgym.env.scenario.splits import named_part, split_of, with_more
 from hpcgym.trace.clean import CANNOT_RUN
 from hpcgym.trace.cleaning_report import CleaningReport
@@ -109,6 +109,10 @@ class Episodes:
         if numbers is None and stated is not None:
             what = f"{scenario.name}: [episode] weeks"
             numbers = parse_numbers(stated, tuple(slices.labels), what=what)
+        for part, named in self.parts.items():
+            if missing := sorted({*named} - {*slices.labels}):
+                what = f"{scenario.name}: [episode] {part}"
+                raise ScenarioError(f"{what}: the log has no {number_ranges(missing)}")
         self._keep(slices, tuple(slices.labels) if numbers is None else numbers)
 
     def _keep(self, slices: Slices, numbers: tuple[int, ...]) -> None:
@@ -201,7 +205,7 @@ class Episodes:
     def parts(self) -> dict[str, tuple[int, ...]]:
         """Numbers of the parts that the scenario states, none where shares make them."""
         cut = self.scenario.episode
-        return cut.parts if isinstance(cut, WeekEpisodes) else {}
+        return cut.parts if isinstance(cut, WeekEpisodes | WindowEpisodes) else {}
 
     def _part(self, part: str, what: str) -> tuple[int, ...]:
         """Return the numbers of a part, as the scenario states it or by shares."""

@@ -107,7 +107,7 @@ def parse_scenario(text: str, *, name: str, folder: Path | None = None) -> Scena
         ... )
         Traceback (most recent call last):
         hpcgym.base.errors.ScenarioError: [episode] unknown key 'week'; did you mean 'weeks'? \
-Allowed: kind, rule, offset_s, weeks, warm_history, train, validation, test
+Allowed: train, validation, test, kind, rule, offset_s, weeks, warm_history
     """
     try:
         document = tomllib.loads(text)

@@ -212,8 +212,38 @@ class WholeEpisode(_Table):
     kind: Literal["whole"] = "whole"
 
 
+NUMBERS = range(1, 100_001)  # numbers that weeks and windows may have
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parted(_Table):
+    """Episodes of fixed numbers, which a file may deal out to train, to choose and to judge on."""
+
+    # Numbers of the episodes to train on; None = by shares, as `scenario.splits` says.
+    train: str | None = None
+    validation: str | None = None  # numbers of the episodes to choose on
+    test: str | None = None  # numbers of the episodes to judge on; all three are stated, or none
+
+    def check(self) -> None:
+        """Refuse one part without the others, and an episode in two parts."""
+        if len(self.parts) not in (0, 3):
+            raise self.contradiction("needs all of train, validation and test, or none")
+        numbers = [number for part in self.parts.values() for number in part]
+        if len({*numbers}) < len(numbers):
+            raise self.contradiction("an episode stands in two of train, validation and test")
+
+    @property
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of the episodes of each part; none where shares make the parts."""
+        return {
+            part: parse_numbers(stated, NUMBERS, what=f"[episode] {part}")
+            for part in ("train", "validation", "test")
+            if (stated := getattr(self, part)) is not None
+        }
+
+
 @dataclass(frozen=True)
-class WeekEpisodes(_Table):
+class WeekEpisodes(_Parted):
     """Each week of the log is an episode on an empty machine, numbered from 1.
 
     Source: Specification, section 6, "Weeks", and section 10, "Episodes".
@@ -229,35 +259,10 @@ class WeekEpisodes(_Table):
     offset_s: int = 0  # start of week 0, s after the log's first submission
     weeks: str | None = None  # numbers such as "1-100" or "1,3,5-7"; None = all
     warm_history: bool = True  # whether each user's earlier jobs in the log are known at the start
-    # Numbers of the weeks to train on; None = by shares, as `scenario.splits` says.
-    train: str | None = None
-    validation: str | None = None  # numbers of the weeks to choose on
-    test: str | None = None  # numbers of the weeks to judge on. A file states all three, or none
-
-    def check(self) -> None:
-        """Refuse one part without the others, and a week in two parts."""
-        stated = [part for part in (self.train, self.validation, self.test) if part is not None]
-        if len(stated) not in (0, 3):
-            raise self.contradiction("needs all of train, validation and test, or none")
-        numbers = [number for part in self.parts.values() for number in part]
-        if len({*numbers}) < len(numbers):
-            raise self.contradiction("a week stands in two of train, validation and test")
-
-    @property
-    def parts(self) -> dict[str, tuple[int, ...]]:
-        """Numbers of the weeks of each part; none where shares make the parts."""
-        return {
-            part: parse_numbers(stated, NUMBERS, what=f"[episode] {part}")
-            for part in ("train", "validation", "test")
-            if (stated := getattr(self, part)) is not None
-        }
-
-
-NUMBERS = range(1, 100_001)  # numbers that weeks may have
 
 
 @dataclass(frozen=True)
-class WindowEpisodes(_Table):
+class WindowEpisodes(_Parted):
     """Each run of `n_jobs` consecutive jobs is an episode, without overlap, numbered from 1.
 
     The last, shorter run is left out.

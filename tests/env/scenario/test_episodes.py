@@ -140,6 +140,19 @@ def test_windows_follow_one_another():
     assert episodes.workload(1).submit_time[0] == 0
 
 
+def test_a_file_may_deal_out_windows():
+    stated = WindowEpisodes(n_jobs=8, train="1,5", validation="2", test="3-4")
+    episodes = episodes_of(stated)
+    parts = [episodes.select(part).numbers for part in ("train", "validation", "test")]
+    assert parts == [(1, 5), (2,), (3, 4)]
+    with pytest.raises(ScenarioError, match=r"3 are asked for, and there are at most 2"):
+        episodes.select("test:3")
+    with pytest.raises(ScenarioError, match="an episode stands in two of train"):
+        replace(stated, test="2-3")
+    with pytest.raises(ScenarioError, match=r"\[episode\] test: the log has no 6-7"):
+        episodes_of(replace(stated, test="3-4,6-7"))
+
+
 def test_fixed_random_windows_depend_on_the_seed_and_fresh_ones_on_the_generator():
     spec = RandomWindowEpisodes(n_jobs=8, episodes=5, seed=1)
     one, two = episodes_of(spec), episodes_of(spec)

@@ -34,6 +34,10 @@ def test_the_index_names_every_scenario_and_labels_synthetic_requests():
         (WeekEpisodes(), "every week"),
         (WeekEpisodes(weeks="2-3", offset_s=60), "weeks 2-3, from 60 s on"),
         (WindowEpisodes(n_jobs=256), "windows of 256 jobs"),
+        (
+            WindowEpisodes(n_jobs=2, train="1", validation="2", test="3-4"),
+            "windows of 2 jobs, 1 (train), 2 (validation), 3-4 (test)",
+        ),
         (RandomWindowEpisodes(n_jobs=9, episodes=3, seed=0), "3 random windows of 9 jobs"),
         (ResampledEpisodes(episodes=3, seed=0), "3 resampled logs (permute)"),
         (

@@ -1,6 +1,7 @@
 """Learning curves: what the judge says of constants, and that a learner's points go on in time."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -80,16 +81,37 @@ def test_the_gap_closed_is_of_the_weeks_themselves_and_of_all_seeds(
     # The second column is of copies, which do not count.
     seeds = [np.array([[8.0, 99.0], [6.0, 99.0], [9.0, 99.0]]), np.full((3, 2), 7.0)]
     rows = [
-        rows_of("net", seed, 1.0, 1, curves.Judged(bsld, saf)) for seed, bsld in enumerate(seeds)
+        rows_of("net", seed, 1.0, 1, curves.Judged(bsld, saf, saf))
+        for seed, bsld in enumerate(seeds)
     ]
     expected = gap_closed([0.9, 0.8, 1.0], [0.75, 0.65, 0.8], [0.4] * 3, [10.0] * 3)
-    assert curves_drawn.gap_of(pd.concat(rows), BUSY) == str(expected)
+    assert str(curves_drawn.gap_of(pd.concat(rows), BUSY)) == str(expected)
 
 
 def test_rows_give_back_what_was_judged(judge: curves.Judge) -> None:
     judged = judge(curves.always(curves.CONSTANTS["FCFS"]))
     again = judged_of(rows_of("FCFS", 0, 0.0, 0, judged))
-    assert np.array_equal(again.bsld, judged.bsld) and np.array_equal(again.saf, judged.saf)
+    assert all(map(np.array_equal, again, judged)) and judged.wait.min() > 3600
+
+
+@pytest.mark.long
+def test_of_the_price_j_is_judged_and_the_best_rule_closes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    few = curves.Judge
+    monkeypatch.setattr(curves, "Judge", lambda scenario, part: few(scenario, f"{part}:20"))
+    found = [rows_of(name, 0, 0.0, 0, one) for name, one in curves.constants("price-weeks")]
+    pd.concat(found).to_csv(tmp_path / "price-weeks rules.csv", index=False)
+    points = curves.by_zoo("price-weeks", 0, 0.1)
+    rows = [rows_of("zoo", 0, *point) for point in points]
+    pd.concat(rows).to_csv(tmp_path / "price-weeks zoo 5 min seed 0.csv", index=False)
+    table = table_of(tmp_path, "price-weeks", ["zoo"]).set_index("agent")
+    assert table.loc["SAF", "at its end"] == "21.000 [21.000, 21.000]"
+    assert table.loc["PRICE-RANK", "gap closed"].startswith("0.000 [-0.000")
+    assert float(table.loc["SAF", "gap closed"].split()[0]) < -0.2
+    begun, zeros = table.loc["zoo", "at its start"], table.loc["zeros", "at its end"].split()[0]
+    assert float(begun) == pytest.approx(float(zeros), abs=0.1)
+    draw(tmp_path, "price-weeks", ["zoo"])
 
 
 @pytest.mark.long

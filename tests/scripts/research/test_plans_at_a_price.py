@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from research.price import MOST_HOURS, Plan, Weeks, held, other_run_times, plan_of
+from research.price import (
+    BEST,
+    MOST_HOURS,
+    SCENARIO,
+    Plan,
+    Weeks,
+    held,
+    other_run_times,
+    plan_of,
+    priced,
+    rules_of_the_shelf,
+)
 
 WEEK = 20_001
 
@@ -18,6 +29,16 @@ def test_a_plan_is_no_worse_than_what_its_search_began_at_and_can_be_played_agai
     assert again == pytest.approx([reached, reached], abs=1e-12)
     first, second = (plan_of(weeks, begins, tries=8, seed=seed)[1] for seed in (1, 2))
     assert not np.array_equal(first, second)
+
+
+def test_the_gap_closed_is_known_of_exact_forecasts_alone() -> None:
+    found = {}
+    for noise in (0, 0.3):
+        weeks = Weeks("test:12", priced(SCENARIO, noise))
+        reached, _ = weeks.play(rules_of_the_shelf()[BEST].choose)
+        found[noise] = weeks.seen(reached)
+    assert float(found[0].pop("gap closed").split()[0]) == 0
+    assert set(found[0]) == set(found[0.3]) == {"longest wait, mean, h", "most, h"}
 
 
 def test_at_other_run_times_an_agent_meets_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
