@@ -1,4 +1,4 @@
-"""Train learners from scratch by an environment's id alone, and draw what they reach.
+"""Train learners from scratch by an environment's id, and draw what they reach.
 
     python scripts/learning_curves.py [sb3] [zoo] [hpcgym] [--scenario NAME]...
 

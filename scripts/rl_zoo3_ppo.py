@@ -8,7 +8,7 @@
 """
 
 _PRICE = {
-    "n_timesteps": 9_000_000,
+    "n_timesteps": 5_300_000,
     "policy": "MlpPolicy",
     "normalize": True,
     "n_envs": 64,

@@ -62,7 +62,8 @@ class HPCBatchVecEnv(VecEnv):
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
-        by_id = isinstance(scenario, str) and re.fullmatch(r"(hpcgym:)?hpcgym/.+-v\d", scenario)
+        ids = r"(hpcgym:)?(hpcgym/.+|HPCBatch)-v\d+"
+        by_id = isinstance(scenario, str) and re.fullmatch(ids, scenario)
         made: Any = gymnasium.make_vec if by_id else SchedulingVectorEnv
         # The vector environment.
         self.envs: SchedulingVectorEnv = made(

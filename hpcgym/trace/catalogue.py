@@ -29,7 +29,7 @@ from hpcgym.base.errors import (
 )
 from hpcgym.base.output import make_folder, writing
 from hpcgym.base.progress import steps
-from hpcgym.trace.generated import checked, make_log
+from hpcgym.trace.generated import checked, is_made, make_log
 from hpcgym.trace.packing import read_bytes, unpacked_name
 from hpcgym.trace.swf import read_swf
 
@@ -211,7 +211,8 @@ def find_log(name_or_path: str | Path) -> Path:
         _accepted.add(key)
         return path
     digest = digest_of(path)
-    if digest != known.sha256 and known.generated and path == cache_folder() / f"{known.name}.swf":
+    ours = cache_folder() / f"{known.name}.swf"
+    if digest != known.sha256 and known.generated and path == ours and is_made(path):
         digest = digest_of(_made(known))  # an older version of the entry made the file
     if digest == known.sha256:
         return path

@@ -16,6 +16,9 @@ from hpcgym.base.output import make_folder
 from hpcgym.base.progress import steps
 from hpcgym.trace.swf import log_of, write_swf
 
+NOTE = "hpcgym.trace.synthetic.synthetic_workload"
+"""What the header of a log names that is made here."""
+
 KEYS = {"seed": int, "load": float}
 """Keys of `[generated]` in an entry: arguments of `synthetic_workload`."""
 
@@ -38,6 +41,12 @@ def checked(table: object, where: str) -> dict[str, Any]:
     return table
 
 
+def is_made(path: Path) -> bool:
+    """Tell whether `make_log` has written a file."""
+    with path.open("rb") as file:
+        return NOTE.encode() in file.read(2_000)
+
+
 def make_log(folder: Path, name: str, jobs: int, processors: int, seed: int, load: float) -> Path:
     """Draw a log by `synthetic_workload`, whose waits are unknown, and return its file.
 
@@ -57,6 +66,6 @@ def make_log(folder: Path, name: str, jobs: int, processors: int, seed: int, loa
         drawn = synthetic_workload(
             jobs, np.random.default_rng(seed), machine_processors=processors, load=load, name=name
         )
-        note = f"; Note: hpcgym.trace.synthetic.synthetic_workload, seed {seed}, load {load}"
+        note = f"; Note: {NOTE}, seed {seed}, load {load}"
         write_swf(target, log_of(drawn, (note,)), force=True)
     return target

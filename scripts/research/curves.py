@@ -8,7 +8,7 @@ of one core, but for `hpcgym train`, whose minutes pass on the clock.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from runpy import run_path
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from hpcgym.evaluation.statistics import Estimate, ratio_of_sums
 from hpcgym.trace.resample import jitter
 from research.price import SAF as HOLDS_NOTHING
 from research.price import SCENARIO as PRICES
-from research.price import rules_of_the_shelf
+from research.price import held, rules_of_the_shelf
 
 Floats = NDArray[Any]
 Predict = Callable[[Any], Floats]
@@ -121,23 +121,18 @@ def constants(scenario: str) -> Iterator[tuple[str, Judged]]:
     chance = np.random.default_rng(0)
     judge = Judge(scenario, "test")
     if scenario == PRICES:
-        yield "zeros", judge(always((0.0, 0.0)))
+        yield "zeros", judge(held((0.0, 0.0)))
         for name, rule in {"SAF": HOLDS_NOTHING, **rules_of_the_shelf()}.items():
             yield name, judge(rule.choose)
         return
     scale = scale_of(scenario, "index")
     yield "random", judge(lambda shown: chance.uniform(-1, 1, (len(shown), 5)).astype(np.float32))
     for name in ("FCFS", "SAF"):
-        yield name, judge(always(CONSTANTS[name]))
+        yield name, judge(held(CONSTANTS[name]))
     assert scale is not None
-    yield "best constant", judge(always(scale.constant))
+    yield "best constant", judge(held(scale.constant))
     by_rule = Judge(scenario, "test", **BY_RULE)
     yield "URGENT-BENEFIT", by_rule(lambda shown: np.zeros(len(shown), np.int64))
-
-
-def always(action: Sequence[float]) -> Predict:
-    """Return what takes one action whatever is shown."""
-    return lambda shown: np.tile(np.array(action, dtype=np.float32), (len(shown), 1))
 
 
 def by_sb3(

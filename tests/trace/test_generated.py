@@ -60,9 +60,13 @@ def test_a_log_is_made_once_as_the_generator_draws_it(shelf):
 def test_what_an_older_entry_made_is_made_again(shelf):
     path = shelf(ENTRY.format(digest="0" * 64))
     digest = digest_of(find_trace("made"))
-    path.write_text("of an older entry\n")
+    path.write_text(path.read_text() + "; of an older entry\n")
     shelf(ENTRY.format(digest=digest))
     assert find_log("made") == path and digest_of(path) == digest
+    path.write_text("; somebody's own\n")
+    with pytest.raises(TraceError, match="is not made"):
+        find_log("made")
+    assert path.read_text() == "; somebody's own\n"
 
 
 def test_a_log_of_another_generator_is_noticed(shelf):

@@ -2,17 +2,21 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from hpcgym.agent.sb3 import Progress
 from hpcgym.env.scale import scale_of
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.gap import gap_closed
 from research import curves, curves_drawn
+from research.clock import Clock, Validations
 from research.curves_drawn import draw, judged_of, rows_of, table_of
+from research.price import held
 
 BUSY = "synthetic-busy-weeks"
 
@@ -23,7 +27,7 @@ def judge() -> curves.Judge:
 
 
 def test_saf_is_one_on_every_week_and_copy(judge: curves.Judge) -> None:
-    judged = judge(curves.always(curves.CONSTANTS["SAF"]))
+    judged = judge(held(curves.CONSTANTS["SAF"]))
     assert judged.bsld.shape == (3, 2)
     assert judged.bsld == pytest.approx(judged.saf)
     assert len(np.unique(judged.saf)) == 6  # no copy is another's
@@ -33,7 +37,7 @@ def test_rules_score_as_an_evaluation_says(judge: curves.Judge) -> None:
     constants = {"FCFS": curves.CONSTANTS["FCFS"], "SMITH-REG": (0.5, 1, 0, 1, -1)}
     found = evaluate(["SAF", *constants], BUSY, weeks="15-17")
     for agent, constant in constants.items():
-        own = judge(curves.always(constant)).bsld[:, 0]
+        own = judge(held(constant)).bsld[:, 0]
         assert own == pytest.approx(found.values(agent)[:, 0])
 
 
@@ -50,9 +54,9 @@ def test_parts_that_are_trained_on_and_judged_share_no_week() -> None:
 
 
 def test_table_and_picture_are_made_of_what_is_kept(judge: curves.Judge, tmp_path) -> None:
-    begun = judge(curves.always(curves.CONSTANTS["FCFS"]))
-    ended = judge(curves.always((0, 0, 0, 0, 0)))
-    saf = judge(curves.always(curves.CONSTANTS["SAF"]))
+    begun = judge(held(curves.CONSTANTS["FCFS"]))
+    ended = judge(held((0, 0, 0, 0, 0)))
+    saf = judge(held(curves.CONSTANTS["SAF"]))
     rows_of("SAF", 0, 0.0, 0, saf).to_csv(tmp_path / f"{BUSY} rules.csv", index=False)
     for seed in range(2):
         rows = [rows_of("sb3", seed, 0.0, 0, begun), rows_of("sb3", seed, 9.0, 99, ended)]
@@ -89,7 +93,7 @@ def test_the_gap_closed_is_of_the_weeks_themselves_and_of_all_seeds(
 
 
 def test_rows_give_back_what_was_judged(judge: curves.Judge) -> None:
-    judged = judge(curves.always(curves.CONSTANTS["FCFS"]))
+    judged = judge(held(curves.CONSTANTS["FCFS"]))
     again = judged_of(rows_of("FCFS", 0, 0.0, 0, judged))
     assert all(map(np.array_equal, again, judged)) and judged.wait.min() > 3600
 
@@ -124,7 +128,23 @@ def test_learner_is_judged_at_its_start_and_its_end() -> None:
 @pytest.mark.long
 def test_training_of_hpcgym_begins_at_zeros() -> None:
     begun, ended = curves.by_hpcgym(BUSY, 0, 0.5)
-    zeros = curves.Judge(BUSY, "test")(curves.always((0.0,) * 5))
+    zeros = curves.Judge(BUSY, "test")(held((0.0,) * 5))
     assert begun.judged.ratio.value == pytest.approx(zeros.ratio.value)
     assert ended.judged.bsld.shape == (3, 11)
     assert ended.judged.bsld.min() >= 1  # what half a second finds depends on the machine
+
+
+def test_a_clock_ends_a_training_and_leaves_validations_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, now = Clock(1.0, 1e-3), [0.0]
+    monkeypatch.setattr("time.process_time", lambda: now[0])
+    clock.model, clock.begun, now[0] = SimpleNamespace(), 0.0, 30.0
+    monkeypatch.setattr(Progress, "_validate", lambda told: now.append(now.pop() + 20.0))
+    Validations(clock)._validate()
+    assert now == [50.0] and clock.left == 0.5
+    clock._on_rollout_end()
+    assert clock.model.lr_schedule(1.0) == 5e-4 and clock._on_step()
+    now[0] = 90.0
+    clock._on_rollout_end()
+    assert clock.model.lr_schedule(1.0) == 5e-5 and not clock._on_step()
