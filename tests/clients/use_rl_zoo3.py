@@ -5,11 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from client import PAGE, check_returns, refuse_infinite, report
+from client import OF_PRICE, PAGE, check_returns, refuse_infinite, report
 from stable_baselines3 import PPO
 
-N_STEPS = 4_096
-"""Steps in place of the hyper-parameters' own 300,000."""
+N_STEPS = 10_752
+"""Steps in place of the hyper-parameters' own 5,300,000: one rollout."""
 
 
 def command() -> list[str]:
@@ -24,12 +24,13 @@ def command() -> list[str]:
 if __name__ == "__main__":
     Path("scripts").symlink_to(PAGE.parents[1] / "scripts")  # the folder is an empty one
     subprocess.run(command(), check=True)
-    (saved,) = Path("logs/ppo").glob("*/HPCBatch-v0.zip")
+    (saved,) = Path("logs/ppo").glob("*/hpcgym-Price-train-v0.zip")
     model = PPO.load(saved)
-    assert model.num_timesteps == N_STEPS and model.gamma == 1 and model.n_steps == 256
+    assert model.num_timesteps == N_STEPS and model.gamma == 0.999 and model.n_steps == 168
     refuse_infinite(model.policy.parameters())
     returns = []
     for file in saved.parent.glob("*.monitor.csv"):
         rows = csv.DictReader(file.read_text().splitlines()[1:])  # its first line is no table
         returns += [float(row["r"]) for row in rows]
-    report(f"PPO on the index, {N_STEPS:,} steps, episodes ended: {check_returns(returns)}")
+    n_ended = check_returns(returns, OF_PRICE)
+    report(f"PPO at the price, {N_STEPS:,} steps, episodes ended: {n_ended}")
