@@ -25,9 +25,9 @@ from research.tables import Tables
 SCENARIOS = {"many-weeks": "curves", "price-weeks": "price_curves"}
 """Names of tables, by scenario."""
 
-COLUMNS = ("agent", "at its end", "gap closed", "longest wait, h", "steps", "at its start")
-MORE = ("end over start", "gap closed by each seed")
-"""What is written of learners; of several seeds, each."""
+COLUMNS = ["agent", "at its end", "gap closed", "longest wait, h", "steps", "at its start"]
+COLUMNS += ["end over start"]
+"""What is written of learners."""
 
 
 def main() -> int:
@@ -53,13 +53,12 @@ def main() -> int:
             with shown(), steps(len(learners) * given.seeds, scenario, "trainings") as work:
                 for _ in trainings(learners, scenario, given, folder):
                     work.advance()
-            table = table_of(folder, scenario, learners)
+            table = table_of(folder, scenario, learners, given.minutes)
             title = f"\n{scenario}, on test weeks"
             name = SCENARIOS.get(scenario, f"{scenario} curves")
-            Tables(folder).show(
-                name, table, title, rows=learners, columns=COLUMNS + MORE[: given.seeds]
-            )
-            draw(folder, scenario, learners)
+            columns = COLUMNS + ["gap closed by each seed"] * (given.seeds > 1)
+            Tables(folder).show(name, table, title, rows=learners, columns=columns)
+            draw(folder, scenario, learners, given.minutes)
     except HpcgymError as error:
         sys.exit(f"learning_curves: {error}")
     except KeyboardInterrupt:

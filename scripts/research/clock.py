@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -22,6 +24,13 @@ class Clock(BaseCallback):
         """Return the share of the time that is left."""
         return max(1.0 - (time.process_time() - self.begun) / self.seconds, 0.0)
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Leave out what the block takes."""
+        now = time.process_time()
+        yield
+        self.begun += time.process_time() - now
+
     def _on_step(self) -> bool:
         return self.left > 0.0
 
@@ -38,6 +47,5 @@ class Validations(Progress):
         self._clock = clock
 
     def _validate(self) -> None:
-        begun = time.process_time()
-        super()._validate()
-        self._clock.begun += time.process_time() - begun
+        with self._clock.stopped():
+            super()._validate()

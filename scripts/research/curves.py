@@ -91,6 +91,7 @@ class Judge:
         own: dict[str, Any] = {"observation": "flat", **usual, **keywords}
         own |= {"num_envs": len(self.jobs), "threads": 1, "weeks": part}
         self._envs = SchedulingVectorEnv(scenario, **own)
+        self.n = int(np.prod(self._envs.single_action_space.shape or ()))  # numbers of an action
 
     def __call__(self, predict: Predict) -> Judged:
         """Return what a network reaches."""
@@ -170,9 +171,9 @@ def by_sb3(
                 self.judge()
 
         def judge(self) -> None:
-            now, spent = time.process_time(), self.seconds * (1 - self.left)
-            points.append(Point(spent, model.num_timesteps, judge(predict)))
-            self.begun += time.process_time() - now
+            spent = self.seconds * (1 - self.left)
+            with self.stopped():
+                points.append(Point(spent, model.num_timesteps, judge(predict)))
 
     watch = Watch(seconds / 60, float(rate))
     watch.judge()
@@ -191,8 +192,7 @@ def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
     """Train as `hpcgym train` does, which may stop early; return its start and what it gives."""
     from hpcgym.agent.learn.ppo import preset, train
 
-    action = "price" if scenario == PRICES else "index"
-    config = preset(action, minutes=seconds / 60, steps=MOST_STEPS)
+    config = preset(action_of(scenario), minutes=seconds / 60, steps=MOST_STEPS)
     weeks = Episodes(scenario)
     begun = time.process_time()
     trained = train(
@@ -200,10 +200,10 @@ def by_hpcgym(scenario: str, seed: int, seconds: float) -> list[Point]:
     )
     spent = time.process_time() - begun
     keywords: dict[str, Any] = {**config.env_keywords, "observation": "dict"}
-    judge, n = Judge(scenario, "test", **keywords), 2 if scenario == PRICES else 5
+    judge = Judge(scenario, "test", **keywords)
     return [
         # What an untrained network takes.
-        Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), n), np.float32))),
+        Point(0.0, 0, judge(lambda shown: np.zeros((len(shown["cluster"]), judge.n), np.float32))),
         Point(spent, trained.steps, judge(lambda shown: trained.agent.predict(shown)[0])),
     ]
 
@@ -214,6 +214,11 @@ LEARNERS: dict[str, Callable[..., list[Point]]] = {
     "hpcgym": by_hpcgym,
 }
 """Functions of scenario, seed and seconds, which return a curve; judging is not counted."""
+
+
+def action_of(scenario: str) -> str:
+    """Return the kind of action that learners choose by."""
+    return "price" if scenario == PRICES else "index"
 
 
 def problem_of(scenario: str) -> tuple[str, dict[str, Any]]:

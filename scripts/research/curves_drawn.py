@@ -12,7 +12,7 @@ from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation.gap import gap_text
 from hpcgym.evaluation.pictures.style import blank_figure, plain_axes, save
 from hpcgym.evaluation.statistics import Estimate, ratio_of_sums
-from research.curves import Judged
+from research.curves import Judged, action_of
 from research.price import SCENARIO as PRICES
 from research.scales import closed_by
 
@@ -40,7 +40,7 @@ def gap_of(rows: pd.DataFrame, scenario: str) -> Estimate | None:
 
     Seeds count as one agent: a week's value is their mean.
     """
-    scale = scale_of(scenario, "price" if scenario == PRICES else "index")
+    scale = scale_of(scenario, action_of(scenario))
     weeks = Episodes(scenario).select("test")
     values = rows[rows["copy"] == 0].assign(value=lambda run: run["bsld"] / run["saf"])
     by_place = values.groupby("week")["value"].mean()
@@ -49,12 +49,13 @@ def gap_of(rows: pd.DataFrame, scenario: str) -> Estimate | None:
     return closed_by(by_place, scale, numbers, [*map(weeks.workload, places)])
 
 
-def kept(folder: Path, scenario: str, learner: str) -> pd.DataFrame:
-    """Return the rows of all seeds of a learner."""
-    return pd.concat(map(pd.read_csv, sorted(folder.glob(f"{scenario} {learner} * seed *.csv"))))
+def kept(folder: Path, scenario: str, learner: str, minutes: float) -> pd.DataFrame:
+    """Return the rows of all seeds of a learner that was trained for so long."""
+    files = folder.glob(f"{scenario} {learner} {minutes:g} min seed *.csv")
+    return pd.concat(map(pd.read_csv, sorted(files)))
 
 
-def table_of(folder: Path, scenario: str, learners: list[str]) -> pd.DataFrame:
+def table_of(folder: Path, scenario: str, learners: list[str], minutes: float) -> pd.DataFrame:
     """Return a row for each rule and learner: at its start and its end, and over the start."""
     rules = pd.read_csv(folder / f"{scenario} rules.csv")
     rows = [
@@ -62,7 +63,7 @@ def table_of(folder: Path, scenario: str, learners: list[str]) -> pd.DataFrame:
         for name in rules["name"].unique()
     ]
     for learner in learners:
-        found = kept(folder, scenario, learner)
+        found = kept(folder, scenario, learner, minutes)
         by_seed = [one for _, one in found.groupby("seed")]
         ends = [one[one["seconds"] == one["seconds"].max()] for one in by_seed]
         row = {"agent": learner} | reached(pd.concat(ends), scenario)
@@ -90,7 +91,7 @@ def reached(rows: pd.DataFrame, scenario: str) -> dict[str, str]:
     }
 
 
-def draw(folder: Path, scenario: str, learners: list[str]) -> None:
+def draw(folder: Path, scenario: str, learners: list[str], minutes: float) -> None:
     """Draw what each learner closes of the gap by time: its mean with an interval, and each seed.
 
     Where no gap is known it is the ratio to SAF.
@@ -107,7 +108,7 @@ def draw(folder: Path, scenario: str, learners: list[str]) -> None:
 
     end = 0.0
     for number, learner in enumerate(learners):
-        found, lines = kept(folder, scenario, learner), []
+        found, lines = kept(folder, scenario, learner, minutes), []
         by_seed = [rows for _, rows in found.groupby("seed")]
         for rows in by_seed:
             at = [part for _, part in rows.groupby("seconds")]

@@ -24,7 +24,7 @@ from hpcgym.env.scenario.slicing import (
     slice_log,
     slice_workload,
 )
-from hpcgym.env.scenario.spec import NOT_GENERATED, NUMBERS, Scenario, WeekEpisodes, WindowEpisodes
+from hpcgym.env.scenario.spec import NOT_GENERATED, NUMBERS, PartedEpisodes, Scenario, WeekEpisodes
 from hpcgym.env.scenario.splits import named_part, split_of, with_more
 from hpcgym.trace.clean import CANNOT_RUN
 from hpcgym.trace.cleaning_report import CleaningReport
@@ -205,7 +205,7 @@ class Episodes:
     def parts(self) -> dict[str, tuple[int, ...]]:
         """Numbers of the parts that the scenario states, none where shares make them."""
         cut = self.scenario.episode
-        return cut.parts if isinstance(cut, WeekEpisodes | WindowEpisodes) else {}
+        return cut.parts if isinstance(cut, PartedEpisodes) else {}
 
     def _part(self, part: str, what: str) -> tuple[int, ...]:
         """Return the numbers of a part, as the scenario states it or by shares."""

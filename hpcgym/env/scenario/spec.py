@@ -216,7 +216,7 @@ NUMBERS = range(1, 100_001)  # numbers that weeks and windows may have
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Parted(_Table):
+class PartedEpisodes(_Table):
     """Episodes of fixed numbers, which a file may deal out to train, to choose and to judge on."""
 
     # Numbers of the episodes to train on; None = by shares, as `scenario.splits` says.
@@ -243,7 +243,7 @@ class _Parted(_Table):
 
 
 @dataclass(frozen=True)
-class WeekEpisodes(_Parted):
+class WeekEpisodes(PartedEpisodes):
     """Each week of the log is an episode on an empty machine, numbered from 1.
 
     Source: Specification, section 6, "Weeks", and section 10, "Episodes".
@@ -262,7 +262,7 @@ class WeekEpisodes(_Parted):
 
 
 @dataclass(frozen=True)
-class WindowEpisodes(_Parted):
+class WindowEpisodes(PartedEpisodes):
     """Each run of `n_jobs` consecutive jobs is an episode, without overlap, numbered from 1.
 
     The last, shorter run is left out.

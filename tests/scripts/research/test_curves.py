@@ -61,13 +61,14 @@ def test_table_and_picture_are_made_of_what_is_kept(judge: curves.Judge, tmp_pat
     for seed in range(2):
         rows = [rows_of("sb3", seed, 0.0, 0, begun), rows_of("sb3", seed, 9.0, 99, ended)]
         pd.concat(rows).to_csv(tmp_path / f"{BUSY} sb3 5 min seed {seed}.csv", index=False)
-    table = table_of(tmp_path, BUSY, ["sb3"]).set_index("agent")
+    rows[1].to_csv(tmp_path / f"{BUSY} sb3 15 min seed 0.csv", index=False)  # is left out
+    table = table_of(tmp_path, BUSY, ["sb3"], 5).set_index("agent")
     assert table.loc["SAF", "at its end"].startswith("1.000")
     assert table.loc["sb3", "at its end"] == str(ended.ratio)
     assert table.loc["sb3", "at its start"] == f"{begun.ratio.value:.3f}"
     assert table.loc["sb3", "steps"] == "99"
     assert set(table["gap closed"]) == {"no gap"}  # three test weeks show none
-    draw(tmp_path, BUSY, ["sb3"])
+    draw(tmp_path, BUSY, ["sb3"], 5)
     assert (tmp_path / f"{BUSY}.png").stat().st_size > 5_000
 
 
@@ -109,13 +110,13 @@ def test_of_the_price_j_is_judged_and_the_best_rule_closes_nothing(
     points = curves.by_zoo("price-weeks", 0, 0.1)
     rows = [rows_of("zoo", 0, *point) for point in points]
     pd.concat(rows).to_csv(tmp_path / "price-weeks zoo 5 min seed 0.csv", index=False)
-    table = table_of(tmp_path, "price-weeks", ["zoo"]).set_index("agent")
+    table = table_of(tmp_path, "price-weeks", ["zoo"], 5).set_index("agent")
     assert table.loc["SAF", "at its end"] == "21.000 [21.000, 21.000]"
     assert table.loc["PRICE-RANK", "gap closed"].startswith("0.000 [-0.000")
     assert float(table.loc["SAF", "gap closed"].split()[0]) < -0.2
     begun, zeros = table.loc["zoo", "at its start"], table.loc["zeros", "at its end"].split()[0]
     assert float(begun) == pytest.approx(float(zeros), abs=0.1)
-    draw(tmp_path, "price-weeks", ["zoo"])
+    draw(tmp_path, "price-weeks", ["zoo"], 5)
 
 
 @pytest.mark.long
@@ -134,9 +135,7 @@ def test_training_of_hpcgym_begins_at_zeros() -> None:
     assert ended.judged.bsld.min() >= 1  # what half a second finds depends on the machine
 
 
-def test_a_clock_ends_a_training_and_leaves_validations_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_clock_leaves_validations_out(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, now = Clock(1.0, 1e-3), [0.0]
     monkeypatch.setattr("time.process_time", lambda: now[0])
     clock.model, clock.begun, now[0] = SimpleNamespace(), 0.0, 30.0
