@@ -96,16 +96,24 @@ def table_of(
     static = played(FIRST[scale.rule], windows).bsld
     jobs = [window for window, *_ in windows]
     numbers = Episodes(SCENARIO).select(part).numbers[: len(jobs)]
+    light_first = np.argsort(saf[:, 0], kind="stable")
+    light, heavy = len(jobs) // 2, -(-len(jobs) // 10)
+
+    def closed(ratio: Floats, places: NDArray[np.intp]) -> str:
+        chosen = [(numbers[place], jobs[place]) for place in places]
+        return gap_text(closed_by(ratio[places], scale, *zip(*chosen, strict=True)))
+
     rows = [
         {
             "agent": name,
-            "mean ratio": f"{np.mean(bsld / saf):.3f}",
             "ratio of sums": str(ratio_of_sums(bsld, saf)),
             "geometric mean": geometric(bsld, saf),
             f"to {scale.rule}": geometric(bsld, static),
             "to SAF-REG without": geometric(bsld, bare),
             "to SAF-REG under EASY": geometric(bsld, reg),
-            "gap closed": gap_text(closed_by((bsld / saf)[:, 0], scale, numbers, jobs)),
+            "gap closed": closed((bsld / saf)[:, 0], light_first),
+            "lighter half": closed((bsld / saf)[:, 0], light_first[:light]),
+            "heaviest tenth": closed((bsld / saf)[:, 0], light_first[-heavy:]),
             "longest wait, h": f"{wait.mean() / 3600:.1f}",
         }
         for name, (bsld, wait) in seen.items()
