@@ -97,7 +97,7 @@ def table_of(
     jobs = [window for window, *_ in windows]
     numbers = Episodes(SCENARIO).select(part).numbers[: len(jobs)]
     light_first = np.argsort(saf[:, 0], kind="stable")
-    light, heavy = len(jobs) // 2, -(-len(jobs) // 10)
+    half, tenth = -(-len(jobs) // 2), -(-len(jobs) // 10)
 
     def closed(ratio: Floats, places: NDArray[np.intp]) -> str:
         chosen = [(numbers[place], jobs[place]) for place in places]
@@ -112,8 +112,8 @@ def table_of(
             "to SAF-REG without": geometric(bsld, bare),
             "to SAF-REG under EASY": geometric(bsld, reg),
             "gap closed": closed((bsld / saf)[:, 0], light_first),
-            "lighter half": closed((bsld / saf)[:, 0], light_first[:light]),
-            "heaviest tenth": closed((bsld / saf)[:, 0], light_first[-heavy:]),
+            "lighter half": closed((bsld / saf)[:, 0], light_first[:half]),
+            "heaviest tenth": closed((bsld / saf)[:, 0], light_first[-tenth:]),
             "longest wait, h": f"{wait.mean() / 3600:.1f}",
         }
         for name, (bsld, wait) in seen.items()
