@@ -4,14 +4,14 @@
 
 Inside a virtual environment hpcgym is installed there. Elsewhere it is installed into `.venv` of
 this checkout, which is made if it is missing. A stamp in the environment records what was
-installed, so that nothing is done twice. `--warm` compiles the kernels, too. quickstart.py and
-check.py run this as a program, never as a module. It needs Python's standard library only. Its text
-must parse on Python 3.6, so that an old Python prints a clear message.
+installed, so that nothing is done twice. `--warm` compiles the kernels, too. It needs Python's
+standard library only, and its text must parse on Python 3.6, so that an old one is told clearly.
 """
 
 import hashlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 
@@ -23,6 +23,10 @@ HAS_HPCGYM = "import importlib.metadata as m; m.version('hpcgym')"
 def main():
     """Find or make the environment, install what is missing, print its Python."""
     extras = sorted({*",".join(sys.argv[1:]).split(",")} - {"", "--warm"})
+    table = read(os.path.join(ROOT, "pyproject.toml")).split("[project.optional-dependencies]")[1]
+    known = re.findall(r"^(\w+) = \[", table.split("\n[")[0], re.MULTILINE)
+    if not set(extras) <= set(known):
+        sys.exit(f"usage: scripts/install.py [EXTRA,...] [--warm], with extras {', '.join(known)}")
     refuse_unfit_python()
     python, prefix = environment()
     key = installation_key()
@@ -45,17 +49,16 @@ def refuse_unfit_python():
     """Exit with one sentence where this Python cannot run hpcgym."""
     if sys.version_info < OLDEST:
         sys.exit(
-            f"hpcgym needs Python {OLDEST[0]}.{OLDEST[1]} or newer; this is "
-            f"{sys.version.split()[0]}, at {sys.executable}. Run the command with a newer one, "
-            "such as python3.12."
+            f"hpcgym needs Python {OLDEST[0]}.{OLDEST[1]} or newer; {sys.executable} is "
+            f"{sys.version.split()[0]}. Run the command with a newer one, such as python3.12."
         )
     if sys.prefix == sys.base_prefix and any(
         importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")
     ):
         sys.exit(
-            f"This Python, {sys.executable}, cannot make a virtual environment: its venv module "
-            "is absent. On Debian or Ubuntu: apt install python3-venv; elsewhere, use a full "
-            "Python, or activate a virtual environment first."
+            f"{sys.executable} cannot make a virtual environment: its venv module is absent. On "
+            "Debian or Ubuntu: apt install python3-venv; elsewhere, use a full Python, or activate "
+            "a virtual environment first."
         )
 
 
@@ -68,8 +71,7 @@ def environment():
     python = os.path.join(prefix, folder, "python" + suffix)
     if not runs(python, "import pip"):
         make = [sys.executable, "-m", "venv", "--clear", prefix]
-        what = f"making a virtual environment in {prefix}"
-        call(what, make, f"No virtual environment could be made in {prefix}")
+        call(f"making {prefix}", make, f"No virtual environment could be made in {prefix}")
     return python, prefix
 
 
@@ -100,16 +102,15 @@ def read(path):
 def install(python, extras):
     """Install the package with its extras by pip, in the versions of constraints.txt."""
     target = f"{ROOT}[{','.join(extras)}]" if extras else ROOT
-    what = "installing hpcgym and what it needs, once; this can take minutes"
     pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
         pip.append("--no-compile")  # half of pip's time; what is imported is compiled then, once
     pip += ["-c", os.path.join(ROOT, "constraints.txt"), "-e", target]
-    call(what, pip, "pip could not install hpcgym")
+    call("installing hpcgym, once; this can take minutes", pip, "pip could not install hpcgym")
 
 
 def call(what, command, failure):
-    """Say on standard error what a command does, and run it; exit with a sentence if it fails."""
+    """Say what a command does, and run it; exit with a sentence if it fails."""
     print("hpcgym: " + what, file=sys.stderr, flush=True)
     if subprocess.call(command, stdout=sys.stderr):
         sys.exit(failure + "; the reason is above.")
