@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -20,9 +21,14 @@ class Clock(BaseCallback):
         self.seconds, self.rate, self.begun = 60.0 * minutes, rate, time.process_time()
 
     @property
+    def used(self) -> float:
+        """Return the processor time so far, in s."""
+        return time.process_time() - self.begun
+
+    @property
     def left(self) -> float:
         """Return the share of the time that is left."""
-        return max(1.0 - (time.process_time() - self.begun) / self.seconds, 0.0)
+        return max(1.0 - self.used / self.seconds, 0.0)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -40,12 +46,27 @@ class Clock(BaseCallback):
 
 
 class Validations(Progress):
-    """Validations, whose time a clock does not count."""
+    """Validations, whose time a clock does not count; a training can go on from each of them.
 
-    def __init__(self, clock: Clock, **given: Any) -> None:
+    Args:
+        clock: Of the training.
+        last: File for the model of the last validation, which `goes_on` takes up; None = no file.
+        **given: Arguments of `Progress`.
+    """
+
+    def __init__(self, clock: Clock, last: Path | None = None, **given: Any) -> None:
         super().__init__(**given)
-        self._clock = clock
+        self._clock, self._last = clock, last
+
+    def goes_on(self, model: Any) -> None:
+        """Take up the time and the validations of a model that was kept, and is trained further."""
+        used, self.history = model.so_far
+        self._clock.begun -= used
 
     def _validate(self) -> None:
         with self._clock.stopped():
             super()._validate()
+            if self._last is not None:
+                model: Any = self.model
+                model.so_far = self._clock.used, self.history
+                model.save(self._last, exclude=["lr_schedule"])

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from stable_baselines3 import PPO
 
-from hpcgym.agent.sb3 import Progress
+from hpcgym.agent.sb3 import HPCBatchVecEnv, Progress
 from hpcgym.env.scale import scale_of
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.evaluation import evaluate
@@ -147,3 +148,16 @@ def test_a_clock_leaves_validations_out(monkeypatch: pytest.MonkeyPatch) -> None
     now[0] = 90.0
     clock._on_rollout_end()
     assert clock.model.lr_schedule(1.0) == 5e-5 and not clock._on_step()
+
+
+def test_a_training_goes_on_from_its_last_validation(tmp_path: Path) -> None:
+    clock, last = Clock(10.0, 1e-3), tmp_path / "best.last.zip"
+    told = Validations(clock, last, weeks="1", best=tmp_path / "best.zip")
+    model = PPO("MultiInputPolicy", HPCBatchVecEnv("tiny"), n_steps=8, batch_size=8)
+    clock.begun -= 60.0
+    model.learn(64, callback=[told, clock])
+    later = Clock(10.0, 1e-3)
+    again = Validations(later)
+    again.goes_on(PPO.load(last))
+    assert 60.0 < later.used < 90.0 and again.history == told.history
+    assert [decisions for decisions, _ in told.history][-1] == 64 == PPO.load(last).num_timesteps
