@@ -1,17 +1,17 @@
 """Models that Stable-Baselines3 has saved, as agents: the policy of a `.zip`, whatever learned it.
 
-A `.zip` holds pickled Python, which runs when it is loaded. It states the spaces of the environment
-but none of its keywords, so these are worked out from the spaces.
+A `.zip` holds pickled Python, which runs when it is loaded. It holds the spaces of the environment,
+and these state its keywords. Statistics of `VecNormalize` are a file beside it.
 
-Source: Stable-Baselines3, `BaseAlgorithm.save` and `load`.
+Source: Stable-Baselines3, `BaseAlgorithm.save` and `load`, `VecNormalize.save`.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,6 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent, Observation, batch_size
 from hpcgym.base.errors import CardError, no_such_file
 from hpcgym.base.packages import needing
-from hpcgym.core import loaders
-from hpcgym.core.action import kind_of
-from hpcgym.core.observation_fields import SmallField
-from hpcgym.env.observation import fields_of, flat_space, observation_space
 
 EXPLAIN = (
     "name the model's own keywords in a .py file: "
@@ -33,12 +29,17 @@ EXPLAIN = (
 )
 
 
+STATISTICS = "vecnormalize.pkl"
+"""Of `VecNormalize`: beside the model, or in a folder of its name, as RL Zoo writes it."""
+
+
 @dataclass(frozen=True)
 class SavedPolicy:
-    """The policy of a saved model, and the file it is from."""
+    """The policy of a saved model, the file it is from, and the `VecNormalize` it sees through."""
 
     policy: Any
     file: str
+    normal: Any = None
 
     def predict(
         self,
@@ -61,6 +62,8 @@ class SavedPolicy:
                 f"{shown}; a model fits machines of nodes, or machines of processors, as it was "
                 "trained on"
             )
+        if self.normal is not None:
+            observation = self.normal.normalize_obs(observation)
         chosen: tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]
         chosen = self.policy.predict(observation, state, episode_start, deterministic)
         return chosen
@@ -81,31 +84,62 @@ def load_model(path: str | Path) -> NamedAgent:
     try:
         data, parameters, _ = load_from_zip_file(file, device="cpu")
         policy = _policy_of(data or {}, parameters["policy"])
+        normal = _statistics_of(data or {}, file)
+    except CardError:
+        raise
     except Exception as error:  # unpickling may raise anything
         reason = " ".join(str(error).split())
         raise CardError(
             f"{path}: no model that Stable-Baselines3 has saved, or one of another version: "
             f"{type(error).__name__}: {reason:.200}"
         ) from None
-    return NamedAgent(file.stem, SavedPolicy(policy, str(path)), keywords_of(policy, str(path)))
+    return NamedAgent(
+        file.stem, SavedPolicy(policy, str(path), normal), keywords_of(policy, str(path))
+    )
 
 
 def keywords_of(model: Any, where: str) -> dict[str, Any]:
-    """Return the keywords of `HPCBatch-v0` under which it has the spaces of a model.
+    """Return the keywords of `HPCBatch-v0` that the spaces of a model state.
 
     Args:
         model: Has `observation_space` and `action_space`.
         where: The model's file, for messages.
 
     Raises:
-        CardError: The spaces are not those of `HPCBatch-v0`, or fit several kinds of action.
+        CardError: A space states none: it is of another environment, of a wrapper, or of one with
+            parts of your own.
     """
-    shown, fields = _shown(model.observation_space, where)
-    kinds = _kinds(model.action_space, shown.get("n_slots", 0), fields)
-    if len(kinds) == 1:
-        return {"action": kinds[0], **shown}
-    what = f"several kinds of action, {' and '.join(kinds)}" if kinds else "no kind of action"
-    raise CardError(f"{where}: its actions, {model.action_space}, fit {what}; {EXPLAIN}")
+    for name in ("action_space", "observation_space"):
+        space = getattr(model, name)
+        stated: dict[str, Any] | None = getattr(space, "env_keywords", None)
+        if stated is None:
+            raise CardError(
+                f"{where}: its {name}, {type(space).__name__}, is none of HPCBatch-v0 by keywords "
+                f"that are text or numbers, or a wrapper has replaced it; {EXPLAIN}"
+            )
+    return dict(stated or {})
+
+
+def _statistics_of(data: dict[str, Any], file: Path) -> Any:
+    """Return the `VecNormalize` of a model, None if it learned without.
+
+    Only a learner on policy tells that it learned through one.
+    """
+    beside = (file.with_name(STATISTICS), file.with_suffix("") / STATISTICS)
+    found = [path for path in beside if path.is_file()]
+    if data.get("_last_original_obs") is None:
+        return None
+    if found:
+        normal = pickle.loads(found[0].read_bytes())
+        if normal.observation_space != data["observation_space"]:
+            raise CardError(f"{found[0]}: statistics of other observations than those of {file}")
+        return normal
+    if "replay_buffer_class" in data:
+        return None
+    raise CardError(
+        f"{file}: was trained through VecNormalize; save its statistics beside it: "
+        f'envs.save("{beside[0]}")'
+    )
 
 
 def _policy_of(data: dict[str, Any], weights: Any) -> Any:
@@ -132,42 +166,3 @@ def _each(observed: Any, shape_of: Callable[[Any], tuple[int, ...]]) -> Any:
     if isinstance(parts, dict):
         return {key: shape_of(part) for key, part in parts.items()}
     return shape_of(parts)
-
-
-def _shown(space: Any, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the keywords that say how many jobs an observation shows, and in which form.
-
-    The second value tells whether it shows what actions of controls, and about trials, need.
-    """
-    plain: dict[str, Any] = {"controls": False, "trials": False}
-    if space == flat_space(0, only=SmallField):
-        return {"observation": "small"}, plain
-    for which in product((False, True), repeat=2):
-        fields: dict[str, Any] = dict(zip(("controls", "trials"), which, strict=True))
-        n_job, n_cluster = map(len, fields_of(**fields))
-        if isinstance(space, spaces.Box):
-            n_slots = (spaces.flatdim(space) - n_cluster) // (n_job + 1)
-            if n_slots > 0 and space == flat_space(n_slots, **fields):
-                return {"n_slots": n_slots, "observation": "flat"}, fields
-        parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
-        if "action_mask" in parts:
-            n_slots = spaces.flatdim(parts["action_mask"])
-            usual = observation_space(n_slots, **fields)
-            assert isinstance(usual, spaces.Dict)
-            if "machine" in parts or all(parts[key].shape == usual[key].shape for key in usual):
-                return {"n_slots": n_slots}, fields
-    raise CardError(
-        f"{where}: was trained on other observations than those of HPCBatch-v0, {space!r:.200}; "
-        f"for `fields` of your own, {EXPLAIN}; else wrap it there in a class with `predict`"
-    )
-
-
-def _kinds(space: Any, n_slots: int, fields: dict[str, Any]) -> list[str]:
-    """Return the kinds of action that have this space, and go with an observation."""
-    is_vector = not isinstance(space, spaces.Discrete)
-    size = space.shape if is_vector else int(space.n)
-    kinds = [kind for kind in map(kind_of, loaders.ACTIONS) if is_vector == kind.IS_VECTOR]
-    shown = fields["controls"], fields["trials"]
-    kinds = [kind for kind in kinds if shown == (kind.SHOWS_CONTROLS, kind.SHOWS_TRIALS)]
-    sizes = {kind.NAME: kind(n_slots).size for kind in kinds}
-    return [name for name in sizes if size in (sizes[name], (sizes[name],))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from dataclasses import fields as dataclass_fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
@@ -73,6 +74,24 @@ class Keywords(TypedDict, total=False):
     backfill: str | Backfill | None
     backfill_order: str | None
     weeks: str | None
+
+
+_SEEN_BY_AGENTS = tuple(Keywords.__annotations__.keys() - {"reward", "baseline", "weeks"})
+"""Keywords that decide what an agent sees and does; the others are of its training."""
+
+
+def _state(given: Mapping[str, Any], *both: spaces.Space[Any]) -> None:
+    """Note on the spaces of an environment by which keywords it was made.
+
+    Models of Stable-Baselines3 are saved with their spaces, so that a file says what it is to play.
+    Objects of one's own may not be there when it is loaded: with any, nothing is noted.
+    """
+    usual = {field.name: field.default for field in dataclass_fields(EnvConfig)}
+    stated = {name: value for name, value in sorted(given.items()) if value != usual[name]}
+    values = [value if isinstance(value, (list, tuple)) else [value] for value in stated.values()]
+    if all(isinstance(part, (str, int)) for parts in values for part in parts):
+        for space in both:
+            space.env_keywords = stated  # type: ignore[attr-defined]
 
 
 def refused_keyword(name: str) -> str | None:
@@ -170,6 +189,7 @@ class EnvConfig:
 
     def __post_init__(self, scenario: AnyScenario) -> None:
         """Check everything, so that nothing is refused once an episode has begun."""
+        given = {name: getattr(self, name) for name in _SEEN_BY_AGENTS}
         self._reward = as_reward(self.reward)
         self.own_fields = own_fields(self.fields)
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
@@ -233,6 +253,7 @@ class EnvConfig:
         shown = self.slots, self.machine, self.controls, self.own_fields, *shows
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
+        _state(given | {"action": self.action}, self.observation_space, self.reader.space)
         self.shown_terms: tuple[str, ...] = ()
         if self.baseline is not None:
             self.shown_terms = ("agent_term", "baseline_term")

@@ -6,16 +6,21 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.wrappers import FlattenObservation
 
 from hpcgym.agent.shelf import load_agent
 from hpcgym.base.errors import CardError
+from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.evaluation import evaluate
 
 sb3 = pytest.importorskip("stable_baselines3")
 contrib = pytest.importorskip("sb3_contrib")
+make_vec_env = pytest.importorskip("stable_baselines3.common.env_util").make_vec_env
+VecNormalize = pytest.importorskip("stable_baselines3.common.vec_env").VecNormalize
 HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
 POLICIES = ("SAF", "FCFS", "SPF")
@@ -42,6 +47,9 @@ def small(learner: Any, policy: str, env: Any, **options: Any) -> Any:
         (sb3.PPO, "MlpPolicy", {}, {"action": "order", "n_slots": 9} | FLAT),
         (contrib.RecurrentPPO, "MultiInputLstmPolicy", {}, {"action": "policy", "n_slots": 9}),
         (contrib.QRDQN, "MultiInputPolicy", OFF_POLICY, {"action": "job", "n_slots": 7}),
+        (sb3.PPO, "MultiInputPolicy", {}, {"action": "weights", "n_slots": 6, "decide": 3600}),
+        (sb3.PPO, "MultiInputPolicy", {}, {"action": "policy", "policies": POLICIES}),
+        (sb3.PPO, "MlpPolicy", {}, {"action": "job", "backfill": "none"} | FLAT),
     ],
 )
 def test_a_saved_model_acts_as_it_did_and_states_its_keywords(
@@ -106,21 +114,38 @@ def test_a_model_of_another_kind_of_machine_is_refused(tmp_path: Path) -> None:
         agent.predict(shown)
 
 
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"action": "weights", "n_slots": 6}, "fit several kinds of action, weights and order"),
-        ({"action": "index", "n_slots": 5}, "fit several kinds of action, .*index"),
-        ({"action": "policy", "policies": POLICIES}, r"Discrete\(3\), fit no kind of action; name"),
-    ],
-)
-def test_a_model_whose_keywords_cannot_be_told_is_refused(
-    keywords: dict[str, Any], message: str, tmp_path: Path
+@pytest.mark.parametrize(("problem", "scenario"), [("Price", "price-weeks"), ("Windows-pick", "")])
+def test_a_model_plays_the_problem_that_it_learned(
+    problem: str, scenario: str, tmp_path: Path
 ) -> None:
-    model = small(sb3.PPO, "MultiInputPolicy", HPCBatchVecEnv("tiny", num_envs=1, **keywords))
-    model.save(tmp_path / "mine.zip")
-    with pytest.raises(CardError, match=message):
-        load_agent(str(tmp_path / "mine.zip"))
+    scenario, weeks = scenario or "windows-256", f"hpcgym/{problem}-train-v0"
+    envs = VecNormalize(make_vec_env(weeks, n_envs=2))
+    model = small(sb3.PPO, "MlpPolicy", envs, n_steps=8, batch_size=8)
+    model.learn(16)
+    model.save(path := tmp_path / "mine.zip")
+    with pytest.raises(CardError, match=r"through VecNormalize; .*envs.save\(.*vecnormalize.pkl"):
+        load_agent(str(path))
+    envs.save(tmp_path / "vecnormalize.pkl")
+    env = gymnasium.make(weeks.replace("train", "test"))
+    shown, _ = env.reset(
+        options={"episode": (number := Episodes(scenario).select("test").numbers[0])}
+    )
+    over = False
+    while not over:
+        action, _ = model.predict(envs.normalize_obs(shown), deterministic=True)
+        shown, _, over, _, info = env.step(action)
+    found = evaluate([str(path)], scenario, weeks=str(number), progress=False)
+    bsld = found.frame.set_index("agent").mean_bsld
+    assert bsld["mine"] == pytest.approx(info["mean_bsld"])
+
+
+def test_a_model_whose_keywords_are_not_stated_is_refused(tmp_path: Path) -> None:
+    envs = make_vec_env("HPCBatch-v0", wrapper_class=FlattenObservation)
+    small(sb3.PPO, "MlpPolicy", envs).save(path := tmp_path / "mine.zip")
+    with pytest.raises(
+        CardError, match=r"its observation_space, Box, is none .* or a wrapper has replaced"
+    ):
+        load_agent(str(path))
 
 
 def test_what_is_no_model_of_this_environment_is_refused(tmp_path: Path) -> None:
@@ -135,5 +160,5 @@ def test_what_is_no_model_of_this_environment_is_refused(tmp_path: Path) -> None
     with pytest.raises(CardError, match="no model that Stable-Baselines3 has saved"):
         load_agent(str(path))
     small(sb3.PPO, "MlpPolicy", "CartPole-v1").save(path)
-    with pytest.raises(CardError, match="trained on other observations than those of HPCBatch"):
+    with pytest.raises(CardError, match="its action_space, Discrete, is none of HPCBatch"):
         load_agent(str(path))

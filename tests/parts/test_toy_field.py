@@ -146,7 +146,7 @@ for fields in (OWN, [toy_field.IDLE]):
     try:
         keywords_of(scalar(scenario="tiny", fields=fields), "model.zip")
     except hpcgym.HpcgymError as error:
-        print("for `fields` of your own" in str(error))
+        print("text or numbers" in str(error))
 """
 
 
