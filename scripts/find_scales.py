@@ -44,6 +44,7 @@ def main() -> int:
     parser.add_argument("--print", action="store_true", dest="prints")
     parser.add_argument("--regimes", action="store_true")
     parser.add_argument("--reach", action="store_true")
+    parser.add_argument("--force", action="store_true", help="replace a scale that there is")
     csv_option(parser)
     given = parser.parse_args()
     tables = Tables(given.csv)
@@ -89,7 +90,7 @@ def write(given: argparse.Namespace, action: str, folder: Path) -> None:
     weeks = "".join(f"    {row},\n" for row in table.pop("weeks")).replace("'", '"')
     path = scales / f"{given.scenario}-{action}{mode}.toml"
     means = tomli_w.dumps({"means": table.pop("means")})
-    with writing(path, force=True) as file:
+    with writing(path, force=given.force) as file:
         file.write_text(f"{tomli_w.dumps(table)}weeks = [\n{weeks}]\n\n{means}", encoding="utf-8")
     print(f"written to {path}")
 

@@ -48,7 +48,8 @@ class NamedAgent:
 
     Attributes:
         env_keywords: Keywords of `HPCBatch-v0` that it needs, such as its kind of action. The
-            others are the scenario's or the environment's defaults.
+            others are the scenario's or the environment's defaults. Where none is given, those
+            that the observation space of a model states.
         training: What it was trained on, if its card says so; it is never evaluated there.
         steps: Decisions of its training, where its trainer counts them.
         ended_at_start: Whether nothing that its training tried was better than what it began with.
@@ -65,6 +66,11 @@ class NamedAgent:
     training: Training | None = None
     steps: int | None = None
     ended_at_start: bool = field(default=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Take the keywords that a model's space states."""
+        stated = getattr(getattr(self.agent, "observation_space", None), "env_keywords", {})
+        object.__setattr__(self, "env_keywords", self.env_keywords or stated)
 
     def predict(
         self,

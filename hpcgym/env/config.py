@@ -351,7 +351,8 @@ class EnvConfig:
         if self.backfill_order is not None:
             return None
         mode = "" if self.backfill is None else str(self.backfill)
-        return scale_of(self.episodes.scenario.name, str(self.action), mode)
+        name, settings = self.episodes.scenario.name, self.episodes.settings
+        return scale_of(name, str(self.action), mode, settings)
 
     def gap_closed(
         self, number: int, jobs: Workload, metrics: Mapping[str, float]

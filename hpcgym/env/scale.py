@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from hpcgym.base.errors import ScenarioError
 from hpcgym.base.registry import read_toml, shelf_folders
 from hpcgym.core.columns import COLUMNS
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 
 DIGITS = 12  # hexadecimal digits of a week's digest that a file keeps
@@ -47,6 +48,7 @@ class Scale:
     action: str
     # The backfilling mode that the problem states, "" = the kind of action's usual one.
     backfill: str
+    settings: str  # the scenario's, as `settings_of` states them; under others the file is silent
     contest: str  # the contest of both ends; see `hpcgym.agent.contest`
     metric: str  # the key of infos that a week's value is; lower is better
     rule: str  # the best rule of the shelf on the training weeks
@@ -93,16 +95,30 @@ class Scale:
         return None if known is None else (known.static - value) * known.weight / self.mean_gap
 
 
-def scale_of(scenario: str, action: str, backfill: str = "") -> Scale | None:
-    """Return the scale of a problem, None where nobody has found it."""
-    for scale in scales_of(scenario):
+def settings_of(settings: SchedulerSettings) -> str:
+    """State what of a scheduler is not usual, besides its policy."""
+    given = {key.name: (getattr(settings, key.name), key.default) for key in fields(settings)}
+    given["events"] = (",".join(map(str, settings.events)), "")
+    unusual = {key: value for key, (value, usual) in given.items() if str(value) != str(usual)}
+    return "; ".join(f"{key} {value}" for key, value in unusual.items() if key != "policy")
+
+
+def scale_of(
+    scenario: str, action: str, backfill: str = "", settings: SchedulerSettings | None = None
+) -> Scale | None:
+    """Return the scale of a problem, None where nobody has found it; settings as of `scales_of`."""
+    for scale in scales_of(scenario, settings):
         if (scale.action, scale.backfill) == (action, backfill):
             return scale
     return None
 
 
-def scales_of(scenario: str) -> tuple[Scale, ...]:
+def scales_of(scenario: str, settings: SchedulerSettings | None = None) -> tuple[Scale, ...]:
     """Return the scales of a scenario's problems, in order of their files' names.
+
+    Args:
+        scenario: Its name, which another scenario may have, too.
+        settings: The scheduler, which must be that of the scales; None = any.
 
     Raises:
         ScenarioError: A file is not understood.
@@ -110,7 +126,10 @@ def scales_of(scenario: str) -> tuple[Scale, ...]:
     folders = (folder / "scales" for folder in shelf_folders("scenarios"))
     paths = [path for folder in folders for path in sorted(folder.glob(f"{scenario}-*.toml"))]
     scales = (_read(path, path.stat().st_mtime_ns) for path in paths)
-    return tuple(scale for scale in scales if scale.scenario == scenario)
+    alike = None if settings is None else settings_of(settings)
+    return tuple(
+        scale for scale in scales if scale.scenario == scenario and alike in (None, scale.settings)
+    )
 
 
 @cache

@@ -77,9 +77,11 @@ def scale_for(agent: RuleAgent | NamedAgent, log: Episodes) -> Scale | None:
     """Return the scale on which an agent stands on a log's weeks, None where there is none.
 
     It is that of the problem whose actions and mode the agent has. Other agents, as rules are,
-    stand on the hardest scale of their contest: that with the best static scheduler.
+    stand on the hardest scale of their contest, of those of most weeks: that with the best static
+    scheduler.
     """
-    scales = [scale for scale in scales_of(log.scenario.name) if scale.metric in METRICS]
+    known = scales_of(log.scenario.name, log.settings)
+    scales = [scale for scale in known if scale.metric in METRICS]
     if isinstance(agent, NamedAgent) and (action := agent.env_keywords.get("action")) is not None:
         mode = agent.env_keywords.get("backfill")
         usual = kind_of(action).usual_mode(log.settings.backfill)
@@ -89,7 +91,7 @@ def scale_for(agent: RuleAgent | NamedAgent, log: Episodes) -> Scale | None:
                 return scale
     contest = contest_of(agent, log.settings)
     alike = [scale for scale in scales if scale.contest == contest and not scale.backfill]
-    return min(alike, key=lambda scale: scale.training, default=None)
+    return min(alike, key=lambda scale: (-len(scale.weeks), scale.training), default=None)
 
 
 def gaps_of(

@@ -99,7 +99,6 @@ def errors(seed: tuple[int, ...], noise: float, price: NDArray[np.int64]) -> NDA
     return missed
 
 
-@lru_cache(maxsize=16)
 def read_prices(path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Read times, s, and the prices from then on, in millionths: CSV, a row for each change.
 
@@ -112,6 +111,12 @@ def read_prices(path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """
     if not Path(path).is_file():
         raise MachineError(no_such_file(path))
+    return _read(path, Path(path).stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _read(path: str, _changed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Read a file, once while it stays as it is."""
     try:
         rows = list(csv.reader(Path(path).read_text(encoding="utf-8").splitlines()))
     except OSError as error:

@@ -20,7 +20,7 @@ from hpcgym.base.progress import steps
 from hpcgym.core.price import PRICED, Price
 from hpcgym.core.workload import Workload
 from hpcgym.env.registration import PROBLEMS
-from hpcgym.env.scale import scale_of, week_digest
+from hpcgym.env.scale import scale_of, settings_of, week_digest
 from hpcgym.env.scenario.augment import chosen_episodes
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.load import load_scenario
@@ -279,6 +279,7 @@ def scale_of_price(folder: Path, weeks: tuple[int, int], seed: int, command: str
         "scenario": SCENARIO,
         "action": "price",
         "backfill": "",
+        "settings": settings_of(Episodes(SCENARIO).settings),
         "contest": UNKNOWN,
         "metric": PRICED,
         "rule": rule,

@@ -27,7 +27,7 @@ from hpcgym.agent.shelf import load_cards
 from hpcgym.base.progress import steps
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.env.scale import Scale, week_digest
+from hpcgym.env.scale import Scale, settings_of, week_digest
 from hpcgym.env.scenario.episodes import Episodes
 from hpcgym.env.scenario.spec import Scenario
 from hpcgym.env.vector import SchedulingVectorEnv
@@ -303,6 +303,7 @@ def find(
         "scenario": every.scenario.name,
         "action": action,
         "backfill": backfill,
+        "settings": settings_of(every.settings),
         "contest": contest,
         "metric": "ratio",
         "rule": rule,

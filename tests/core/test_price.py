@@ -148,6 +148,11 @@ def test_a_row_that_is_no_price_is_named_by_its_line(tmp_path, rows, words):
         prices.read_prices(tariff(tmp_path, *rows))
 
 
+def test_a_file_that_changes_is_read_again(tmp_path):
+    read = [prices.read_prices(tariff(tmp_path, row))[1].tolist() for row in ("0,1", "0,2", "0,2")]
+    assert read == [[1_000_000], [2_000_000], [2_000_000]]
+
+
 def test_generated_prices_are_near_one_and_cheaper_at_night_and_at_weekends():
     drawn = np.array([prices.generated((seed,), 0, 168) for seed in range(200)]) / prices.MILLIONTHS
     assert abs(drawn.mean() - 1) < 0.03

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hpcgym.base.errors import ScenarioError
-from hpcgym.base.registry import shelf_entries
+from hpcgym.base.registry import shelf_entries, shelf_folders
 from hpcgym.env import scale as scales
 from hpcgym.env.scale import scale_of, scales_of, week_digest
 from hpcgym.env.scenario.episodes import Episodes
@@ -37,6 +37,7 @@ def written(folder: Path, *, digest: str | None = None, gap: tuple[float, ...] =
         f"""scenario = "{SCENARIO}"
 action = "index"
 backfill = ""
+settings = "threshold 200000"
 contest = "guarded"
 metric = "ratio"
 rule = "SAF"
@@ -124,6 +125,12 @@ def test_of_other_jobs_or_part_of_a_week_infos_say_nothing(folder: Path) -> None
     assert "gap_closed" not in last_info(of_weeks("train"), 1)
     other = gymnasium.make("HPCBatch-v0", scenario=SCENARIO, backfill="cost-benefit:cap=0.97")
     assert "gap_closed" not in last_info(other, 15)  # another problem: the file states no mode
+    text = (shelf_folders("scenarios")[0] / f"{SCENARIO}.toml").read_text()
+    own = folder / f"{SCENARIO}.toml"
+    own.write_text(text.replace("threshold_s = 200000", "threshold_s = 100000"))
+    assert own.read_text() != text
+    other = gymnasium.make("HPCBatch-v0", scenario=str(own), weeks="test")
+    assert "gap_closed" not in last_info(other, 15)  # a scenario of that name, another scheduler
 
 
 def test_a_week_whose_jobs_have_changed_is_not_known(folder: Path) -> None:

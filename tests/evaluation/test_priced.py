@@ -99,7 +99,7 @@ def test_the_gap_closed_is_of_j_where_the_scale_is(found, monkeypatch):
         )
         for position, number in enumerate(episodes.numbers)
     }
-    texts = dict.fromkeys(("backfill", "rule", "clairvoyant", "command"), "")
+    texts = dict.fromkeys(("backfill", "settings", "rule", "clairvoyant", "command"), "")
     scale = Scale(
         scenario="price-weeks",
         action="price",
@@ -113,7 +113,7 @@ def test_the_gap_closed_is_of_j_where_the_scale_is(found, monkeypatch):
         weeks=ends,
         **texts,
     )
-    monkeypatch.setattr(gap, "scales_of", lambda _: (scale,))
+    monkeypatch.setattr(gap, "scales_of", lambda *_: (scale,))
     agents = {name: hpcgym.agent.load_agent(name) for name in AGENTS}
     gaps = gap.gaps_of(found.frame, agents, episodes)
     closed = (frame["PRICE-RANK"] - frame["PRICE-NET"]).mean() / 2
