@@ -14,8 +14,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from hpcgym.agent.sb3_model import STATISTICS
 from hpcgym.agent.validation import Score, Validation
-from hpcgym.base.errors import ScenarioError
+from hpcgym.base.errors import HpcgymError, ScenarioError
 from hpcgym.base.packages import needing
 from hpcgym.base.progress import clock
 from hpcgym.env.config import AnyScenario, Keywords
@@ -168,7 +169,8 @@ class Progress(BaseCallback):
 
     Args:
         weeks: Weeks of the scenario that is learned, or episodes.
-        best: File for the model that was best by the mean log ratio, such as "best.zip".
+        best: File for the model that was best by the mean log ratio, such as "best.zip"; statistics
+            of `VecNormalize` are beside it.
         share: Largest share of the time that validation takes.
 
     Example:
@@ -195,7 +197,9 @@ class Progress(BaseCallback):
         """Prepare the weeks, for the keywords of the environment that is learned in."""
         envs: Any = self.training_env.unwrapped.envs  # type: ignore[attr-defined]
         is_ours = isinstance(envs, SchedulingVectorEnv)
-        config = envs.configs[0] if is_ours else envs[0].unwrapped._config
+        config = envs.configs[0] if is_ours else getattr(envs[0].unwrapped, "_config", None)
+        if config is None:
+            raise HpcgymError("Progress validates in hpcgym's environments, and this is another")
         weeks = self._weeks
         if isinstance(weeks, str):
             weeks = Episodes(config.episodes.scenario).select(weeks)
@@ -232,6 +236,8 @@ class Progress(BaseCallback):
             score.mean_log_ratio < before.mean_log_ratio for _, before in self.history
         ):
             self.model.save(self._best)
+            if normal := self.model.get_vec_normalize_env():
+                normal.save(str(Path(self._best).with_name(STATISTICS)))
         self.history.append((self.num_timesteps, score))
         score.log(self.logger)
         now = time.perf_counter()

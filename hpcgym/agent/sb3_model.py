@@ -126,13 +126,12 @@ def _statistics_of(data: dict[str, Any], file: Path) -> Any:
     Only a learner on policy tells that it learned through one.
     """
     beside = (file.with_name(STATISTICS), file.with_suffix("") / STATISTICS)
-    found = [path for path in beside if path.is_file()]
     if data.get("_last_original_obs") is None:
         return None
-    if found:
-        normal = pickle.loads(found[0].read_bytes())
+    for path in filter(Path.is_file, beside):
+        normal = pickle.loads(path.read_bytes())
         if normal.observation_space != data["observation_space"]:
-            raise CardError(f"{found[0]}: statistics of other observations than those of {file}")
+            raise CardError(f"{path}: statistics of other observations than those of {file}")
         return normal
     if "replay_buffer_class" in data:
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
-from dataclasses import fields as dataclass_fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
@@ -37,6 +36,7 @@ from hpcgym.env.observation import (
     flat_space,
     observation_space,
     own_fields,
+    state_keywords,
     static_fields,
 )
 from hpcgym.env.reward import AnyReward, Cost, as_reward, in_units, mean_cost
@@ -76,29 +76,14 @@ class Keywords(TypedDict, total=False):
     weeks: str | None
 
 
-_SEEN_BY_AGENTS = tuple(Keywords.__annotations__.keys() - {"reward", "baseline", "weeks"})
-"""Keywords that decide what an agent sees and does; the others are of its training."""
+_SEEN = sorted(Keywords.__annotations__.keys() - {"reward", "baseline", "weeks"})  # by agents
 
 
-def _state(given: Mapping[str, Any], *both: spaces.Space[Any]) -> None:
-    """Note on the spaces of an environment by which keywords it was made.
-
-    Models of Stable-Baselines3 are saved with their spaces, so that a file says what it is to play.
-    Objects of one's own may not be there when it is loaded: with any, nothing is noted.
-    """
-    usual = {field.name: field.default for field in dataclass_fields(EnvConfig)}
-    stated = {name: value for name, value in sorted(given.items()) if value != usual[name]}
-    values = [value if isinstance(value, (list, tuple)) else [value] for value in stated.values()]
-    if all(isinstance(part, (str, int)) for parts in values for part in parts):
-        for space in both:
-            space.env_keywords = stated  # type: ignore[attr-defined]
-
-
-def refused_keyword(name: str) -> str | None:
-    """Return why no environment has a keyword, None if it has."""
+def refused_keyword(name: str, *others: str) -> str | None:
+    """Return why no environment has a keyword, None if it has; it takes the others, too."""
     if name in Keywords.__annotations__:
         return None
-    return unknown_name("keyword", name, Keywords.__annotations__)
+    return unknown_name("keyword", name, (*others, *Keywords.__annotations__))
 
 
 class Drawn(NamedTuple):
@@ -189,7 +174,8 @@ class EnvConfig:
 
     def __post_init__(self, scenario: AnyScenario) -> None:
         """Check everything, so that nothing is refused once an episode has begun."""
-        given = {name: getattr(self, name) for name in _SEEN_BY_AGENTS}
+        seen = {name: getattr(self, name) for name in _SEEN}
+        given = {name: value for name, value in seen.items() if value != getattr(EnvConfig, name)}
         self._reward = as_reward(self.reward)
         self.own_fields = own_fields(self.fields)
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
@@ -253,7 +239,7 @@ class EnvConfig:
         shown = self.slots, self.machine, self.controls, self.own_fields, *shows
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
-        _state(given | {"action": self.action}, self.observation_space, self.reader.space)
+        state_keywords(given | {"action": self.action}, self.observation_space, self.reader.space)
         self.shown_terms: tuple[str, ...] = ()
         if self.baseline is not None:
             self.shown_terms = ("agent_term", "baseline_term")
@@ -351,8 +337,7 @@ class EnvConfig:
         if self.backfill_order is not None:
             return None
         mode = "" if self.backfill is None else str(self.backfill)
-        name, settings = self.episodes.scenario.name, self.episodes.settings
-        return scale_of(name, str(self.action), mode, settings)
+        return scale_of(self.episodes.scenario.name, str(self.action), mode, self.episodes.settings)
 
     def gap_closed(
         self, number: int, jobs: Workload, metrics: Mapping[str, float]

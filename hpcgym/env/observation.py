@@ -172,6 +172,18 @@ def machine_fields(machine: Machine | None) -> int:
     return 0 if machine is None else len(shown_partitions(machine)) * s.N_RESOURCES
 
 
+def state_keywords(given: Mapping[str, Any], *both: spaces.Space[Any]) -> None:
+    """Note on the spaces of an environment by which keywords it was made.
+
+    Models of Stable-Baselines3 are saved with their spaces, so that a file says what it is to play.
+    Objects of one's own may not be there when it is loaded: with any, nothing is noted.
+    """
+    values = [value if isinstance(value, (list, tuple)) else [value] for value in given.values()]
+    if all(isinstance(part, (str, int)) for parts in values for part in parts):
+        for space in both:
+            space.env_keywords = dict(given)  # type: ignore[attr-defined]
+
+
 def own_fields(named: Sequence[str | OwnField]) -> tuple[OwnField, ...]:
     """Return fields of your own that are given by name, or as `register_field` returns them.
 

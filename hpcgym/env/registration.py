@@ -74,6 +74,9 @@ def _fixed(problem: str, given: dict[str, Any], allowed: tuple[str, ...]) -> dic
     """
     from hpcgym.env.config import Keywords
 
+    if problem in PROBLEMS:
+        parts = ", ".join(f"hpcgym/{problem}-{part}-v0" for part in PARTS)
+        raise NameNotFound(f"hpcgym/{problem}-v0 does not say which weeks; there are {parts}")
     name, _, weeks = problem.rpartition("-")
     if (action := name.partition("-")[2]) in TRIED:
         made = f'"HPCBatch-v0", action="{action}", observation="flat"'
@@ -101,11 +104,12 @@ register(
     vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
 )
 for _name in (*PROBLEMS, *GONE):
-    for _part in PARTS if _name in PROBLEMS else (*PARTS, "short"):
+    for _part in (*PARTS, "" if _name in PROBLEMS else "short"):
+        _id = f"{_name}-{_part}".removesuffix("-")
         register(
-            id=f"hpcgym/{_name}-{_part}-v0",
+            id=f"hpcgym/{_id}-v0",
             entry_point="hpcgym.env.registration:one_of",
             vector_entry_point="hpcgym.env.registration:many_of",
             reward_threshold=PROBLEMS[_name].solved if _name in PROBLEMS else None,
-            kwargs={"problem": f"{_name}-{_part}"},
+            kwargs={"problem": _id},
         )

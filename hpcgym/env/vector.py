@@ -117,8 +117,9 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             max_episode_steps = int(max_episode_steps)
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
-        for words in filter(None, map(refused_keyword, keywords)):
-            raise ScenarioError(words)
+        for name in keywords:
+            if words := refused_keyword(name, "num_envs", "threads", "max_episode_steps"):
+                raise ScenarioError(words)
         self.autoreset_mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs, self.copy, self.render_mode = num_envs, copy, render_mode

@@ -22,6 +22,7 @@ contrib = pytest.importorskip("sb3_contrib")
 make_vec_env = pytest.importorskip("stable_baselines3.common.env_util").make_vec_env
 VecNormalize = pytest.importorskip("stable_baselines3.common.vec_env").VecNormalize
 HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
+Progress = pytest.importorskip("hpcgym.agent.sb3").Progress
 
 POLICIES = ("SAF", "FCFS", "SPF")
 OFF_POLICY = {"buffer_size": 10}
@@ -121,8 +122,9 @@ def test_a_model_plays_the_problem_that_it_learned(
     scenario, weeks = scenario or "windows-256", f"hpcgym/{problem}-train-v0"
     envs = VecNormalize(make_vec_env(weeks, n_envs=2))
     model = small(sb3.PPO, "MlpPolicy", envs, n_steps=8, batch_size=8)
-    model.learn(16)
+    model.learn(16, callback=Progress("1", best=tmp_path / "best" / "best.zip"))
     model.save(path := tmp_path / "mine.zip")
+    assert load_agent(str(tmp_path / "best" / "best.zip")).agent.normal is not None
     with pytest.raises(CardError, match=r"through VecNormalize; .*envs.save\(.*vecnormalize.pkl"):
         load_agent(str(path))
     envs.save(tmp_path / "vecnormalize.pkl")

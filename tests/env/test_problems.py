@@ -24,6 +24,7 @@ SHAPE_OF = {"index": (5,), "trials": (8,), "order": (32,), "job": ()}
 """Shape of an action of each kind on `many-weeks` that had ids."""
 
 PICK = [f"hpcgym/Windows-pick-{part}-v0" for part in ("train", "validation", "test")]
+NO_PART = ["hpcgym/Price-v0", "hpcgym/Windows-pick-v0"]
 PRICE = [f"hpcgym/Price-{part}-v0" for part in ("train", "validation", "test")]
 
 NUMBERS = {
@@ -61,6 +62,19 @@ def test_an_id_that_is_gone_answers_with_what_makes_the_same(name: str) -> None:
     else:
         assert env.reset(seed=0)[1]["episode_number"] == -1  # days are no episodes of the scenario
         assert base.workload.submit_time[-1] < 86_400
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "words"),
+    [
+        ({"id": "hpcgym/Price-v0"}, gymnasium.error.NameNotFound, "which weeks; .*Price-train-v0"),
+        ({"id": "HPCBatch-v0", "weeks": "trian"}, ScenarioError, "many-weeks: .* mean 'train'"),
+        ({"id": "HPCBatch-v0", "n_envs": 4}, ScenarioError, "'n_envs'; did you mean 'num_envs'"),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_meant(made: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        gymnasium.make_vec(**made)
 
 
 @pytest.mark.parametrize("scenario", ["many-weeks", "price-weeks"])
@@ -144,7 +158,7 @@ def test_the_first_slot_is_saf_without_backfilling() -> None:
 
 def test_no_other_id_is_registered() -> None:
     ours = [name for name in gymnasium.registry if name.startswith(("hpcgym/", "HPCBatch"))]
-    assert sorted(ours) == sorted(["HPCBatch-v0", *PICK, *PRICE, *GONE])
+    assert sorted(ours) == sorted(["HPCBatch-v0", *PICK, *PRICE, *NO_PART, *GONE])
     for gone in ("HPCBatch-order-v0", "HPCBatch-weights-flat-v0"):
         with pytest.raises(gymnasium.error.NameNotFound):
             gymnasium.make(gone)

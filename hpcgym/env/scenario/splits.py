@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from hpcgym.base.errors import ScenarioError
+from hpcgym.base.errors import ScenarioError, unknown_name
 
 SPLITS = ("train", "validation", "test")  # names of the parts, in time order
 SHARES = (0.6, 0.8)  # where training ends and where validation does, as shares of the episodes
@@ -39,7 +39,7 @@ def named_part(text: str, what: str) -> tuple[str | None, int | None]:
     """Return the part that a text names, and how many of its first weeks; None = not stated.
 
     Raises:
-        ScenarioError: The number behind the colon is none, or 0.
+        ScenarioError: The number behind the colon is none, or 0; or a word that is no part.
 
     Example:
         >>> named_part("test:30", "weeks"), named_part("test", "weeks"), named_part("3-5", "weeks")
@@ -47,6 +47,8 @@ def named_part(text: str, what: str) -> tuple[str | None, int | None]:
     """
     part, colon, n_first = str(text).partition(":")
     if part not in SPLITS:
+        if part.isalpha():
+            raise ScenarioError(f"{what}: {unknown_name('part', part, SPLITS)}; or numbers: 1-3,5")
         return None, None
     if colon and not re.fullmatch(r"0*[1-9]\d{0,9}", n_first):
         raise ScenarioError(
