@@ -113,8 +113,8 @@ class Weeks:
         self.numbers = tuple(range(len(workloads))) or chosen.numbers * copies
         weeks = [chosen.workload(place) for place in range(len(chosen))]
         self.workloads = list(workloads) or weeks * copies
-        self.longest = np.zeros(len(self.numbers))
-        """The longest wait of each week, s, when it was last played."""
+        self.longest, self.ratio = np.zeros((2, len(self.numbers)))
+        """The longest wait of each week, s, and its ratio to SAF, when it was last played."""
         self.envs = SchedulingVectorEnv(
             scenario,
             num_envs=len(self.numbers),
@@ -136,23 +136,26 @@ class Weeks:
             shown, reward, terminated, _, infos = self.envs.step(chosen)
             total -= np.where(over, 0.0, reward)
             if "final_info" in infos:
-                waits = infos["final_info"]["max_wait_time"]
-                self.longest = np.where(terminated & ~over, waits, self.longest)
+                ends, last = terminated & ~over, infos["final_info"]
+                self.longest = np.where(ends, last["max_wait_time"], self.longest)
+                self.ratio = np.where(ends, last["ratio"], self.ratio)
             over |= terminated
         return total, np.concatenate(actions)
 
     def seen(self, reached: Array) -> dict[str, str]:
         """Return what is seen of the weeks that were last played, where J less SAF's was reached.
 
-        It is the gap closed, where the scale is of these weeks and prices, and the mean and the
-        most of the longest waits.
+        It is the gap closed, where the scale is of these weeks and prices, what J is made of, and
+        the mean and the most of the longest waits.
         """
         hours, prices = self.longest / 3600, self.envs.configs[0].settings.events
         known = prices == load_scenario(SCENARIO).scheduler.settings.events
         scale = scale_of(SCENARIO, "price") if known else None
         closed = gap_text(closed_by(1 + WEIGHT + reached, scale, self.numbers, self.workloads))
+        cost = (1 + WEIGHT + reached - self.ratio) / WEIGHT
+        parts = {"slowdown to SAF": f"{self.ratio.mean():.3f}", "cost": f"{cost.mean():.3f}"}
         waits = {"longest wait, mean, h": f"{hours.mean():.1f}", "most, h": f"{hours.max():.1f}"}
-        return ({"gap closed": closed} if closed else {}) | waits
+        return ({"gap closed": closed} if closed else {}) | parts | waits
 
 
 def best_of(

@@ -17,6 +17,7 @@ from research.price import (
 )
 
 WEEK = 20_001
+WAITS = ("longest wait, mean, h", "most, h")
 
 
 def test_a_plan_is_no_worse_than_what_its_search_began_at_and_can_be_played_again() -> None:
@@ -38,7 +39,9 @@ def test_the_gap_closed_is_known_of_exact_forecasts_alone() -> None:
         reached, _ = weeks.play(rules_of_the_shelf()[BEST].choose)
         found[noise] = weeks.seen(reached)
     assert float(found[0].pop("gap closed").split()[0]) == 0
-    assert set(found[0]) == set(found[0.3]) == {"longest wait, mean, h", "most, h"}
+    assert set(found[0]) == set(found[0.3]) == {*WAITS, "slowdown to SAF", "cost"}
+    slowdown, cost = (float(found[0.3][key]) for key in ("slowdown to SAF", "cost"))
+    assert slowdown + 20 * cost == pytest.approx(21 + reached.mean(), abs=0.011)
 
 
 def test_at_other_run_times_an_agent_meets_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
