@@ -40,11 +40,8 @@ from research.price import (
 )
 from research.tables import Tables, csv_option
 
-EACH = 5
-"""One week in so many gets a plan that is played at other run times."""
-
-FEW = 100
-"""Weeks on which all rules are tried, the best of which are on all."""
+EACH = 5  # one week in so many gets a plan that is played at other run times
+FEW = 100  # weeks on which all rules are tried, the best of which are on all
 
 
 def search(part: str) -> None:
@@ -103,6 +100,9 @@ def main() -> None:
     parser.add_argument("--months", action="store_true", help="of the part's logs, not its weeks")
     csv_option(parser)
     options = parser.parse_args()
+    for file in options.files:
+        if not file.is_file():
+            parser.error(f"{file}: no such file")
     if options.what == "rules":
         search(options.part or "train")
     elif options.what == "plan":

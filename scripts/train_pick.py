@@ -11,12 +11,14 @@ what it does where each window gets the slot that it takes in another: "shuffled
 """
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hpcgym.agent.sb3 import HPCBatchVecEnv
+from hpcgym.base.errors import HpcgymError
 from hpcgym.base.progress import shown
 from hpcgym.base.text_table import machine_text
 from hpcgym.env.registration import PROBLEMS
@@ -77,7 +79,10 @@ if __name__ == "__main__":
     if given.judge is None:
         main(given)
     else:
-        best = trained(given.judge)
+        try:
+            best = trained(given.judge)
+        except HpcgymError as error:
+            sys.exit(f"train_pick: {error}")
         agents = {"trained": best, "trained, shuffled": shuffled(best)}
         with shown():
             print(machine_text(table_of(agents, copies=given.copies), "markdown"))

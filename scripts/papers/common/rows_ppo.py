@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.agent.shared_rows import SharedRowsPolicy
+from hpcgym.base.errors import HpcgymError
 from hpcgym.base.output import make_folder
 from papers.common.playing import Chooses
 
@@ -30,6 +31,8 @@ def best_actions(model: Any) -> Chooses:
 
 def trained(folder: Path) -> Chooses:
     """Return the best network that a training has left in a folder."""
+    if not (folder / "best.zip").is_file():
+        raise HpcgymError(f"{folder}: no training has left a best.zip there")
     return best_actions(PPO.load(folder / "best.zip", device="cpu"))
 
 
