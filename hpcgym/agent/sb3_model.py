@@ -8,12 +8,14 @@ Source: Stable-Baselines3, `BaseAlgorithm.save` and `load`, `VecNormalize.save`.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from gymnasium import spaces
@@ -28,6 +30,9 @@ EXPLAIN = (
     'NamedAgent("MINE", PPO.load("model.zip"), {"action": ..., ...})'
 )
 
+
+_NEEDED = {"policy_class", "policy_kwargs", "use_sde", "observation_space", "action_space"}
+_NEEDED |= {"_last_original_obs"}  # other parts may be of modules that are not installed here
 
 STATISTICS = "vecnormalize.pkl"
 """Of `VecNormalize`: beside the model, or in a folder of its name, as RL Zoo writes it."""
@@ -82,7 +87,9 @@ def load_model(path: str | Path) -> NamedAgent:
     if not file.is_file():
         raise CardError(no_such_file(path))
     try:
-        data, parameters, _ = load_from_zip_file(file, device="cpu")
+        with ZipFile(file) as archive:
+            needless = dict.fromkeys(json.loads(archive.read("data")).keys() - _NEEDED)
+        data, parameters, _ = load_from_zip_file(file, custom_objects=needless, device="cpu")
         policy = _policy_of(data or {}, parameters["policy"])
         normal = _statistics_of(data or {}, file)
     except CardError:

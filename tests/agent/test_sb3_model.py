@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,20 @@ def test_a_saved_model_is_evaluated_by_its_file(
     model.save(tmp_path / "mine.zip")
     result = evaluate([str(tmp_path / "mine.zip")], "tiny", progress=False)
     assert result.frame.agent.tolist() == ["mine", "SAF"]
+
+
+def test_what_a_learner_kept_of_modules_that_are_absent_is_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small(sb3.PPO, "MultiInputPolicy", HPCBatchVecEnv("tiny", num_envs=1))
+    (module := tmp_path / "elsewhere.py").write_text("class Part:\n    pass\n")
+    with monkeypatch.context() as context:
+        context.syspath_prepend(tmp_path)
+        model.part = importlib.import_module("elsewhere").Part()
+        model.save(path := tmp_path / "mine.zip")
+    module.unlink()
+    monkeypatch.delitem(sys.modules, "elsewhere")
+    assert load_agent(str(path)).env_keywords == {"action": "index"}
 
 
 @pytest.mark.long
