@@ -178,7 +178,8 @@ def _say_not_kept(folder: Path, reason: str) -> None:
 def _say_other(name: str, number: int) -> None:
     """Say once a process that a log is not the one on record."""
     print(
-        f"hpcgym: {name}: numpy {np.__version__} and this hpcgym make other jobs of population "
-        f"{number} than those on record; results on these weeks compare with no others",
+        f"hpcgym: {name}: its keys of [trace], numpy {np.__version__} and this hpcgym make other "
+        f"jobs of population {number} than its digests are of; results on these weeks compare with "
+        "no others. With keys of your own, leave the digests out",
         file=sys.stderr,
     )

@@ -95,7 +95,7 @@ def test_other_jobs_than_those_on_record_are_said_once(folder, capsys):
     wrong.log(0)
     wrong.log(0)
     said = capsys.readouterr().err
-    assert said.count("other jobs of population 0 than those on record") == 1
+    assert said.count("jobs of population 0 than its digests are of") == 1
     assert f"numpy {np.__version__}" in said
 
 
