@@ -102,7 +102,7 @@ EVALUATE = {
     "-s tiny -a FCFS,fcfs": "two agents are called FCFS",
     "-s tiny -a ee=1": "unknown feature 'ee'",
     "-s tiny --weeks 2": "there is no 2 ... allowed are 1",
-    "-s tiny --weeks one": "'one' is neither a number nor a range",
+    "-s tiny --weeks one": "unknown part 'one' ... or numbers: 1-3,5",
     "-s tiny --jitter 600": "jitter is 600 s and replicas 0",
     "-s tiny --replicas -1": "replicas must be a whole number from 0",
     "-s tiny --on local:0": "local must be a whole number from 1",
