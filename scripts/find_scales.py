@@ -19,7 +19,7 @@ import pandas as pd
 import tomli_w
 
 from hpcgym.base.errors import HpcgymError
-from hpcgym.base.output import make_folder, writing
+from hpcgym.base.output import ensure_writable, make_folder, writing
 from hpcgym.base.progress import shown
 from hpcgym.base.registry import shelf_entries, shelf_folders
 from hpcgym.env.scale import scales_of
@@ -79,16 +79,17 @@ def write(given: argparse.Namespace, action: str, folder: Path) -> None:
     for option in ("backfill", "weeks", "test-weeks", "seed"):
         value = getattr(given, option.replace("-", "_"))
         words += [f"--{option}", str(value)] if value else []
+    mode = f"-{given.backfill}".replace(":", "-").replace("=", "-") if given.backfill else ""
+    scales = make_folder(shelf_folders("scenarios")[0] / "scales")
+    path = scales / f"{given.scenario}-{action}{mode}.toml"
+    ensure_writable(path, force=given.force)
     sizes, command = (given.weeks, given.test_weeks), shlex.join(words)
     if action == "price":
         table = scale_of_price(folder, sizes, given.seed, command)
     else:
         how = {"weeks": sizes, "seed": given.seed, "command": command}
         table = find(given.scenario, action, given.backfill, folder, **how)
-    scales = make_folder(shelf_folders("scenarios")[0] / "scales")
-    mode = f"-{given.backfill}".replace(":", "-").replace("=", "-") if given.backfill else ""
     weeks = "".join(f"    {row},\n" for row in table.pop("weeks")).replace("'", '"')
-    path = scales / f"{given.scenario}-{action}{mode}.toml"
     means = tomli_w.dumps({"means": table.pop("means")})
     with writing(path, force=given.force) as file:
         file.write_text(f"{tomli_w.dumps(table)}weeks = [\n{weeks}]\n\n{means}", encoding="utf-8")

@@ -49,7 +49,7 @@ class NamedAgent:
     Attributes:
         env_keywords: Keywords of `HPCBatch-v0` that it needs, such as its kind of action. The
             others are the scenario's or the environment's defaults. Where none is given, those
-            that the observation space of a model states.
+            that the spaces of a model state.
         training: What it was trained on, if its card says so; it is never evaluated there.
         steps: Decisions of its training, where its trainer counts them.
         ended_at_start: Whether nothing that its training tried was better than what it began with.
@@ -68,9 +68,21 @@ class NamedAgent:
     ended_at_start: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Take the keywords that a model's space states."""
-        stated = getattr(getattr(self.agent, "observation_space", None), "env_keywords", {})
-        object.__setattr__(self, "env_keywords", self.env_keywords or stated)
+        """Take the keywords that both spaces of a model state.
+
+        Raises:
+            CardError: The model learned through `VecNormalize`, and would not see through it.
+        """
+        normal = getattr(self.agent, "get_vec_normalize_env", lambda: None)()
+        if normal is not None and normal.norm_obs:
+            raise CardError(
+                f"agent {self.name} learned through VecNormalize; save the model, and its "
+                "statistics beside it as vecnormalize.pkl, and name the file"
+            )
+        spaces = (getattr(self.agent, name, None) for name in ("observation_space", "action_space"))
+        stated, others = (getattr(space, "env_keywords", {}) for space in spaces)
+        if not self.env_keywords and stated == others:
+            object.__setattr__(self, "env_keywords", stated)
 
     def predict(
         self,

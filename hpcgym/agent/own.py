@@ -177,7 +177,7 @@ def agent_of(part: object, name: str, source: str) -> RuleAgent | NamedAgent:
     """Make an agent of an object; one with a `name` of its own keeps it.
 
     An object with `predict` states the keywords of `HPCBatch-v0` that it needs as `env_keywords`.
-    Those of a model of Stable-Baselines3 follow from its spaces.
+    The spaces of a model of Stable-Baselines3 state them.
 
     Raises:
         CardError: It is no agent, or needs a keyword that there is not.

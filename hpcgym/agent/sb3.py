@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.sb3_model import STATISTICS
 from hpcgym.agent.validation import Score, Validation
 from hpcgym.base.errors import HpcgymError, ScenarioError
+from hpcgym.base.output import make_folder
 from hpcgym.base.packages import needing
 from hpcgym.base.progress import clock
 from hpcgym.env.config import AnyScenario, Keywords
@@ -170,7 +171,7 @@ class Progress(BaseCallback):
     Args:
         weeks: Weeks of the scenario that is learned, or episodes.
         best: File for the model that was best by the mean log ratio, such as "best.zip"; statistics
-            of `VecNormalize` are beside it.
+            of `VecNormalize` are in a folder of its name.
         share: Largest share of the time that validation takes.
 
     Example:
@@ -237,7 +238,7 @@ class Progress(BaseCallback):
         ):
             self.model.save(self._best)
             if normal := self.model.get_vec_normalize_env():
-                normal.save(str(Path(self._best).with_name(STATISTICS)))
+                normal.save(str(make_folder(Path(self._best).with_suffix("")) / STATISTICS))
         self.history.append((self.num_timesteps, score))
         score.log(self.logger)
         now = time.perf_counter()

@@ -32,10 +32,13 @@ EXPLAIN = (
 
 
 _NEEDED = {"policy_class", "policy_kwargs", "use_sde", "observation_space", "action_space"}
-_NEEDED |= {"_last_original_obs"}  # other parts may be of modules that are not installed here
+_NEEDED |= {
+    "_last_obs",
+    "_last_original_obs",
+}  # other parts may be of modules that are not installed here
 
 STATISTICS = "vecnormalize.pkl"
-"""Of `VecNormalize`: beside the model, or in a folder of its name, as RL Zoo writes it."""
+"""Of `VecNormalize`: in a folder of the model's name, as RL Zoo writes it, or beside the model."""
 
 
 @dataclass(frozen=True)
@@ -130,22 +133,34 @@ def keywords_of(model: Any, where: str) -> dict[str, Any]:
 def _statistics_of(data: dict[str, Any], file: Path) -> Any:
     """Return the `VecNormalize` of a model, None if it learned without.
 
-    Only a learner on policy tells that it learned through one.
+    A learner on policy tells that it learned through one. Others keep two observations: those of
+    one instant, before and after it, or two in a row. So statistics are theirs if they make the
+    second of the first, and without any the second must lie in the space.
     """
-    beside = (file.with_name(STATISTICS), file.with_suffix("") / STATISTICS)
-    if data.get("_last_original_obs") is None:
+    seen, before = data.get("_last_obs"), data.get("_last_original_obs")
+    if before is None:
         return None
+    on_policy, space = "replay_buffer_class" not in data, data["observation_space"]
+    beside = (file.with_suffix("") / STATISTICS, file.with_name(STATISTICS))
     for path in filter(Path.is_file, beside):
         normal = pickle.loads(path.read_bytes())
-        if normal.observation_space != data["observation_space"]:
+        if normal.observation_space != space:
             raise CardError(f"{path}: statistics of other observations than those of {file}")
-        return normal
-    if "replay_buffer_class" in data:
-        return None
-    raise CardError(
-        f"{file}: was trained through VecNormalize; save its statistics beside it: "
-        f'envs.save("{beside[0]}")'
-    )
+        if on_policy or _are_close(normal.normalize_obs(before), seen):
+            return normal
+    if on_policy or not space.contains(_each(seen, lambda part: part[0])):
+        raise CardError(
+            f"{file}: was trained through VecNormalize; save its statistics beside it: "
+            f'envs.save("{beside[1]}")'
+        )
+    return None
+
+
+def _are_close(made: Any, kept: Any) -> bool:
+    """Tell whether two observations are equal but for rounding."""
+    if isinstance(made, dict):
+        return all(np.allclose(made[key], kept[key]) for key in made)
+    return np.allclose(made, kept)
 
 
 def _policy_of(data: dict[str, Any], weights: Any) -> Any:
@@ -166,7 +181,7 @@ def _no_learning(_: float) -> float:
     return 0.0
 
 
-def _each(observed: Any, shape_of: Callable[[Any], tuple[int, ...]]) -> Any:
+def _each(observed: Any, shape_of: Callable[[Any], Any]) -> Any:
     """Return the shape of each part of observations or of their space, or of the one array."""
     parts = observed.spaces if isinstance(observed, spaces.Dict) else observed
     if isinstance(parts, dict):

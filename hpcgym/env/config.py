@@ -76,7 +76,7 @@ class Keywords(TypedDict, total=False):
     weeks: str | None
 
 
-_SEEN = sorted(Keywords.__annotations__.keys() - {"reward", "baseline", "weeks"})  # by agents
+_SEEN = sorted(Keywords.__annotations__.keys() - {"invalid", "reward", "baseline", "weeks"})
 
 
 def refused_keyword(name: str, *others: str) -> str | None:

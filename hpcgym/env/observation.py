@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -179,7 +180,7 @@ def state_keywords(given: Mapping[str, Any], *both: spaces.Space[Any]) -> None:
     Objects of one's own may not be there when it is loaded: with any, nothing is noted.
     """
     values = [value if isinstance(value, (list, tuple)) else [value] for value in given.values()]
-    if all(isinstance(part, (str, int)) for parts in values for part in parts):
+    if all(isinstance(part, (str, Integral)) for parts in values for part in parts):
         for space in both:
             space.env_keywords = dict(given)  # type: ignore[attr-defined]
 

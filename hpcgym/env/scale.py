@@ -99,6 +99,8 @@ def settings_of(settings: SchedulerSettings) -> str:
     """State what of a scheduler is not usual, besides its policy."""
     given = {key.name: (getattr(settings, key.name), key.default) for key in fields(settings)}
     given["events"] = (",".join(map(str, settings.events)), "")
+    whole = None if settings.threshold is None else int(settings.threshold)
+    given["threshold"] = whole, None
     unusual = {key: value for key, (value, usual) in given.items() if str(value) != str(usual)}
     return "; ".join(f"{key} {value}" for key, value in unusual.items() if key != "policy")
 

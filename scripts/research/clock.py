@@ -64,9 +64,11 @@ class Validations(Progress):
         self._clock.begun -= used
 
     def _validate(self) -> None:
+        used = self._clock.used
         with self._clock.stopped():
             super()._validate()
             if self._last is not None:
-                model: Any = self.model
-                model.so_far = self._clock.used, self.history
-                model.save(self._last, exclude=["lr_schedule"])
+                model, partial = self.model, self._last.with_suffix(".part.zip")
+                model.so_far = used, self.history  # type: ignore[attr-defined]
+                model.save(partial, exclude=["lr_schedule"])
+                partial.replace(self._last)

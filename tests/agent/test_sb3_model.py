@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import FlattenObservation
 
+from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.base.errors import CardError
 from hpcgym.env.scenario.episodes import Episodes
@@ -155,6 +156,34 @@ def test_a_model_plays_the_problem_that_it_learned(
     found = evaluate([str(path)], scenario, weeks=str(number), progress=False)
     bsld = found.frame.set_index("agent").mean_bsld
     assert bsld["mine"] == pytest.approx(info["mean_bsld"])
+
+
+def test_statistics_are_those_of_the_model(tmp_path: Path) -> None:
+    through: Any = None
+    for name in ("plain", "through"):
+        plain = HPCBatchVecEnv("tiny", num_envs=2, action="weights", **FLAT)
+        through = VecNormalize(plain)
+        envs = plain if name == "plain" else through
+        model = small(sb3.SAC, "MlpPolicy", envs, learning_starts=4, buffer_size=10)
+        model.learn(12)
+        model.save(tmp_path / f"{name}.zip")
+    with pytest.raises(CardError, match="agent SAC learned through VecNormalize"):
+        NamedAgent("SAC", model)
+    with pytest.raises(CardError, match=r"through\.zip: was trained through VecNormalize"):
+        load_agent(str(tmp_path / "through.zip"))
+    through.save(tmp_path / "vecnormalize.pkl")
+    assert load_agent(str(tmp_path / "plain.zip")).agent.normal is None
+    assert load_agent(str(tmp_path / "through.zip")).agent.normal is not None
+
+
+def test_what_is_done_with_slots_that_hold_no_job_is_of_the_training() -> None:
+    envs = HPCBatchVecEnv("tiny", num_envs=1, action="job", invalid="error")
+    model = small(contrib.MaskablePPO, "MultiInputPolicy", envs)
+    assert NamedAgent("MASKED", model).env_keywords == {"action": "job"}
+    wrapped = small(
+        sb3.PPO, "MlpPolicy", make_vec_env("HPCBatch-v0", wrapper_class=FlattenObservation)
+    )
+    assert NamedAgent("WRAPPED", wrapped).env_keywords == {}
 
 
 def test_a_model_whose_keywords_are_not_stated_is_refused(tmp_path: Path) -> None:
