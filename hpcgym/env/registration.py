@@ -39,7 +39,7 @@ PROBLEMS = {
 """Problems that have ids. Of `pick` solved is what SAF reaches with backfilling, and of `Price`, by
 what SAF takes more, above the best rule known."""
 
-TRIED = {"index": "60", "trials": "31", "order": "20", "job": "120"}
+TRIED = {"index": "60", "trials": "31", "order": "120", "job": "120"}
 GONE = [f"{weeks}-{action}" for weeks in ("ManyWeeks", "BusyWeeks") for action in TRIED]
 """Problems that had ids, by minutes in which PPO gained nothing with their actions."""
 
