@@ -79,10 +79,8 @@ class NamedAgent:
                 f"agent {self.name} learned through VecNormalize; save the model, and its "
                 "statistics beside it as vecnormalize.pkl, and name the file"
             )
-        spaces = (getattr(self.agent, name, None) for name in ("observation_space", "action_space"))
-        stated, others = (getattr(space, "env_keywords", {}) for space in spaces)
-        if not self.env_keywords and stated == others:
-            object.__setattr__(self, "env_keywords", stated)
+        if not self.env_keywords:
+            object.__setattr__(self, "env_keywords", stated_keywords(self.agent) or {})
 
     def predict(
         self,
@@ -102,6 +100,16 @@ class NamedAgent:
                 f"agent {self.name}: predict must return an action and a state, got {chosen!r:.80}"
             )
         return chosen
+
+
+def stated_keywords(model: object) -> dict[str, Any] | None:
+    """Return the keywords of `HPCBatch-v0` that both spaces of a model state; None if one does not.
+
+    Source: `hpcgym.env.observation.state_keywords`.
+    """
+    spaces = (getattr(model, name, None) for name in ("observation_space", "action_space"))
+    shown, chosen = (getattr(space, "env_keywords", None) for space in spaces)
+    return dict(shown) if shown is not None and shown == chosen else None
 
 
 def batch_size(observation: Observation) -> int | None:

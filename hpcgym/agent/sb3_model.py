@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.agent.base import NamedAgent, Observation, batch_size
+from hpcgym.agent.base import NamedAgent, Observation, batch_size, stated_keywords
 from hpcgym.base.errors import CardError, no_such_file
 from hpcgym.base.packages import needing
 
@@ -30,12 +30,9 @@ EXPLAIN = (
     'NamedAgent("MINE", PPO.load("model.zip"), {"action": ..., ...})'
 )
 
-
+# Other parts of a file may be of modules that are not installed here.
 _NEEDED = {"policy_class", "policy_kwargs", "use_sde", "observation_space", "action_space"}
-_NEEDED |= {
-    "_last_obs",
-    "_last_original_obs",
-}  # other parts may be of modules that are not installed here
+_NEEDED |= {"_last_obs", "_last_original_obs"}
 
 STATISTICS = "vecnormalize.pkl"
 """Of `VecNormalize`: in a folder of the model's name, as RL Zoo writes it, or beside the model."""
@@ -119,15 +116,13 @@ def keywords_of(model: Any, where: str) -> dict[str, Any]:
         CardError: A space states none: it is of another environment, of a wrapper, or of one with
             parts of your own.
     """
-    for name in ("action_space", "observation_space"):
-        space = getattr(model, name)
-        stated: dict[str, Any] | None = getattr(space, "env_keywords", None)
-        if stated is None:
-            raise CardError(
-                f"{where}: its {name}, {type(space).__name__}, is none of HPCBatch-v0 by keywords "
-                f"that are text or numbers, or a wrapper has replaced it; {EXPLAIN}"
-            )
-    return dict(stated or {})
+    stated = stated_keywords(model)
+    if stated is None:
+        raise CardError(
+            f"{where}: its spaces are none of HPCBatch-v0 by keywords that are text or numbers, or "
+            f"a wrapper has replaced one; {EXPLAIN}"
+        )
+    return stated
 
 
 def _statistics_of(data: dict[str, Any], file: Path) -> Any:
