@@ -712,7 +712,7 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
 
 
 @pytest.mark.parametrize(
-    ("files", "most"), [(MODULES, 73_567), (TESTS, 68_840)], ids=["package", "tests"]
+    ("files", "most"), [(MODULES, 73_566), (TESTS, 68_840)], ids=["package", "tests"]
 )
 def test_lines_stay_within_their_limit(files, most):
     assert sum(len(path.read_text().splitlines()) for path in files) < most

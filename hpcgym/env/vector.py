@@ -28,7 +28,6 @@ from hpcgym.core.threads import checked_threads
 from hpcgym.env.buffers import AGENT_TERM, REWARD, EnvBuffers
 from hpcgym.env.config import PENALTY, AnyScenario, Drawn, EnvConfig, Keywords, refused_keyword
 from hpcgym.env.info import ends_where, info_where
-from hpcgym.env.registration import OPEN_OF_VECTORS
 from hpcgym.env.rendering.pen import IMAGE_SIZE
 from hpcgym.env.reset_options import checked_mask, checked_seeds, options_of
 from hpcgym.env.scheduling import Observation
@@ -119,7 +118,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
         for name in keywords:
-            if words := refused_keyword(name, *OPEN_OF_VECTORS):
+            if words := refused_keyword(name, "num_envs", "threads", "max_episode_steps"):
                 raise ScenarioError(words)
         self.autoreset_mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
